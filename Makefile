@@ -1,0 +1,67 @@
+# The commands of this repository. Everything they make lies under target/.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-30k bench-large sim fuzz
+
+help: ## This list
+	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
+	@echo
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  DEMO_SECONDS=60 make demo     ends by itself"
+	@echo "  make drivers SUITES='psycopg pgx'     runs those suites only"
+
+demo: ## PostgreSQL and MariaDB, Weir before both, 20,000 clients at work: see it live
+	@tests/setup demo
+	cargo build --release --bin weir
+	@target/release/weir demo
+
+test: ## All that CI runs: format, lints, unit tests, real servers with real drivers
+	@tests/setup
+	@tests/run all
+
+setup: ## Installs what the tests need and is missing (by sudo where needed, saying so)
+	@tests/setup
+
+build: ## The debug build
+	cargo build --bin weir
+
+release: ## The release build
+	cargo build --release --bin weir
+
+lint: ## Format and lints
+	@tests/run lint
+
+unit: ## The Rust tests
+	@tests/run unit
+
+drivers: ## Real servers, real drivers, direct and through Weir
+	@tests/setup
+	@tests/run drivers $(SUITES)
+
+servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and says where
+	@tests/setup
+	@tests/servers/servers up
+	@tests/servers/servers env
+
+servers-down: ## Stops them and removes their data
+	@tests/servers/servers down
+
+bench-relay: release ## CPU per query, Weir beside PgBouncer, as a table
+	@tests/setup
+	@benches/relay
+
+bench-30k: release ## 30,000 PostgreSQL clients on one process under a limit of 20,000 open files
+	@tests/setup
+	@benches/30k
+
+bench-large: release ## A row of 512 MB and a COPY of 1 GB each way: how much Weir's memory grows
+	@tests/setup
+	@benches/large
+
+sim: ## The simulator, 100,000 seeds (SEEDS=N for another number)
+	cargo run --release -p weir-sim -- --seeds $(or $(SEEDS),100000)
+
+fuzz: ## Every decoder, ten minutes each (FUZZ_SECONDS=N for another time)
+	@fuzz/run
