@@ -1,0 +1,134 @@
+//! Words of a login that both wings and the proxy use.
+
+use crate::{Job, Secret};
+use std::sync::Arc;
+
+/// How a client proves who it is. `auth_type` of PgBouncer for the PostgreSQL wing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AuthMethod {
+    /// No proof.
+    Trust,
+    /// Password in clear (PostgreSQL `password`, MySQL `mysql_clear_password`).
+    Plain,
+    /// PostgreSQL md5.
+    Md5,
+    /// PostgreSQL SCRAM-SHA-256.
+    ScramSha256,
+    /// MySQL `mysql_native_password`.
+    Native,
+    /// MySQL `caching_sha2_password`.
+    CachingSha2,
+}
+
+/// Who a client says it is and what it wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// User name, as the client sent it.
+    pub user: String,
+    /// Database name; `None` when the client named none (PostgreSQL: the user name is meant; MySQL: no
+    /// schema is chosen).
+    pub database: Option<String>,
+    /// The client wants a replication connection (PostgreSQL `replication`).
+    pub replication: bool,
+}
+
+/// The proxy's answer to a [`Login`]: how the client must prove itself. A user that does not exist gets
+/// the same method and no secret: the login then fails where a wrong password would.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    /// The proof to ask for.
+    pub method: AuthMethod,
+    /// What to check it against.
+    pub secret: Option<Arc<Secret>>,
+}
+
+/// What a client login machine (we are the server) starts from.
+#[derive(Clone)]
+pub struct AcceptParams {
+    /// Weir's own number of this client: PostgreSQL's backend pid, MySQL's connection id. Not 0, below
+    /// 2^31, unique in the process.
+    pub id: u32,
+    /// Fresh random bytes: salts, scrambles and cancel secrets are cut from them.
+    pub nonce: [u8; 64],
+    /// Connected by Unix socket.
+    pub unix: bool,
+    /// MySQL: the version to greet with. PostgreSQL does not use it.
+    pub server_version: Arc<str>,
+    /// MySQL: the method named in the greeting, before the user is known.
+    pub default_method: AuthMethod,
+    /// MySQL: the RSA key for caching_sha2_password without TLS.
+    pub rsa: Option<Arc<crate::job::RsaKey>>,
+}
+
+/// What a client login machine wants next.
+#[derive(Debug)]
+pub enum AcceptStep {
+    /// More bytes from the client.
+    More,
+    /// Call `handle_lookup` with the [`Admission`] of this user.
+    Lookup(Login),
+    /// Run this away from the worker and call `handle_job`.
+    Work(Job),
+    /// Not a session: cancel the running request of client `id` if `secret` is right, then close.
+    Cancel {
+        /// Weir's number of the client.
+        id: u32,
+        /// The secret that client was given.
+        secret: Box<[u8]>,
+    },
+    /// The client has proved itself: call `into_front`.
+    LoggedIn,
+}
+
+/// What a server login machine (we are the client) starts from.
+#[derive(Clone)]
+pub struct ConnectParams {
+    /// User to log in as.
+    pub user: String,
+    /// Its password or what stands for it.
+    pub secret: Option<Arc<Secret>>,
+    /// Database to log in to; empty means none (MySQL).
+    pub database: String,
+    /// Parameters to send at start: PostgreSQL startup parameters, MySQL connection attributes.
+    pub parameters: Vec<(String, String)>,
+    /// Fresh random bytes.
+    pub nonce: [u8; 64],
+    /// Connected by Unix socket: the path is as safe as TLS for clear passwords.
+    pub unix: bool,
+    /// What the pool's clients chose that a server cannot change later: `Front::pool_variant`.
+    pub variant: u32,
+    /// Statements to keep prepared on this server at most (`max_prepared_statements`).
+    pub max_prepared_statements: usize,
+}
+
+/// What a server login machine wants next.
+#[derive(Debug)]
+pub enum ConnectStep {
+    /// More bytes from the server.
+    More,
+    /// Run this away from the worker and call `handle_job`.
+    Work(Job),
+    /// Logged in: call `into_back`.
+    LoggedIn,
+}
+
+/// How to cancel what runs on a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelPlan {
+    /// Connect, send these bytes, wait for the server to close (PostgreSQL CancelRequest).
+    Raw(Vec<u8>),
+    /// Connect, log in as this server's user, send these bytes, wait for one answer, close (MySQL
+    /// `KILL QUERY`).
+    AfterLogin(Vec<u8>),
+}
+
+/// What became of a KILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KillOutcome {
+    /// Done.
+    Killed,
+    /// No client has that number.
+    NoSuchThread,
+    /// It belongs to another user.
+    Denied,
+}

@@ -1,0 +1,148 @@
+//! A user's secret and the keys derived from it.
+//!
+//! Owns: the forms in which a secret can be given (those of PostgreSQL's `pg_authid` and of PgBouncer's
+//! `auth_file`), and a small cache of what was derived from it, so that PBKDF2 runs once for a secret and
+//! not once for a login.
+//! Must not know: users, messages, clocks.
+//!
+//! Invariants: everything secret is wiped when dropped and never appears in `Debug`; the cache is bounded.
+
+use crate::scram::{ScramKeys, ScramVerifier};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// Sets of SCRAM keys kept for one secret: one for our own salt, the others for servers that use
+/// different salts for the same user.
+const SCRAM_KEYS_KEPT: usize = 8;
+
+/// What Weir knows of a user's password.
+pub struct Secret {
+    kind: SecretKind,
+    scram: Mutex<Vec<CachedKeys>>,
+}
+
+/// The form in which a secret was given.
+pub enum SecretKind {
+    /// In clear.
+    Plain(Zeroizing<String>),
+    /// The 32 hexadecimal digits behind `md5` in `pg_authid` or an auth_file: md5(password + user).
+    Md5(Zeroizing<String>),
+    /// `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`.
+    ScramVerifier(ScramVerifier),
+    /// SHA1(SHA1(password)), the 40 digits behind `*` in `mysql.user` (see [`crate::native`]).
+    MySqlNative([u8; 20]),
+}
+
+struct CachedKeys {
+    salt: Box<[u8]>,
+    iterations: u32,
+    keys: ScramKeys,
+}
+
+impl Secret {
+    /// A secret of this form.
+    pub fn new(kind: SecretKind) -> Self {
+        Secret { kind, scram: Mutex::new(Vec::new()) }
+    }
+
+    /// A password in clear.
+    pub fn plain(password: &str) -> Self {
+        Secret::new(SecretKind::Plain(Zeroizing::new(password.to_owned())))
+    }
+
+    /// A secret as it stands in `pg_authid` or in the second column of PgBouncer's auth_file: what has the
+    /// shape of an md5 hash, of a SCRAM verifier or of `mysql.user` (`*` and 40 digits) is one, all else is a password in clear.
+    pub fn from_userlist(text: &str) -> Self {
+        if let Some(hex) = text.strip_prefix("md5")
+            && hex.len() == 32
+            && hex.bytes().all(|b| b.is_ascii_hexdigit())
+        {
+            return Secret::new(SecretKind::Md5(Zeroizing::new(hex.to_ascii_lowercase())));
+        }
+        if let Some(stored) = crate::native::parse_stored(text) {
+            return Secret::new(SecretKind::MySqlNative(stored));
+        }
+        match ScramVerifier::parse(text) {
+            Some(verifier) => Secret::new(SecretKind::ScramVerifier(verifier)),
+            None => Secret::plain(text),
+        }
+    }
+
+    /// Its form.
+    pub fn kind(&self) -> &SecretKind {
+        &self.kind
+    }
+
+    /// The SCRAM keys for this salt and iteration count, if they were derived or learnt before.
+    pub fn scram_keys(&self, salt: &[u8], iterations: u32) -> Option<ScramKeys> {
+        let cache = self.scram.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.iter().find(|c| c.iterations == iterations && *c.salt == *salt).map(|c| c.keys.clone())
+    }
+
+    /// Remembers derived keys. The oldest set leaves when the cache is full.
+    pub fn remember_scram_keys(&self, salt: &[u8], iterations: u32, keys: ScramKeys) {
+        let mut cache = self.scram.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.retain(|c| c.iterations != iterations || *c.salt != *salt);
+        if cache.len() >= SCRAM_KEYS_KEPT {
+            cache.remove(0);
+        }
+        cache.push(CachedKeys { salt: salt.into(), iterations, keys });
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for SecretKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SecretKind::Plain(_) => "Secret(plain)",
+            SecretKind::Md5(_) => "Secret(md5)",
+            SecretKind::ScramVerifier(_) => "Secret(scram verifier)",
+            SecretKind::MySqlNative(_) => "Secret(mysql native hash)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn userlist_forms() {
+        let md5 = "md5ABCDEF00112233445566778899aabbcc";
+        assert!(matches!(Secret::from_userlist(md5).kind(), SecretKind::Md5(h) if h.starts_with("abcdef")));
+        assert!(
+            matches!(Secret::from_userlist("md5 is old").kind(), SecretKind::Plain(p) if &***p == "md5 is old")
+        );
+        let native = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
+        assert!(matches!(Secret::from_userlist(native).kind(), SecretKind::MySqlNative(_)));
+        let verifier = "SCRAM-SHA-256$4096:c2FsdHNhbHQ=$AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=:\
+                        AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        assert!(matches!(Secret::from_userlist(verifier).kind(), SecretKind::ScramVerifier(_)));
+        let broken = "SCRAM-SHA-256$4096:c2FsdHNhbHQ=$AAEC:AAEC";
+        assert!(matches!(Secret::from_userlist(broken).kind(), SecretKind::Plain(_)));
+    }
+
+    #[test]
+    fn debug_tells_nothing() {
+        let text = format!("{:?}", Secret::plain("hunter2"));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn cache_is_bounded_and_newest_stays() {
+        let secret = Secret::plain("x");
+        for n in 0..50u32 {
+            secret.remember_scram_keys(&n.to_be_bytes(), 1, ScramKeys::derive("x", &n.to_be_bytes(), 1));
+        }
+        assert_eq!(secret.scram.lock().unwrap().len(), SCRAM_KEYS_KEPT);
+        assert!(secret.scram_keys(&49u32.to_be_bytes(), 1).is_some());
+        assert!(secret.scram_keys(&0u32.to_be_bytes(), 1).is_none());
+        assert!(secret.scram_keys(&49u32.to_be_bytes(), 2).is_none());
+    }
+}

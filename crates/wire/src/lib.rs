@@ -1,0 +1,18 @@
+//! Words shared by both wire protocols.
+//!
+//! Owns: what a front found in a client's bytes ([`Found`]), what a back did with a server's bytes
+//! ([`Step`]), where a reply leaves a server ([`Boundary`]), why a server must stay with a client
+//! ([`Pin`]), whose fault an error is ([`Fault`]), named upper bounds ([`limits`]) and the checked
+//! cursor ([`Reader`]) through which every byte a peer sent is read.
+//!
+//! Must not know: any protocol, socket, clock, setting or metric.
+#![forbid(unsafe_code)]
+
+pub mod cursor;
+pub mod fault;
+pub mod limits;
+pub mod relay;
+
+pub use cursor::{Reader, Short};
+pub use fault::{Fault, FaultKind, Whose};
+pub use relay::{Boundary, Found, INTERNAL, Needs, Owner, Pin, Pins, Step};

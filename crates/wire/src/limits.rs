@@ -1,0 +1,44 @@
+//! Every bound on what a peer can make Weir keep, in one place.
+//!
+//! Over a bound Weir refuses or closes, counts and logs; it never grows. A bound that an operator may
+//! move is a setting in `config` with this value as its default or its ceiling.
+
+/// Bytes one read takes from a socket into the worker's scratch buffer. 256 kB measured best for large
+/// rows (design.md, section 2); small replies are not affected, the buffer is shared by all clients.
+pub const SCRATCH_BYTES: usize = 256 * 1024;
+
+/// Bytes of one request kept until it is whole. A longer request is sent in parts on a server leased to
+/// its client.
+pub const REQUEST_GATHER_BYTES: usize = 64 * 1024;
+
+/// Bytes of requests a client may have waiting in Weir before Weir stops reading from it.
+pub const CLIENT_INPUT_BYTES: usize = 128 * 1024;
+
+/// Bytes of reply Weir holds for a client that reads slowly before it stops reading from the server.
+pub const CLIENT_OUTPUT_BYTES: usize = 256 * 1024;
+
+/// Bytes of request Weir holds for a server that reads slowly before it stops reading from the client.
+pub const SERVER_OUTPUT_BYTES: usize = 256 * 1024;
+
+/// Bytes of all messages of a login. PostgreSQL's own bound on a startup packet is 10,000
+/// (`MAX_STARTUP_PACKET_LENGTH`); MySQL's handshake response with 64 kB of connection attributes is the
+/// largest a server accepts.
+pub const LOGIN_BYTES: usize = 80 * 1024;
+
+/// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
+/// prepare replies, column definitions). Rows are never gathered.
+pub const SERVER_GATHER_BYTES: usize = 1024 * 1024;
+
+/// Capacity a buffer may keep after it was emptied. A larger one is given back.
+pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
+
+/// Statements one client may hold prepared.
+pub const CLIENT_PREPARED: usize = 10_000;
+
+/// Requests one client may have queued on servers at a time (it pipelines without reading).
+pub const CLIENT_PIPELINE: usize = 1_024;
+
+/// Session settings Weir carries for one client, and the bytes of their names and values.
+pub const CLIENT_SETTINGS: usize = 128;
+/// See [`CLIENT_SETTINGS`].
+pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;

@@ -1,0 +1,186 @@
+//! What the two ends of a session tell the proxy about bytes.
+//!
+//! A *front* looks at a client's bytes and says where requests begin and end ([`Found`]). A *back* takes
+//! whole requests or parts of one for its server and looks at the server's bytes ([`Step`]): forward n,
+//! consume n, or the request at the head of its queue is done.
+
+/// Who a queued request belongs to. Given by the proxy, opaque to the wings.
+pub type Owner = u64;
+
+/// The owner of requests Weir makes for itself (reset, rollback, check): their replies go nowhere.
+pub const INTERNAL: Owner = 0;
+
+/// Where a reply left the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Boundary {
+    /// No transaction is open.
+    Idle,
+    /// In a transaction.
+    InTransaction,
+    /// In a transaction that failed and must be rolled back.
+    Failed,
+}
+
+/// What a request needs of its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// It provably leaves no trace on its server and may stand behind other clients' requests there:
+    /// whole, one statement, outside a transaction, recognised entirely by the lexer.
+    pub shareable: bool,
+    /// More of the same request will come from the client: the server must be leased to it.
+    pub lease: bool,
+    /// These bytes continue the request at the end of this client's queue (further parts of a long
+    /// request; COPY and LOCAL INFILE data and their end, also when the request itself was whole): the
+    /// proxy calls `extend` and not `dispatch`, and counts no new request.
+    pub continues: bool,
+}
+
+/// What a front found at the start of a client's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing that can be acted on yet; call again when more bytes have arrived behind these.
+    Incomplete,
+    /// `bytes[..len]` is one whole request, or the end of one of which parts were found before.
+    Request {
+        /// Bytes of the request.
+        len: usize,
+        /// What it needs.
+        needs: Needs,
+    },
+    /// `bytes[..len]` belongs to a request that cannot be waited for: longer than the gather bound, ended
+    /// by Flush, or data of a COPY or LOCAL INFILE. `needs.lease` is always set.
+    Part {
+        /// Bytes that can be sent on now.
+        len: usize,
+        /// What it needs.
+        needs: Needs,
+    },
+    /// `bytes[..len]` is to be dropped: nobody waits for it (COPY data after the server's error).
+    Drop {
+        /// Bytes to drop.
+        len: usize,
+    },
+    /// `bytes[..len]` was a request that the front answered itself; the answer is in `out`.
+    Answered {
+        /// Bytes of the request.
+        len: usize,
+    },
+    /// `bytes[..len]` asks to end another client or its request (MySQL KILL). The proxy does it and
+    /// calls the front's `killed` with the outcome, which writes the answer.
+    Kill {
+        /// Bytes of the request.
+        len: usize,
+        /// Weir's own id of the target.
+        target: u32,
+        /// End its running request only, not the client.
+        query_only: bool,
+    },
+    /// The client says goodbye (Terminate, COM_QUIT).
+    Goodbye,
+}
+
+/// What a back did with the start of a server's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Send `input[..n]` unchanged to the head's owner, after whatever was appended to `to_client`.
+    Forward(usize),
+    /// `input[..n]` is dealt with; what the owner must see of it was appended to `to_client`.
+    Consumed(usize),
+    /// The head request is answered whole (its bytes were consumed by the steps before) and has left the
+    /// queue. `boundary` is where it left the server.
+    Done {
+        /// Whose request it was.
+        owner: Owner,
+        /// Where the server is now.
+        boundary: Boundary,
+    },
+    /// Nothing can be done until more bytes have arrived behind these.
+    Incomplete,
+}
+
+macro_rules! pins {
+    ($($(#[doc = $doc:literal])* $name:ident $label:literal,)*) => {
+        /// Why a lease outlives the boundary.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Pin { $($(#[doc = $doc])* $name,)* }
+        impl Pin {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Pin] = &[$(Pin::$name,)*];
+            /// The value of the `reason` label in metrics, logs and SHOW.
+            pub fn label(self) -> &'static str { match self { $(Pin::$name => $label,)* } }
+        }
+    };
+}
+
+pins! {
+    /// `SET`, `RESET`, `set_config` of a setting that is not followed.
+    Setting "setting",
+    /// A temporary table, view or sequence.
+    TemporaryTable "temporary_table",
+    /// A lock that outlives its transaction: advisory lock, GET_LOCK, LOCK TABLES, LOCK INSTANCE.
+    SessionLock "session_lock",
+    /// A cursor declared WITH HOLD, HANDLER OPEN, or a MySQL statement with an open cursor.
+    Cursor "cursor",
+    /// `LISTEN`.
+    Listen "listen",
+    /// `PREPARE` in SQL.
+    SqlPrepare "sql_prepare",
+    /// `currval`, `lastval`, `LAST_INSERT_ID`, `FOUND_ROWS`, warnings: the next request may ask about the
+    /// last one.
+    LastResult "last_result",
+    /// MySQL user variables.
+    UserVariable "user_variable",
+    /// `LOAD` and other changes of the server process.
+    Load "load",
+    /// More prepared statements or long data than Weir carries.
+    Prepared "prepared",
+    /// A replication connection.
+    Replication "replication",
+    /// A statement the lexer does not know and that may leave anything behind.
+    Unrecognised "unrecognised",
+}
+
+/// A set of [`Pin`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pins(u32);
+
+impl Pins {
+    /// No reason.
+    pub const NONE: Pins = Pins(0);
+    /// Adds a reason.
+    #[inline]
+    pub fn insert(&mut self, pin: Pin) {
+        self.0 |= 1 << pin as u32;
+    }
+    /// Takes a reason away.
+    #[inline]
+    pub fn remove(&mut self, pin: Pin) {
+        self.0 &= !(1 << pin as u32);
+    }
+    /// Adds all reasons of another set.
+    #[inline]
+    pub fn union(&mut self, other: Pins) {
+        self.0 |= other.0;
+    }
+    /// The reason is in the set.
+    #[inline]
+    pub fn contains(self, pin: Pin) -> bool {
+        self.0 & (1 << pin as u32) != 0
+    }
+    /// There is no reason.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// The reasons, lowest number first.
+    pub fn iter(self) -> impl Iterator<Item = Pin> {
+        Pin::ALL.iter().copied().filter(move |&p| self.contains(p))
+    }
+}
+
+impl From<Pin> for Pins {
+    fn from(pin: Pin) -> Self {
+        Pins(1 << pin as u32)
+    }
+}
