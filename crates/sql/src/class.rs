@@ -1,0 +1,508 @@
+//! What the scanner says about a text.
+//!
+//! Everything here errs to one side: `shareable` is only said when it is certain, a pin is stated when in
+//! doubt, a release only when it is certain.
+
+use weir_wire::Pins;
+
+/// Bytes `start..end` of the scanned text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The bytes of `text` it stands for, or nothing if `text` is not the scanned text.
+    pub fn of(self, text: &[u8]) -> Option<&[u8]> {
+        text.get(self.start as usize..self.end as usize)
+    }
+}
+
+macro_rules! bit_set {
+    ($(#[doc = $set_doc:literal])* $set:ident { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
+        $(#[doc = $set_doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct $set(u32);
+        impl $set {
+            /// Nothing.
+            pub const NONE: $set = $set(0);
+            $($(#[doc = $doc])* pub const $name: $set = $set(1 << $bit);)*
+            /// Adds everything of `other`.
+            #[inline]
+            pub fn insert(&mut self, other: $set) { self.0 |= other.0; }
+            /// Takes everything of `other` away.
+            #[inline]
+            pub fn remove(&mut self, other: $set) { self.0 &= !other.0; }
+            /// Has all of `other`.
+            #[inline]
+            pub fn contains(self, other: $set) -> bool { self.0 & other.0 == other.0 }
+            /// Has something of `other`.
+            #[inline]
+            pub fn intersects(self, other: $set) -> bool { self.0 & other.0 != 0 }
+            /// Has nothing.
+            #[inline]
+            pub fn is_empty(self) -> bool { self.0 == 0 }
+        }
+        impl std::ops::BitOr for $set {
+            type Output = $set;
+            fn bitor(self, other: $set) -> $set { $set(self.0 | other.0) }
+        }
+    };
+}
+
+bit_set! {
+    /// What a text makes use of, in any of its statements.
+    Uses {
+        /// Any transaction control: the boundary may move inside this text.
+        TRANSACTION = 0,
+        /// `currval()`.
+        CURRVAL = 1,
+        /// `lastval()`.
+        LASTVAL = 2,
+        /// `nextval()`: a later `currval` or `lastval` on the same server would see it. No pin is stated,
+        /// most clients use the value returned.
+        NEXTVAL = 3,
+        /// `setval()`.
+        SETVAL = 4,
+        /// `CONNECTION_ID()`, `@@pseudo_thread_id`, `pg_backend_pid()`.
+        CONNECTION_ID = 5,
+        /// Reads `LAST_INSERT_ID()`, `@@identity`, `@@last_insert_id`.
+        LAST_INSERT_ID = 6,
+        /// `LAST_INSERT_ID(expr)`: sets it. After INSERT, REPLACE and UPDATE the OK packet says to what; elsewhere
+        /// the pin `LastResult` goes with it.
+        LAST_INSERT_ID_SET = 7,
+        /// `FOUND_ROWS()`.
+        FOUND_ROWS = 8,
+        /// `ROW_COUNT()`.
+        ROW_COUNT = 9,
+        /// `SHOW WARNINGS`, `SHOW ERRORS`, `@@warning_count`, `@@error_count`.
+        WARNINGS = 10,
+        /// `GET DIAGNOSTICS`.
+        DIAGNOSTICS = 11,
+        /// `SQL_CALC_FOUND_ROWS`: `FOUND_ROWS()` is about to be asked.
+        CALC_FOUND_ROWS = 12,
+        /// Reads a MySQL user variable.
+        USER_VARIABLE_READ = 13,
+        /// Writes a MySQL user variable: `SET @a`, `@a :=`, `INTO @a`, an argument of CALL.
+        USER_VARIABLE_WRITE = 14,
+        /// Reads a MySQL system variable, `@@name`.
+        SYSTEM_VARIABLE = 15,
+        /// `LOAD DATA LOCAL INFILE`, `LOAD XML LOCAL INFILE`: the server will ask the client for a file.
+        LOAD_LOCAL = 16,
+        /// `/*! */` or `/*M! */` code.
+        EXECUTABLE_COMMENT = 17,
+        /// `DO $$...$$`, `CALL`: code the scanner does not see runs on the server.
+        BLOCK = 18,
+        /// `COPY ... FROM STDIN`.
+        COPY_IN = 19,
+        /// `COPY ... TO STDOUT`.
+        COPY_OUT = 20,
+        /// DECLARE, FETCH, MOVE, CLOSE, HANDLER.
+        CURSOR = 21,
+        /// DECLARE ... WITH HOLD.
+        WITH_HOLD = 22,
+        /// A function that is not in the list of harmless built-in functions, or one of a named schema.
+        UNKNOWN_FUNCTION = 23,
+        /// `EXPLAIN FOR CONNECTION n`: n is a number of Weir's.
+        EXPLAIN_CONNECTION = 24,
+        /// `SHOW PROCESSLIST` and tables that show it (`processlist`, `pg_stat_activity`).
+        PROCESS_LIST = 25,
+        /// More calls or assignments were met than are listed.
+        OVERFLOW = 26,
+        /// A sleep (`pg_sleep`, `SLEEP`, `BENCHMARK`): slow on purpose.
+        SLEEP = 27,
+        /// SQL-level PREPARE, EXECUTE or DEALLOCATE.
+        SQL_PREPARE = 28,
+        /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE`.
+        ROW_LOCK = 29,
+        /// SET ROLE, SET SESSION AUTHORIZATION, `setseed()`, or something that may do the same: the pin `Setting`
+        /// that goes with it outlives RESET ALL.
+        ROLE = 30,
+        /// `WITH x AS (INSERT ...)`: it writes though the verb may be SELECT.
+        WITH_WRITES = 31,
+    }
+}
+
+bit_set! {
+    /// Kinds of lock that outlive a transaction. [`weir_wire::Pin::SessionLock`] stands for all of them;
+    /// it is gone when all that were taken are freed.
+    Locks {
+        /// `LOCK TABLES`, `FLUSH TABLES ... FOR EXPORT`, `FLUSH TABLES WITH READ LOCK`.
+        TABLES = 0,
+        /// `LOCK INSTANCE FOR BACKUP`.
+        INSTANCE = 1,
+        /// `GET_LOCK()`.
+        NAMED = 2,
+        /// `BACKUP STAGE`, `BACKUP LOCK` (MariaDB).
+        BACKUP = 3,
+        /// `pg_advisory_lock()` and its session-wide kin.
+        ADVISORY = 4,
+        /// An XA transaction between START and COMMIT or ROLLBACK.
+        XA = 5,
+        /// A backup of PostgreSQL begun by `pg_backup_start()`.
+        PG_BACKUP = 6,
+    }
+}
+
+bit_set! {
+    /// Statements that clear much at once.
+    Clears {
+        /// `DISCARD ALL`.
+        DISCARD_ALL = 0,
+        /// `RESET ALL`. Releases the pin `Setting`, unless it comes with [`Uses::ROLE`]. States no pin: who
+        /// carries settings must know that they are gone.
+        RESET_ALL = 1,
+        /// `UNLISTEN *`.
+        UNLISTEN_ALL = 2,
+        /// `DEALLOCATE ALL`. Deallocates statements prepared by the protocol, too.
+        DEALLOCATE_ALL = 3,
+        /// `CLOSE ALL`.
+        CLOSE_ALL = 4,
+        /// `DISCARD TEMP`.
+        DISCARD_TEMP = 5,
+        /// `DISCARD PLANS`.
+        DISCARD_PLANS = 6,
+        /// `DISCARD SEQUENCES`.
+        DISCARD_SEQUENCES = 7,
+    }
+}
+
+/// The first word of a statement, or of the statement behind WITH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Verb {
+    /// There is no statement.
+    #[default]
+    Empty,
+    /// A word the scanner does not know, or a known one in a form it does not know.
+    Unrecognised,
+    /// ALTER.
+    Alter,
+    /// ANALYZE, CHECK, CHECKSUM, OPTIMIZE, REPAIR, VACUUM, REINDEX, CLUSTER, CHECKPOINT, REFRESH, CACHE
+    /// and PURGE: work on tables or the server that leaves nothing in the session.
+    Maintain,
+    /// BACKUP (MariaDB).
+    Backup,
+    /// BEGIN, START TRANSACTION.
+    Begin,
+    /// CALL.
+    Call,
+    /// CLOSE.
+    Close,
+    /// COMMIT, END.
+    Commit,
+    /// COPY.
+    Copy,
+    /// CREATE.
+    Create,
+    /// DEALLOCATE, and MySQL's DROP PREPARE.
+    Deallocate,
+    /// DECLARE.
+    Declare,
+    /// DELETE.
+    Delete,
+    /// DISCARD.
+    Discard,
+    /// DO.
+    Do,
+    /// DROP.
+    Drop,
+    /// EXECUTE.
+    Execute,
+    /// EXPLAIN, DESCRIBE, DESC.
+    Explain,
+    /// FETCH, MOVE.
+    Fetch,
+    /// FLUSH.
+    Flush,
+    /// GET DIAGNOSTICS.
+    Get,
+    /// GRANT, REVOKE, COMMENT, SECURITY LABEL, REASSIGN, IMPORT FOREIGN SCHEMA, RENAME, INSTALL,
+    /// UNINSTALL: other changes of the catalogue.
+    Catalogue,
+    /// HANDLER.
+    Handler,
+    /// INSERT.
+    Insert,
+    /// KILL.
+    Kill,
+    /// LISTEN.
+    Listen,
+    /// LOAD.
+    Load,
+    /// LOCK.
+    Lock,
+    /// MERGE.
+    Merge,
+    /// NOTIFY.
+    Notify,
+    /// PREPARE, without PREPARE TRANSACTION.
+    Prepare,
+    /// PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
+    TwoPhase,
+    /// RELEASE SAVEPOINT.
+    Release,
+    /// REPLACE.
+    Replace,
+    /// PostgreSQL's RESET.
+    Reset,
+    /// ROLLBACK, ABORT, without ROLLBACK TO.
+    Rollback,
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo,
+    /// SAVEPOINT.
+    Savepoint,
+    /// SELECT, TABLE.
+    Select,
+    /// CHANGE, CLONE, BINLOG, RESET MASTER and their like, START/STOP REPLICA, SHUTDOWN, RESTART,
+    /// SIGNAL, HELP: administration of a MySQL server that leaves nothing in the session.
+    Server,
+    /// SET.
+    Set,
+    /// SHOW.
+    Show,
+    /// TRUNCATE.
+    Truncate,
+    /// UNLISTEN.
+    Unlisten,
+    /// UNLOCK.
+    Unlock,
+    /// UPDATE.
+    Update,
+    /// USE.
+    Use,
+    /// VALUES.
+    Values,
+    /// XA.
+    Xa,
+}
+
+/// What a statement does to the transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transaction {
+    /// BEGIN, START TRANSACTION.
+    Begin {
+        /// Nothing but BEGIN, BEGIN WORK, BEGIN TRANSACTION or START TRANSACTION was said.
+        plain: bool,
+        /// START TRANSACTION WITH CONSISTENT SNAPSHOT: the moment matters, it cannot be held back.
+        snapshot: bool,
+    },
+    /// COMMIT, END.
+    Commit {
+        /// AND CHAIN: a new transaction is open behind it. MySQL's `completion_type` can do the same unsaid.
+        chain: bool,
+        /// RELEASE: the server closes the connection behind it.
+        release: bool,
+    },
+    /// ROLLBACK, ABORT.
+    Rollback {
+        /// AND CHAIN.
+        chain: bool,
+        /// RELEASE.
+        release: bool,
+    },
+    /// SAVEPOINT.
+    Savepoint,
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo,
+    /// RELEASE SAVEPOINT.
+    Release,
+    /// PREPARE TRANSACTION: ends the transaction as COMMIT does.
+    PrepareTwoPhase,
+    /// COMMIT PREPARED, ROLLBACK PREPARED.
+    FinishTwoPhase,
+    /// SET TRANSACTION without SESSION or GLOBAL. PostgreSQL: about the transaction that is open. MySQL:
+    /// about the next one, so it also states the pin `Setting`.
+    SetTransaction,
+    /// Any XA statement.
+    Xa,
+}
+
+/// How far an assignment reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The session.
+    Session,
+    /// The transaction (PostgreSQL's SET LOCAL).
+    Transaction,
+    /// The server, not this session (MySQL's GLOBAL, PERSIST, PERSIST_ONLY).
+    Global,
+}
+
+/// One name that SET or RESET changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// The name in lower case, with dots if it has several parts and without quotes. Forms with a syntax of
+    /// their own are given the name of the setting: SET NAMES is `client_encoding` (PostgreSQL) or `names`
+    /// (MySQL), SET CHARACTER SET is `character set`, SET TIME ZONE is `timezone`, SET SCHEMA is
+    /// `search_path`, SET ROLE is `role`, SET SESSION AUTHORIZATION is `session_authorization`,
+    /// SET SESSION CHARACTERISTICS and MySQL's SET SESSION TRANSACTION are `transaction characteristics`,
+    /// SET TRANSACTION SNAPSHOT does not occur.
+    pub name: String,
+    /// How far it reaches.
+    pub scope: Scope,
+    /// The text of the value, without blanks around it. Empty for RESET.
+    pub value: Span,
+    /// The value is made of literals and plain words: its text means the same on any server. False for
+    /// MySQL values with functions, variables or subqueries.
+    pub constant: bool,
+    /// The value says DEFAULT, or the statement is RESET.
+    pub default: bool,
+    /// The value is 0, 1, ON, OFF, TRUE or FALSE.
+    pub toggle: Option<bool>,
+}
+
+/// What a single SET or RESET statement changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SetTarget {
+    /// System settings, in order. At most [`MAX_ASSIGNMENTS`].
+    pub assignments: Vec<Assignment>,
+    /// Names of user variables that are set, in lower case, without `@` and quotes.
+    pub user_variables: Vec<String>,
+    /// All of the statement is in the lists. When false, something was not understood and a pin says so.
+    pub complete: bool,
+}
+
+impl SetTarget {
+    /// `SET autocommit = 0|1|ON|OFF` of this session and nothing else.
+    pub fn autocommit(&self) -> Option<bool> {
+        match self.assignments.as_slice() {
+            [only] if self.complete && self.user_variables.is_empty() => {
+                (only.name == "autocommit" && only.scope == Scope::Session).then_some(only.toggle)?
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Assignments that are listed of one SET; more make the list incomplete.
+pub const MAX_ASSIGNMENTS: usize = 64;
+/// Calls that are listed; more set [`Uses::OVERFLOW`].
+pub const MAX_CALLS: usize = 32;
+/// Bytes of a name that are kept; a longer one counts as unknown.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// What is asked about the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// `CONNECTION_ID()`.
+    ConnectionId,
+    /// `LAST_INSERT_ID()` without argument.
+    LastInsertId,
+    /// `ROW_COUNT()`.
+    RowCount,
+    /// `FOUND_ROWS()`.
+    FoundRows,
+    /// `@@pseudo_thread_id`, with or without `session.`.
+    PseudoThreadId,
+    /// `@@identity`, `@@last_insert_id`.
+    Identity,
+    /// `pg_backend_pid()`.
+    BackendPid,
+}
+
+/// A place in the text that asks about the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// What is asked.
+    pub kind: CallKind,
+    /// The whole call, with its parentheses.
+    pub span: Span,
+    /// It is a whole item of the outermost select list without an alias: its text is the column's name, which a
+    /// rewriter keeps by adding one.
+    pub bare: bool,
+}
+
+/// KILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kill {
+    /// `KILL [HARD|SOFT] [CONNECTION|QUERY] id`.
+    Id {
+        /// As written.
+        id: u64,
+        /// QUERY.
+        query_only: bool,
+    },
+    /// Anything else: an expression, `KILL QUERY ID n`, `KILL USER name`.
+    Other,
+}
+
+/// Parts of a [`Class`] that few texts have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Details {
+    pub(crate) set: Option<SetTarget>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) kill: Option<Kill>,
+    pub(crate) name: Option<String>,
+}
+
+/// What the scanner says about a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Class {
+    /// Statements in the text, empty ones not counted. A text of blanks, comments and semicolons has 0. It is
+    /// not the number of replies: MySQL answers once more for a comment behind the last semicolon.
+    pub statements: u32,
+    /// The verb of the first statement.
+    pub verb: Verb,
+    /// Why the server must stay with the client if the text succeeds, in full or in part. `Setting` is stated for
+    /// every SET, RESET name and USE of the session; who follows all names of [`Class::set`] may take it away.
+    pub pins: Pins,
+    /// Reasons that are certainly gone once the text has succeeded. Apply them before `pins`. See also
+    /// `clears` and `frees`.
+    pub releases: Pins,
+    /// Statements in it that clear much at once.
+    pub clears: Clears,
+    /// Session locks it takes.
+    pub takes: Locks,
+    /// Session locks it certainly frees, all of their kind.
+    pub frees: Locks,
+    /// What it makes use of.
+    pub uses: Uses,
+    /// What the first statement that has to do with transactions does. See [`Uses::TRANSACTION`].
+    pub transaction: Option<Transaction>,
+    /// It provably leaves no trace on its server and asks nothing about earlier requests: one SELECT, VALUES,
+    /// INSERT, UPDATE, DELETE, MERGE or REPLACE, and only harmless built-in functions. What triggers, views,
+    /// operators and casts of the database do is not seen.
+    pub shareable: bool,
+    /// It changes the catalogue (in MySQL: it commits implicitly).
+    pub ddl: bool,
+    /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
+    /// other fields may be wrong; `pins` has `Unrecognised`.
+    pub doubtful: bool,
+    /// Hash of the normalised text, if asked for; else 0.
+    pub fingerprint: u64,
+    pub(crate) details: Option<Box<Details>>,
+}
+
+impl Class {
+    /// What SET or RESET changes, if that is the only statement.
+    pub fn set(&self) -> Option<&SetTarget> {
+        self.details.as_deref()?.set.as_ref()
+    }
+
+    /// Places that ask about the session, in order. At most [`MAX_CALLS`].
+    pub fn calls(&self) -> &[Call] {
+        self.details.as_deref().map_or(&[], |details| &details.calls)
+    }
+
+    /// KILL, if that is the only statement.
+    pub fn kill(&self) -> Option<Kill> {
+        self.details.as_deref()?.kill
+    }
+
+    /// The name of the thing spoken of, if there is only one statement and the name has no more than
+    /// [`MAX_NAME_BYTES`]: of PREPARE, EXECUTE and DEALLOCATE the statement, of LISTEN, UNLISTEN and NOTIFY the
+    /// channel, of USE the schema, of SAVEPOINT, RELEASE and ROLLBACK TO the savepoint, of DECLARE and
+    /// CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
+    pub fn name(&self) -> Option<&str> {
+        self.details.as_deref()?.name.as_deref()
+    }
+
+    /// The schema of a single `USE schema`.
+    pub fn use_schema(&self) -> Option<&str> {
+        if self.verb == Verb::Use { self.name() } else { None }
+    }
+}

@@ -1,0 +1,27 @@
+//! The lexer that tells BEGIN from SELECT.
+//!
+//! Owns: cutting a text into words as PostgreSQL, MySQL and MariaDB do ([`Dialect`]), and saying what a
+//! text means for sharing its server ([`Class`]). It never parses a grammar. In doubt it says
+//! `Unrecognised`, never wrongly "harmless".
+//!
+//! Must not know: sockets, clocks, sessions, settings, protocols.
+//!
+//! Invariants: a text fed in any pieces gives the same class as the whole; memory is constant; no bytes
+//! make it panic.
+#![forbid(unsafe_code)]
+
+mod class;
+mod dialect;
+mod fingerprint;
+mod lex;
+mod recognise;
+mod scan;
+mod token;
+mod words;
+
+pub use class::{
+    Assignment, Call, CallKind, Class, Clears, Kill, Locks, MAX_ASSIGNMENTS, MAX_CALLS, MAX_NAME_BYTES,
+    Scope, SetTarget, Span, Transaction, Uses, Verb,
+};
+pub use dialect::{Dialect, Encoding};
+pub use scan::{Scanner, classify};

@@ -1,0 +1,292 @@
+//! Functions and variables, in any statement.
+
+use weir_wire::Pin;
+
+use super::{Mode, Recogniser, Target, position};
+use crate::class::{Call, CallKind, Locks, MAX_CALLS, Span, Uses, Verb};
+use crate::token::{Kind, Token};
+use crate::words::{Func, Word};
+
+impl Recogniser {
+    /// `(`
+    pub(super) fn open(&mut self) {
+        let last = self.now.last;
+        let is_name = matches!(last.kind, Kind::Word | Kind::Quoted | Kind::Escaped | Kind::Number);
+        let names_columns = self.now.target == Target::Here
+            || (self.now.before.word == Word::As
+                && self.now.before.kind == Kind::Word
+                && last.word == Word::Name)
+            || (self.now.mode == Mode::With && self.now.depth == 0);
+        if is_name && !names_columns && self.now.mode != Mode::Routine {
+            if last.kind == Kind::Escaped {
+                // A name nobody can read may be any function's.
+                self.pin(Pin::Unrecognised);
+            }
+            self.call(last.func);
+        }
+        match self.now.depth.checked_add(1) {
+            Some(depth) => self.now.depth = depth,
+            None => self.class.doubtful = true,
+        }
+    }
+
+    /// `)`
+    pub(super) fn close(&mut self) {
+        match self.now.depth.checked_sub(1) {
+            Some(depth) => self.now.depth = depth,
+            None => self.alone = true,
+        }
+        if self.now.config_depth == self.now.depth.saturating_add(1) {
+            self.now.config_depth = 0;
+            let is_local = self.now.last.word == Word::True
+                && self.now.last.kind == Kind::Word
+                && self.now.before.kind == Kind::Comma;
+            if !is_local {
+                self.pin(Pin::Setting);
+                if !self.now.config_is_plain {
+                    self.uses(Uses::ROLE);
+                }
+            }
+        }
+    }
+
+    /// A name and a parenthesis.
+    fn call(&mut self, func: Func) {
+        if matches!(func, Func::Harmless | Func::Syntax) {
+            return;
+        }
+        self.alone = true;
+        match func {
+            Func::Harmless | Func::Syntax => {}
+            Func::Unknown => {
+                if self.runs_expressions() {
+                    self.uses(Uses::UNKNOWN_FUNCTION);
+                }
+            }
+            Func::Currval => self.uses(Uses::CURRVAL),
+            Func::Lastval => self.uses(Uses::LASTVAL),
+            Func::Nextval => self.uses(Uses::NEXTVAL),
+            Func::Setval => self.uses(Uses::SETVAL),
+            Func::AdvisoryLock => self.takes(Locks::ADVISORY),
+            Func::GetLock => self.takes(Locks::NAMED),
+            Func::PgBackupStart => self.takes(Locks::PG_BACKUP),
+            Func::Alone => {}
+            Func::AdvisoryUnlockAll | Func::ReleaseAllLocks => {
+                let only = matches!(self.now.verb, Verb::Select | Verb::Do) && self.now.tokens == 3;
+                self.now.frees_all = only;
+            }
+            Func::SetConfig => self.begin_set_config(),
+            Func::SetSeed => {
+                self.pin(Pin::Setting);
+                self.uses(Uses::ROLE);
+            }
+            Func::Keeps => self.pin(Pin::Unrecognised),
+            Func::ReplicationSlot => self.pin(Pin::Replication),
+            Func::Sleep => self.uses(Uses::SLEEP),
+            Func::BackendPid => self.begin_call(CallKind::BackendPid, Uses::CONNECTION_ID),
+            Func::ConnectionId => self.begin_call(CallKind::ConnectionId, Uses::CONNECTION_ID),
+            Func::LastInsertId => self.begin_call(CallKind::LastInsertId, Uses::NONE),
+            Func::FoundRows => self.begin_call(CallKind::FoundRows, Uses::FOUND_ROWS),
+            Func::RowCount => self.begin_call(CallKind::RowCount, Uses::ROW_COUNT),
+        }
+    }
+
+    /// In this statement a name and a parenthesis are a call.
+    fn runs_expressions(&self) -> bool {
+        matches!(
+            self.now.verb,
+            Verb::Select
+                | Verb::Values
+                | Verb::Insert
+                | Verb::Update
+                | Verb::Delete
+                | Verb::Merge
+                | Verb::Replace
+                | Verb::Do
+                | Verb::Call
+                | Verb::Set
+                | Verb::Explain
+                | Verb::Declare
+                | Verb::Prepare
+        )
+    }
+
+    pub(super) fn takes(&mut self, locks: Locks) {
+        self.class.takes.insert(locks);
+        self.pin(Pin::SessionLock);
+        self.alone = true;
+    }
+
+    fn begin_set_config(&mut self) {
+        if self.now.config_depth != 0 {
+            // One inside the other: too much to follow.
+            self.pin(Pin::Setting);
+            self.uses(Uses::ROLE);
+            return;
+        }
+        self.now.config_depth = self.now.depth.saturating_add(1);
+        self.now.config_is_plain = false;
+    }
+
+    /// A token of the arguments of `set_config`. Plain is a literal that does not name the role, and a comma.
+    pub(super) fn config_argument(&mut self, token: &Token<'_>) {
+        if self.now.last.kind == Kind::Open {
+            let role = [b"role".as_slice(), b"session_authorization", b"seed"];
+            self.now.config_is_plain = token.kind == Kind::Str
+                && !token.is_cut()
+                && !token.text.contains(&b'\\')
+                && !role.iter().any(|name| token.text.eq_ignore_ascii_case(name));
+        } else if self.now.before.kind == Kind::Open && token.kind != Kind::Comma {
+            self.now.config_is_plain = false;
+        }
+    }
+
+    fn begin_call(&mut self, kind: CallKind, uses: Uses) {
+        self.uses(uses);
+        // A stored function of that name in a schema is something else, but the doubt remains.
+        if self.now.before.kind != Kind::Dot {
+            self.now.call = Some(kind);
+            self.now.call_start = self.now.last_start;
+            self.now.item_begins = self.begins_item();
+        } else {
+            self.uses(Uses::UNKNOWN_FUNCTION);
+        }
+    }
+
+    /// The token before the last one is one behind which a select item begins.
+    fn begins_item(&self) -> bool {
+        self.now.in_list && self.now.depth == 0 && begins_item(self.now.before)
+    }
+
+    /// The token behind `CONNECTION_ID(`.
+    pub(super) fn settle_call(&mut self, token: &Token<'_>) {
+        let Some(kind) = self.now.call.take() else { return };
+        if token.kind == Kind::Close {
+            if kind == CallKind::LastInsertId {
+                self.uses(Uses::LAST_INSERT_ID);
+            }
+            self.found_call(kind, token.end);
+        } else if kind == CallKind::LastInsertId {
+            self.uses(Uses::LAST_INSERT_ID_SET);
+            // The OK packet of these says what was set, as after an ordinary INSERT.
+            if !matches!(self.now.verb, Verb::Insert | Verb::Replace | Verb::Update) {
+                self.pin(Pin::LastResult);
+            }
+        }
+    }
+
+    fn found_call(&mut self, kind: CallKind, end: u64) {
+        let span = Span { start: self.now.call_start, end: position(end) };
+        if span.end == u32::MAX || self.details().calls.len() >= MAX_CALLS {
+            self.uses(Uses::OVERFLOW);
+            return;
+        }
+        self.details().calls.push(Call { kind, span, bare: false });
+        self.now.call_may_be_bare = self.now.item_begins;
+    }
+
+    /// The token behind a call that began a select item.
+    pub(super) fn settle_bare(&mut self, token: &Token<'_>, word: Word) {
+        self.now.call_may_be_bare = false;
+        let ends_item = token.kind == Kind::Comma
+            || matches!(
+                word,
+                Word::From
+                    | Word::Into
+                    | Word::Where
+                    | Word::Group
+                    | Word::Having
+                    | Word::Order
+                    | Word::Limit
+                    | Word::Union
+                    | Word::For
+                    | Word::Lock
+            );
+        if ends_item {
+            self.mark_bare();
+        }
+    }
+
+    pub(super) fn mark_bare(&mut self) {
+        if let Some(call) = self.details().calls.last_mut() {
+            call.bare = true;
+        }
+    }
+
+    /// `@name`
+    pub(super) fn user_variable(&mut self) {
+        self.alone = true;
+        let written = matches!(self.now.verb, Verb::Call | Verb::Load | Verb::Get)
+            || (self.now.last.word == Word::Into && self.now.last.kind == Kind::Word)
+            || (self.now.into && self.now.last.kind == Kind::Comma);
+        // `user@host` in statements about accounts.
+        let account = matches!(self.now.last.kind, Kind::Word | Kind::Quoted | Kind::Str)
+            && self.now.last.word == Word::Name
+            && matches!(self.now.verb, Verb::Create | Verb::Alter | Verb::Drop | Verb::Catalogue | Verb::Set);
+        if written {
+            self.writes_variable();
+        } else if !account && self.now.mode != Mode::Routine {
+            self.uses(Uses::USER_VARIABLE_READ);
+        }
+    }
+
+    pub(super) fn writes_variable(&mut self) {
+        if self.now.mode != Mode::Routine {
+            self.uses(Uses::USER_VARIABLE_WRITE);
+            self.pin(Pin::UserVariable);
+        }
+    }
+
+    /// A token that may belong to a name behind `@@`.
+    pub(super) fn system_variable(&mut self, token: &Token<'_>) {
+        match token.kind {
+            Kind::SystemPrefix => {
+                self.alone = true;
+                self.uses(Uses::SYSTEM_VARIABLE);
+                self.now.in_system = true;
+                self.now.call_start = position(token.start);
+                self.now.item_begins = self.now.in_list && self.now.depth == 0 && begins_item(self.now.last);
+            }
+            Kind::Word | Kind::Quoted if self.now.in_system => {
+                self.system_name(crate::words::lookup(token.text).word, token);
+            }
+            Kind::Dot => {}
+            _ => self.now.in_system = false,
+        }
+    }
+
+    fn system_name(&mut self, word: Word, token: &Token<'_>) {
+        match word {
+            Word::PseudoThreadId => {
+                self.uses(Uses::CONNECTION_ID);
+                self.found_call(CallKind::PseudoThreadId, token.end);
+            }
+            Word::Identity | Word::LastInsertIdVariable => {
+                self.uses(Uses::LAST_INSERT_ID);
+                self.found_call(CallKind::Identity, token.end);
+            }
+            Word::WarningCount | Word::ErrorCount => self.uses(Uses::WARNINGS),
+            _ => {}
+        }
+    }
+}
+
+/// A select item begins behind this token, if it is one of the outermost select list.
+fn begins_item(past: super::Past) -> bool {
+    past.kind == Kind::Comma
+        || matches!(
+            past.word,
+            Word::Select
+                | Word::All
+                | Word::Distinct
+                | Word::Distinctrow
+                | Word::HighPriority
+                | Word::StraightJoin
+                | Word::SqlBigResult
+                | Word::SqlSmallResult
+                | Word::SqlBufferResult
+                | Word::SqlCache
+                | Word::SqlNoCache
+                | Word::SqlCalcFoundRows
+        )
+}

@@ -1,0 +1,409 @@
+//! Understands tokens: which statement this is and what it leaves behind.
+//!
+//! Owns: where statements begin and end, what each verb and each known function means for the session.
+//! Must not know: bytes, quotes, comments.
+//!
+//! Invariants: what is not recognised states the pin `Unrecognised`; `shareable` is a conclusion at the end
+//! from the absence of every doubt; memory is constant but for the lists of [`Details`], which are bounded.
+
+mod body;
+mod calls;
+mod set;
+mod steps;
+mod verbs;
+
+use weir_wire::{Pin, Pins};
+
+use crate::Dialect;
+use crate::class::{CallKind, Class, Clears, Details, Locks, Transaction, Uses, Verb};
+use crate::fingerprint::Fingerprint;
+use crate::token::{Kind, Sink, Token};
+use crate::words::{Func, Word, lookup};
+
+/// What the recogniser does with the tokens of the current statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Mode {
+    /// Waits for the verb.
+    #[default]
+    Start,
+    /// Behind WITH, before the statement's own verb.
+    With,
+    /// SELECT, INSERT and their like.
+    Query,
+    /// Only functions and variables matter.
+    Rest,
+    /// Nothing matters: the body of a routine up to its end.
+    Routine,
+    Begin,
+    StartWhat,
+    Commit,
+    Rollback,
+    /// The name is next. Behind it, `Rest`.
+    Name,
+    Prepare,
+    Execute,
+    Deallocate,
+    Discard,
+    Unlisten,
+    Close,
+    Copy,
+    Declare,
+    Create,
+    Alter,
+    Drop,
+    Lock,
+    Unlock,
+    Flush,
+    Backup,
+    Handler,
+    Xa,
+    Load,
+    Kill,
+    Show,
+    Explain,
+    Set,
+}
+
+/// Where the table of INSERT or COPY is, behind which a parenthesis opens a list of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Target {
+    #[default]
+    None,
+    /// Its name is next.
+    Next,
+    /// Its name is the last token.
+    Here,
+}
+
+/// A token that has passed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past {
+    kind: Kind,
+    word: Word,
+    func: Func,
+}
+
+/// What is known of the current statement only.
+#[derive(Debug, Clone, Default)]
+struct Statement {
+    /// Where the last token started and ended.
+    last_start: u32,
+    last_end: u32,
+    /// Where a call that is being read started.
+    call_start: u32,
+    /// Open parentheses.
+    depth: u16,
+    /// Parentheses that were open before those of `set_config`, plus one; 0 if there is none.
+    config_depth: u16,
+    /// Open BEGIN, CASE, IF and loops of a routine's body.
+    body_depth: u16,
+    mode: Mode,
+    verb: Verb,
+    /// How far the mode has come.
+    step: u8,
+    /// Tokens so far, up to 255.
+    tokens: u8,
+    last: Past,
+    before: Past,
+    target: Target,
+    call: Option<CallKind>,
+    transaction: Option<Transaction>,
+    set: set::Progress,
+    /// In the outermost select list.
+    in_list: bool,
+    /// The last call ends at the last token and may be a whole select item.
+    call_may_be_bare: bool,
+    /// The call or variable that is being read began a select item.
+    item_begins: bool,
+    /// Behind `@@`.
+    in_system: bool,
+    /// `SELECT ... INTO` was met.
+    into: bool,
+    /// It is `SELECT f()` up to here, with an f that frees all locks.
+    frees_all: bool,
+    /// The name before the dot is `pg_catalog`.
+    in_catalog: bool,
+    /// It stands behind SET STATEMENT ... FOR.
+    is_wrapped: bool,
+    /// A body was begun.
+    body_begun: bool,
+    /// Inside a body: DECLARE ... HANDLER.
+    body_handler: bool,
+    /// The first argument of `set_config` names something other than the role.
+    config_is_plain: bool,
+}
+
+/// The recogniser.
+#[derive(Debug, Clone)]
+pub(crate) struct Recogniser {
+    class: Class,
+    now: Statement,
+    fingerprint: Fingerprint,
+    mysql: bool,
+    mariadb: bool,
+    /// Something was met that forbids sharing.
+    alone: bool,
+    /// A routine without BEGIN ended at a semicolon: what follows may still belong to it.
+    after_routine: bool,
+}
+
+impl Sink for Recogniser {
+    fn token(&mut self, token: Token<'_>) {
+        self.fingerprint.token(&token);
+        if token.kind == Kind::Semicolon && self.splits() {
+            self.end_statement();
+            return;
+        }
+        self.now.tokens = self.now.tokens.saturating_add(1);
+        let past = match token.kind {
+            Kind::Word => self.word(&token),
+            Kind::Quoted => {
+                let func = quoted_function(lookup(token.text), self.mysql);
+                Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
+            }
+            kind => Past { kind, word: Word::Name, func: Func::Unknown },
+        };
+        if self.now.call_may_be_bare {
+            self.settle_bare(&token, past.word);
+        }
+        if self.now.call.is_some() && self.now.last.kind == Kind::Open {
+            self.settle_call(&token);
+        }
+        if self.now.config_depth != 0 && self.now.config_depth == self.now.depth {
+            self.config_argument(&token);
+        }
+        self.mode_token(&token, past);
+        match token.kind {
+            Kind::Dot => self.now.in_catalog = self.now.last.word == Word::PgCatalog,
+            Kind::Open => self.open(),
+            Kind::Close => self.close(),
+            Kind::UserVariable if !self.is_set_target() => self.user_variable(),
+            Kind::Assign if self.now.last.kind == Kind::UserVariable => self.writes_variable(),
+            _ => {}
+        }
+        if self.mysql && !self.is_set_target() {
+            self.system_variable(&token);
+        }
+        self.follow_target(&token, past);
+        self.now.before = self.now.last;
+        self.now.last = past;
+        self.now.last_start = position(token.start);
+        self.now.last_end = position(token.end);
+    }
+}
+
+/// A place in the text; those beyond 4 GiB, which no server accepts, all look alike.
+fn position(at: u64) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// What a quoted name means before a parenthesis: only what is not harmless counts.
+fn quoted_function(entry: &crate::words::Entry, mysql: bool) -> Func {
+    let func = if mysql { entry.mysql } else { entry.postgres };
+    if matches!(func, Func::Harmless | Func::Syntax) { Func::Unknown } else { func }
+}
+
+impl Recogniser {
+    pub(crate) fn new(dialect: Dialect, fingerprint: bool) -> Recogniser {
+        let mariadb = matches!(dialect, Dialect::MySql { mariadb: true, .. });
+        Recogniser {
+            class: Class::default(),
+            now: Statement::default(),
+            fingerprint: Fingerprint::new(fingerprint),
+            mysql: dialect.is_mysql(),
+            mariadb,
+            alone: false,
+            after_routine: false,
+        }
+    }
+
+    /// The text is at its end.
+    pub(crate) fn finish(mut self, doubtful: bool, executable: bool) -> Class {
+        self.end_statement();
+        let mut class = self.class;
+        class.fingerprint = self.fingerprint.finish();
+        class.doubtful |= doubtful;
+        if executable {
+            class.uses.insert(Uses::EXECUTABLE_COMMENT);
+            self.alone = true;
+        }
+        if class.doubtful {
+            class.pins.insert(Pin::Unrecognised);
+            class.releases = Pins::NONE;
+            class.clears = Clears::NONE;
+            class.frees = Locks::NONE;
+            class.details = None;
+            if class.statements == 0 {
+                class.statements = 1;
+                class.verb = Verb::Unrecognised;
+            }
+        }
+        if class.statements > 1
+            && let Some(details) = &mut class.details
+        {
+            details.set = None;
+            details.kill = None;
+            details.name = None;
+        }
+        if class.details.as_deref().is_some_and(|details| *details == Details::default()) {
+            class.details = None;
+        }
+        let of_data = matches!(
+            class.verb,
+            Verb::Select
+                | Verb::Values
+                | Verb::Insert
+                | Verb::Update
+                | Verb::Delete
+                | Verb::Merge
+                | Verb::Replace
+        );
+        class.shareable =
+            class.statements == 1 && of_data && !self.alone && !class.doubtful && class.pins.is_empty();
+        class
+    }
+
+    /// A semicolon here ends the statement.
+    fn splits(&self) -> bool {
+        self.now.body_depth == 0 && (self.mysql || self.now.depth == 0)
+    }
+
+    fn end_statement(&mut self) {
+        if self.now.tokens == 0 && !self.now.is_wrapped {
+            return;
+        }
+        self.end_mode();
+        if self.now.depth != 0 || self.now.config_depth != 0 {
+            self.alone = true;
+        }
+        if self.now.body_depth != 0 || self.after_routine {
+            self.class.doubtful = true;
+        }
+        self.after_routine = self.mysql && self.now.mode == Mode::Routine && !self.now.body_begun;
+        if self.now.call_may_be_bare {
+            self.mark_bare();
+        }
+        if let Some(transaction) = self.now.transaction {
+            self.class.uses.insert(Uses::TRANSACTION);
+            self.class.transaction.get_or_insert(transaction);
+        }
+        if self.now.frees_all && self.now.tokens == 4 && self.now.last.kind == Kind::Close {
+            if self.mysql {
+                self.class.frees.insert(Locks::NAMED);
+            } else {
+                self.class.frees.insert(Locks::ADVISORY);
+            }
+        }
+        if self.class.statements == 0 {
+            self.class.verb = self.now.verb;
+        }
+        self.class.statements = self.class.statements.saturating_add(1);
+        self.now = Statement::default();
+    }
+
+    fn pin(&mut self, pin: Pin) {
+        self.class.pins.insert(pin);
+    }
+
+    fn uses(&mut self, uses: Uses) {
+        self.class.uses.insert(uses);
+    }
+
+    /// The statement is one the scanner does not know. Returns nothing to be wrong about.
+    fn unrecognised(&mut self) {
+        self.now.verb = Verb::Unrecognised;
+        self.now.mode = Mode::Rest;
+        self.pin(Pin::Unrecognised);
+        self.alone = true;
+    }
+
+    fn details(&mut self) -> &mut Details {
+        self.class.details.get_or_insert_default()
+    }
+
+    /// Of an identifier only the schema in front of a dot matters.
+    fn word_for_dot(&self, text: &[u8]) -> Word {
+        if !self.mysql && text == b"pg_catalog" { Word::PgCatalog } else { Word::Name }
+    }
+
+    /// What an unquoted word means here. A word behind a dot is a name whatever it says.
+    fn word(&mut self, token: &Token<'_>) -> Past {
+        let entry = lookup(token.text);
+        let mut func = if self.mysql { entry.mysql } else { entry.postgres };
+        let mut word = entry.word;
+        self.mentioned(word);
+        if self.now.last.kind == Kind::Dot {
+            let in_catalog = self.now.in_catalog && !self.mysql;
+            if !in_catalog && matches!(func, Func::Harmless | Func::Syntax) {
+                func = Func::Unknown;
+            }
+            word = Word::Name;
+        }
+        Past { kind: Kind::Word, word, func }
+    }
+
+    /// Words that matter wherever they stand.
+    fn mentioned(&mut self, word: Word) {
+        match word {
+            Word::Processlist | Word::PgStatActivity => {
+                self.uses(Uses::PROCESS_LIST);
+                self.alone = true;
+            }
+            // An update of this view sets settings.
+            Word::PgSettings if self.now.verb == Verb::Update => {
+                self.pin(Pin::Setting);
+                self.uses(Uses::ROLE);
+            }
+            _ => {}
+        }
+    }
+
+    fn follow_target(&mut self, token: &Token<'_>, past: Past) {
+        let now = &mut self.now;
+        now.target = match (now.target, token.kind) {
+            (Target::None, _) => return,
+            (Target::Next, Kind::Word | Kind::Quoted | Kind::Escaped) => match past.word {
+                Word::Into
+                | Word::Ignore
+                | Word::LowPriority
+                | Word::HighPriority
+                | Word::Delayed
+                | Word::Insert
+                | Word::Replace
+                | Word::Copy => Target::Next,
+                _ => Target::Here,
+            },
+            (Target::Here, Kind::Dot) => Target::Here,
+            (Target::Here, Kind::Word | Kind::Quoted | Kind::Escaped) if now.last.kind == Kind::Dot => {
+                Target::Here
+            }
+            _ => Target::None,
+        };
+    }
+
+    /// Keeps the name of the thing spoken of.
+    fn keep_name(&mut self, token: &Token<'_>) {
+        if let Some(name) = self.name_of(token) {
+            self.details().name = Some(name);
+        }
+    }
+
+    /// The name a token stands for; none if it is cut or its escapes are not understood.
+    fn name_of(&self, token: &Token<'_>) -> Option<String> {
+        let name = std::str::from_utf8(token.text).ok()?;
+        if token.is_cut() {
+            return None;
+        }
+        match token.kind {
+            Kind::Word if self.mysql => Some(name.to_owned()),
+            // PostgreSQL folds ASCII only in multi-byte encodings.
+            Kind::Word => Some(name.to_ascii_lowercase()),
+            Kind::Number if self.mysql => Some(name.to_owned()),
+            // Which of its quotes stood around it is not known here; both kinds doubled are too rare to care.
+            Kind::Quoted if self.mysql && name.contains("\"\"") => None,
+            Kind::Quoted if self.mysql => Some(name.replace("``", "`")),
+            Kind::Quoted => Some(name.replace("\"\"", "\"")),
+            _ => None,
+        }
+    }
+}

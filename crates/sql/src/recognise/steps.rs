@@ -1,0 +1,591 @@
+//! What the words behind the verb mean, one function a statement.
+
+use weir_wire::Pin;
+
+use super::{Mode, Past, Recogniser, Target};
+use crate::class::{Clears, Kill, Locks, Transaction, Uses, Verb};
+use crate::token::{Kind, Token};
+use crate::words::Word;
+
+impl Recogniser {
+    /// Hands a token to the statement it stands in.
+    pub(super) fn mode_token(&mut self, token: &Token<'_>, past: Past) {
+        let word = past.word;
+        match self.now.mode {
+            Mode::Start => self.start(token, word),
+            Mode::Query => {
+                if word != Word::Name {
+                    self.query(word);
+                } else if self.now.into {
+                    self.temporary_schema(token);
+                }
+            }
+            Mode::Rest => {}
+            Mode::With => self.with(word),
+            Mode::Routine => self.body(token, word),
+            Mode::Begin => self.begin(token, word),
+            Mode::StartWhat => self.start_what(word),
+            Mode::Commit => self.commit(word),
+            Mode::Rollback => self.rollback(word),
+            Mode::Name => self.name(token, word),
+            Mode::Prepare => self.prepare(token, word),
+            Mode::Execute => self.execute(token, word),
+            Mode::Deallocate => self.deallocate(token, word),
+            Mode::Discard => self.discard(word),
+            Mode::Unlisten => self.unlisten(token),
+            Mode::Close => self.close_cursor(token, word),
+            Mode::Copy => self.copy(word),
+            Mode::Declare => self.declare(token, word),
+            Mode::Create => self.create(token, word),
+            Mode::Alter => self.alter(token, word),
+            Mode::Drop => self.drop_what(word),
+            Mode::Lock => self.lock(word),
+            Mode::Unlock => self.unlock(word),
+            Mode::Flush => self.flush(word),
+            Mode::Backup => self.backup(word),
+            Mode::Handler => self.handler(word),
+            Mode::Xa => self.xa(word),
+            Mode::Load => self.load(word),
+            Mode::Kill => self.kill(token, word),
+            Mode::Show => self.show(word),
+            Mode::Explain => self.explain(token, word),
+            Mode::Set => self.set_token(token, past),
+        }
+    }
+
+    /// The statement ends: what only its end decides.
+    pub(super) fn end_mode(&mut self) {
+        match self.now.mode {
+            // Nothing but parentheses, or a verb without what must follow it.
+            Mode::Start
+            | Mode::With
+            | Mode::StartWhat
+            | Mode::Discard
+            | Mode::Unlock
+            | Mode::Backup
+            | Mode::Xa => {
+                self.unrecognised();
+            }
+            Mode::Lock if self.mysql => self.unrecognised(),
+            Mode::Set => self.end_set(),
+            _ => {}
+        }
+    }
+
+    fn with(&mut self, word: Word) {
+        if self.now.depth != 0 {
+            self.inside_with(word);
+            return;
+        }
+        let verb = match word {
+            Word::Select | Word::Table => Verb::Select,
+            Word::Values => Verb::Values,
+            Word::Insert => Verb::Insert,
+            Word::Replace if self.mysql => Verb::Replace,
+            Word::Update => Verb::Update,
+            Word::Delete => Verb::Delete,
+            Word::Merge => Verb::Merge,
+            _ => return,
+        };
+        self.now.verb = verb;
+        self.now.mode = Mode::Query;
+        self.now.in_list = verb == Verb::Select;
+        if matches!(verb, Verb::Insert | Verb::Replace) {
+            self.now.target = Target::Next;
+        }
+    }
+
+    /// PostgreSQL: a statement that writes may stand in the parentheses.
+    fn inside_with(&mut self, word: Word) {
+        match word {
+            Word::Insert | Word::Update | Word::Delete | Word::Merge if self.now.last.kind == Kind::Open => {
+                self.uses(Uses::WITH_WRITES);
+            }
+            Word::Into => self.now.target = Target::Next,
+            _ => {}
+        }
+    }
+
+    fn query(&mut self, word: Word) {
+        match word {
+            Word::Select => self.now.in_list = self.now.depth == 0,
+            Word::From
+            | Word::Where
+            | Word::Group
+            | Word::Having
+            | Word::Order
+            | Word::Limit
+            | Word::Union
+                if self.now.depth == 0 =>
+            {
+                self.now.in_list = false;
+            }
+            Word::Into => self.into(),
+            Word::Temp | Word::Temporary if self.is_temporary_modifier() => self.pin(Pin::TemporaryTable),
+            Word::Update if self.now.verb == Verb::Select && self.now.last.kind != Kind::Open => {
+                self.uses(Uses::ROW_LOCK);
+            }
+            Word::Share => self.uses(Uses::ROW_LOCK),
+            Word::Lock => self.uses(Uses::ROW_LOCK),
+            Word::SqlCalcFoundRows if self.mysql => {
+                self.uses(Uses::CALC_FOUND_ROWS);
+                self.pin(Pin::LastResult);
+            }
+            Word::Value if self.now.last.word == Word::Next => {
+                self.uses(Uses::NEXTVAL);
+                self.alone = true;
+            }
+            Word::Value if self.now.last.word == Word::Previous => {
+                self.uses(Uses::LASTVAL);
+                self.alone = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// TEMP stands here where it makes what is created temporary.
+    fn is_temporary_modifier(&self) -> bool {
+        matches!(self.now.last.word, Word::Into | Word::Create | Word::Local | Word::Global)
+    }
+
+    fn into(&mut self) {
+        let of_insert = matches!(
+            self.now.last.word,
+            Word::Insert
+                | Word::Merge
+                | Word::Replace
+                | Word::Ignore
+                | Word::LowPriority
+                | Word::HighPriority
+                | Word::Delayed
+        );
+        if of_insert {
+            self.now.target = Target::Next;
+            return;
+        }
+        // SELECT INTO: a table in PostgreSQL; a file or variables in MySQL.
+        self.now.into = true;
+        self.alone = true;
+        if self.now.depth == 0 {
+            self.now.in_list = false;
+        }
+        if !self.mysql {
+            self.class.ddl = true;
+        }
+    }
+
+    /// A table in `pg_temp` is a temporary one.
+    pub(super) fn temporary_schema(&mut self, token: &Token<'_>) {
+        let named = matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Escaped);
+        if !self.mysql && named && (token.kind == Kind::Escaped || is_temporary_schema(token.text)) {
+            self.pin(Pin::TemporaryTable);
+        }
+    }
+
+    fn begin(&mut self, token: &Token<'_>, word: Word) {
+        // Steps: 0 behind BEGIN, 1 behind BEGIN WORK, 2 behind START TRANSACTION.
+        if self.now.step == 0 && (word == Word::Work || (word == Word::Transaction && !self.mysql)) {
+            self.now.step = 1;
+            return;
+        }
+        // MySQL's BEGIN takes nothing more: it is a block of MariaDB's.
+        if self.mysql && self.now.step != 2 {
+            self.uses(Uses::BLOCK);
+            return self.not_control();
+        }
+        self.now.step = self.now.step.max(1);
+        if token.kind == Kind::Word && word == Word::Snapshot {
+            self.now.transaction = Some(Transaction::Begin { plain: false, snapshot: true });
+        } else if let Some(Transaction::Begin { plain, .. }) = &mut self.now.transaction {
+            *plain = false;
+        }
+    }
+
+    fn start_what(&mut self, word: Word) {
+        if word == Word::Transaction {
+            self.now.mode = Mode::Begin;
+            self.now.step = 2;
+            self.now.transaction = Some(Transaction::Begin { plain: true, snapshot: false });
+        } else if self.mysql && word == Word::Name {
+            // START REPLICA, START SLAVE, START GROUP_REPLICATION.
+            self.now.verb = Verb::Server;
+            self.now.mode = Mode::Rest;
+        } else {
+            self.unrecognised();
+        }
+    }
+
+    fn commit(&mut self, word: Word) {
+        match word {
+            Word::Work => {}
+            Word::Transaction if !self.mysql => {}
+            Word::And | Word::No => {}
+            Word::Chain => {
+                if let Some(Transaction::Commit { chain, .. }) = &mut self.now.transaction {
+                    *chain = self.now.last.word != Word::No;
+                }
+            }
+            Word::Release if self.mysql => {
+                if let Some(Transaction::Commit { release, .. }) = &mut self.now.transaction {
+                    *release = self.now.last.word != Word::No;
+                }
+            }
+            Word::Prepared if !self.mysql && self.now.last.word == Word::Commit => self.finish_two_phase(),
+            _ => self.not_control(),
+        }
+    }
+
+    fn rollback(&mut self, word: Word) {
+        match word {
+            Word::Work => {}
+            Word::Transaction if !self.mysql => {}
+            Word::And | Word::No => {}
+            Word::Chain => {
+                if let Some(Transaction::Rollback { chain, .. }) = &mut self.now.transaction {
+                    *chain = self.now.last.word != Word::No;
+                }
+            }
+            Word::Release if self.mysql => {
+                if let Some(Transaction::Rollback { release, .. }) = &mut self.now.transaction {
+                    *release = self.now.last.word != Word::No;
+                }
+            }
+            Word::To => {
+                self.now.verb = Verb::RollbackTo;
+                self.now.transaction = Some(Transaction::RollbackTo);
+                self.now.mode = Mode::Name;
+            }
+            Word::Prepared if !self.mysql && self.now.last.word == Word::Rollback => self.finish_two_phase(),
+            _ => self.not_control(),
+        }
+    }
+
+    fn finish_two_phase(&mut self) {
+        self.now.verb = Verb::TwoPhase;
+        self.now.transaction = Some(Transaction::FinishTwoPhase);
+        self.now.mode = Mode::Rest;
+    }
+
+    /// A word that does not belong to transaction control.
+    fn not_control(&mut self) {
+        self.now.transaction = None;
+        self.uses(Uses::TRANSACTION);
+        self.unrecognised();
+    }
+
+    fn name(&mut self, token: &Token<'_>, word: Word) {
+        if word == Word::Savepoint && self.now.step == 0 && self.now.verb != Verb::Savepoint {
+            self.now.step = 1;
+            return;
+        }
+        if self.now.verb == Verb::Use {
+            self.now.step = self.now.step.saturating_add(1);
+            // A schema has one part; anything more is nothing the scanner knows.
+            if self.now.step > 1 {
+                self.unrecognised();
+                return;
+            }
+            self.keep_name(token);
+            return;
+        }
+        self.keep_name(token);
+        self.now.mode = Mode::Rest;
+    }
+
+    fn prepare(&mut self, token: &Token<'_>, word: Word) {
+        if word == Word::Transaction && !self.mysql && self.now.last.word == Word::Prepare {
+            self.now.verb = Verb::TwoPhase;
+            self.now.transaction = Some(Transaction::PrepareTwoPhase);
+            self.now.mode = Mode::Rest;
+            return;
+        }
+        self.uses(Uses::SQL_PREPARE);
+        self.keep_name(token);
+        self.pin(Pin::SqlPrepare);
+        // The list of types of `PREPARE name (int)` calls nothing.
+        self.now.target = Target::Next;
+        self.now.mode = Mode::Query;
+    }
+
+    fn execute(&mut self, token: &Token<'_>, word: Word) {
+        if self.mysql {
+            // What it runs was a string when it was prepared; nobody read it.
+            self.pin(Pin::Unrecognised);
+        }
+        if !(self.mariadb && word == Word::Immediate) {
+            self.keep_name(token);
+        }
+        self.now.target = Target::Next;
+        self.now.mode = Mode::Rest;
+    }
+
+    fn deallocate(&mut self, token: &Token<'_>, word: Word) {
+        if word == Word::Prepare && self.now.step == 0 {
+            self.now.step = 1;
+            return;
+        }
+        if word == Word::All && !self.mysql {
+            self.class.clears.insert(Clears::DEALLOCATE_ALL);
+            self.class.releases.insert(Pin::SqlPrepare);
+        } else {
+            self.keep_name(token);
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn discard(&mut self, word: Word) {
+        match word {
+            Word::All => {
+                self.class.clears.insert(Clears::DISCARD_ALL);
+                for pin in [
+                    Pin::Setting,
+                    Pin::TemporaryTable,
+                    Pin::SessionLock,
+                    Pin::Cursor,
+                    Pin::Listen,
+                    Pin::SqlPrepare,
+                    Pin::LastResult,
+                ] {
+                    self.class.releases.insert(pin);
+                }
+                self.class.frees.insert(Locks::ADVISORY);
+            }
+            Word::Plans => self.class.clears.insert(Clears::DISCARD_PLANS),
+            Word::Sequences => self.class.clears.insert(Clears::DISCARD_SEQUENCES),
+            Word::Temp | Word::Temporary => {
+                self.class.clears.insert(Clears::DISCARD_TEMP);
+                self.class.releases.insert(Pin::TemporaryTable);
+            }
+            _ => return self.unrecognised(),
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn unlisten(&mut self, token: &Token<'_>) {
+        if token.kind == Kind::Star {
+            self.class.clears.insert(Clears::UNLISTEN_ALL);
+            self.class.releases.insert(Pin::Listen);
+        } else {
+            self.keep_name(token);
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn close_cursor(&mut self, token: &Token<'_>, word: Word) {
+        if word == Word::All {
+            self.class.clears.insert(Clears::CLOSE_ALL);
+            self.class.releases.insert(Pin::Cursor);
+        } else {
+            self.keep_name(token);
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn copy(&mut self, word: Word) {
+        if self.now.depth == 0 && matches!(word, Word::Stdin | Word::Stdout) {
+            match self.now.last.word {
+                Word::From => self.uses(Uses::COPY_IN),
+                Word::To => self.uses(Uses::COPY_OUT),
+                _ => {}
+            }
+        }
+    }
+
+    fn declare(&mut self, token: &Token<'_>, word: Word) {
+        if self.now.last.word == Word::Declare && self.now.step == 0 {
+            self.now.step = 1;
+            self.keep_name(token);
+        }
+        if word == Word::Hold && self.now.last.word == Word::With {
+            self.uses(Uses::WITH_HOLD);
+            self.pin(Pin::Cursor);
+        }
+    }
+
+    fn create(&mut self, token: &Token<'_>, word: Word) {
+        self.temporary_schema(token);
+        if matches!(word, Word::Temp | Word::Temporary) && self.now.step == 0 {
+            self.pin(Pin::TemporaryTable);
+        }
+        self.routine_or_not(token, word);
+    }
+
+    fn alter(&mut self, token: &Token<'_>, word: Word) {
+        self.temporary_schema(token);
+        // ALTER EVENT may give a new body.
+        if self.mysql {
+            self.routine_or_not(token, word);
+        }
+    }
+
+    /// Looks at the words between CREATE and the kind of thing for one that has a body.
+    fn routine_or_not(&mut self, token: &Token<'_>, word: Word) {
+        if self.now.step != 0 || token.kind != Kind::Word {
+            return;
+        }
+        let is_value = self.now.last.kind == Kind::Equals;
+        let modifies = matches!(
+            word,
+            Word::Or
+                | Word::Replace
+                | Word::Temp
+                | Word::Temporary
+                | Word::Global
+                | Word::Local
+                | Word::Unlogged
+                | Word::Definer
+                | Word::Invoker
+                | Word::Sql
+                | Word::Security
+                | Word::Algorithm
+                | Word::Aggregate
+        );
+        if is_value || modifies {
+            return;
+        }
+        self.now.step = 1;
+        let has_body = match word {
+            Word::Function | Word::Procedure => true,
+            Word::Trigger | Word::Event | Word::Package => self.mysql,
+            _ => false,
+        };
+        if has_body {
+            self.now.mode = Mode::Routine;
+        }
+    }
+
+    fn drop_what(&mut self, word: Word) {
+        if self.mysql && word == Word::Prepare {
+            self.now.verb = Verb::Deallocate;
+            self.class.ddl = false;
+            self.uses(Uses::SQL_PREPARE);
+            self.now.mode = Mode::Name;
+        } else {
+            self.now.mode = Mode::Rest;
+        }
+    }
+
+    fn lock(&mut self, word: Word) {
+        if self.mysql {
+            match word {
+                Word::Table | Word::Tables => {
+                    self.takes(Locks::TABLES);
+                    // It commits what is open.
+                    self.uses(Uses::TRANSACTION);
+                }
+                Word::Instance => self.takes(Locks::INSTANCE),
+                _ => return self.unrecognised(),
+            }
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn unlock(&mut self, word: Word) {
+        match word {
+            Word::Table | Word::Tables => {
+                self.class.frees.insert(Locks::TABLES);
+                self.uses(Uses::TRANSACTION);
+            }
+            Word::Instance => self.class.frees.insert(Locks::INSTANCE),
+            _ => return self.unrecognised(),
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn flush(&mut self, word: Word) {
+        // WITH READ LOCK, FOR EXPORT; a table of such a name costs a pin.
+        if matches!(word, Word::Read | Word::Export) {
+            self.takes(Locks::TABLES);
+        }
+    }
+
+    fn backup(&mut self, word: Word) {
+        match word {
+            Word::Stage => return,
+            Word::End | Word::Unlock => self.class.frees.insert(Locks::BACKUP),
+            _ => self.takes(Locks::BACKUP),
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn handler(&mut self, word: Word) {
+        self.uses(Uses::CURSOR);
+        if word == Word::Open {
+            self.pin(Pin::Cursor);
+        }
+    }
+
+    fn xa(&mut self, word: Word) {
+        match word {
+            Word::Commit | Word::Rollback => self.class.frees.insert(Locks::XA),
+            Word::Recover => self.now.transaction = None,
+            Word::Start | Word::Begin | Word::End | Word::Prepare => self.takes(Locks::XA),
+            _ => return self.unrecognised(),
+        }
+        self.now.mode = Mode::Rest;
+    }
+
+    fn load(&mut self, word: Word) {
+        if !self.mysql {
+            self.now.mode = Mode::Rest;
+            return;
+        }
+        if self.now.step == 0 {
+            self.now.step = 1;
+            if !matches!(word, Word::Data | Word::Xml | Word::Index) {
+                self.unrecognised();
+            }
+            return;
+        }
+        match word {
+            Word::Local if self.now.step == 1 => self.uses(Uses::LOAD_LOCAL),
+            Word::Infile => self.now.step = 2,
+            _ => {}
+        }
+    }
+
+    fn kill(&mut self, token: &Token<'_>, word: Word) {
+        // Steps: 0 at the start, 1 after HARD or SOFT, 2 after CONNECTION, 3 after QUERY, 4 after the
+        // number, 5 not understood.
+        let step = self.now.step;
+        self.now.step = match (step, word, token.kind) {
+            (0, Word::Hard | Word::Soft, _) if self.mariadb => 1,
+            (0 | 1, Word::Connection, _) => 2,
+            (0 | 1, Word::Query, _) => 3,
+            (0..=3, _, Kind::Number) => 4,
+            _ => 5,
+        };
+        let id = std::str::from_utf8(token.text).ok().and_then(|text| text.parse().ok());
+        self.details().kill = Some(match (self.now.step, id) {
+            (4, Some(id)) => Kill::Id { id, query_only: step == 3 },
+            _ => Kill::Other,
+        });
+    }
+
+    fn show(&mut self, word: Word) {
+        if self.mysql && matches!(word, Word::Warnings | Word::Errors) {
+            self.uses(Uses::WARNINGS);
+        }
+    }
+
+    fn explain(&mut self, token: &Token<'_>, word: Word) {
+        match word {
+            // EXPLAIN ANALYZE runs what it explains.
+            Word::Temp | Word::Temporary if self.is_temporary_modifier() => self.pin(Pin::TemporaryTable),
+            Word::Into => self.now.into = true,
+            Word::Connection if self.mysql && self.now.last.word == Word::For => {
+                self.uses(Uses::EXPLAIN_CONNECTION);
+            }
+            Word::Name => self.temporary_schema(token),
+            _ => {}
+        }
+        if self.now.verb == Verb::Maintain && self.now.tokens == 2 && word == Word::Table {
+            self.now.mode = Mode::Rest;
+        }
+    }
+}
+
+/// `pg_temp`, `pg_temp_3`.
+pub(super) fn is_temporary_schema(name: &[u8]) -> bool {
+    name.get(..7).is_some_and(|start| start.eq_ignore_ascii_case(b"pg_temp"))
+}

@@ -1,0 +1,44 @@
+//! The scanner: the lexer and the recogniser joined.
+
+use crate::lex::Lexer;
+use crate::recognise::Recogniser;
+use crate::{Class, Dialect};
+
+/// Reads a text in pieces and says at the end what it is.
+///
+/// Memory is constant: what the text is does not depend on how it is cut, and nothing of it is kept but names.
+#[derive(Debug, Clone)]
+pub struct Scanner {
+    lexer: Lexer,
+    recogniser: Recogniser,
+}
+
+impl Scanner {
+    /// A scanner at the start of a text.
+    pub fn new(dialect: Dialect) -> Scanner {
+        Scanner { lexer: Lexer::new(dialect), recogniser: Recogniser::new(dialect, false) }
+    }
+
+    /// The same, and [`Class::fingerprint`] will be computed.
+    pub fn with_fingerprint(dialect: Dialect) -> Scanner {
+        Scanner { lexer: Lexer::new(dialect), recogniser: Recogniser::new(dialect, true) }
+    }
+
+    /// Reads the next piece of the text; it may be cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.lexer.feed(bytes, &mut self.recogniser);
+    }
+
+    /// The text is at its end.
+    pub fn finish(mut self) -> Class {
+        self.lexer.finish(&mut self.recogniser);
+        self.recogniser.finish(self.lexer.doubtful, self.lexer.executable)
+    }
+}
+
+/// The class of a whole text.
+pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
+    let mut scanner = Scanner::new(dialect);
+    scanner.feed(text);
+    scanner.finish()
+}

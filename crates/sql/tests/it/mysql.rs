@@ -1,0 +1,715 @@
+//! MySQL and MariaDB.
+use weir_sql::{Dialect, Encoding};
+
+use crate::summary::check;
+
+#[test]
+fn what_stands_in_quotes_and_comments_is_not_seen() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT \"it's; BEGIN\"", "select share"),
+            ("SELECT 'it\\'s; BEGIN'", "select share"),
+            ("SELECT \"it\\\"s; BEGIN\"", "select share"),
+            ("SELECT 'it''s; BEGIN', \"it\"\"s; BEGIN\"", "select share"),
+            ("SELECT '\\\\'; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT `a;b``c;d\\`; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT 1 # ; BEGIN", "select share"),
+            ("SELECT 1 #\n; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT 1 -- ; BEGIN", "select share"),
+            ("SELECT 1 --\t; BEGIN", "select share"),
+            ("SELECT 1 --\n; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT 1 --", "select share"),
+            ("SELECT 1--1; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT 1---- x; BEGIN", "select share"),
+            ("SELECT 1 --x\n; BEGIN", "select x2 <begin> transaction"),
+            ("SELECT /* ; BEGIN /* */ 1", "select share"),
+            ("SELECT /* ; BEGIN */ 1 /**/; COMMIT", "select x2 <commit> transaction"),
+            ("SELECT /*/ ; BEGIN */ 1", "select share"),
+            ("SELECT 4/2*3, 4 */* x */ 2", "select share"),
+            ("SELECT /*+ SET_VAR(sort_buffer_size=1) */ 1", "select share"),
+            ("SELECT /*+ QB_NAME(`a`) SET_VAR(x='*') **/ 1", "select share"),
+            ("SELECT _utf8mb4'x;', N'y;', n'a\\'b', x'4D', 0xFF, b'01'", "select share"),
+            ("SELECT 1 \\N", "select share"),
+            (";;;", "empty x0"),
+        ],
+    );
+}
+
+#[test]
+fn ansi_quotes() {
+    check(
+        Dialect::MySql {
+            ansi_quotes: true,
+            no_backslash_escapes: false,
+            mariadb: false,
+            encoding: Encoding::Utf8,
+        },
+        &[
+            ("SELECT \"it's; BEGIN\"", "select share"),
+            ("SELECT \"it\\\"; BEGIN; -- \"", "select x2 <begin> transaction"),
+            ("SELECT \"a\"\"b; BEGIN\"", "select share"),
+            ("SELECT 'it\\'s; BEGIN'", "select share"),
+            ("SELECT @\"a;b\", @'a\\'b'", "select @read"),
+            ("SELECT \"get_lock\"('x', 1)", "select +session_lock takes named"),
+            ("USE \"a\"\"b\"", "use +setting"),
+        ],
+    );
+}
+
+#[test]
+fn no_backslash_escapes() {
+    check(
+        Dialect::MySql {
+            ansi_quotes: false,
+            no_backslash_escapes: true,
+            mariadb: false,
+            encoding: Encoding::Utf8,
+        },
+        &[
+            ("SELECT 'it\\'; BEGIN; -- '", "select x2 <begin> transaction"),
+            ("SELECT \"it\\\"; BEGIN; -- \"", "select x2 <begin> transaction"),
+            ("SELECT 'it''s; BEGIN'", "select share"),
+        ],
+    );
+}
+
+#[test]
+fn encodings_in_which_bytes_above_127_may_be_blanks() {
+    check(
+        Dialect::MySql {
+            ansi_quotes: false,
+            no_backslash_escapes: false,
+            mariadb: false,
+            encoding: Encoding::HighBytes,
+        },
+        &[
+            ("SELECT 'é\\'; BEGIN'", "select share"),
+            ("SELECT `é` /* é */ -- é", "select share"),
+            ("SELECT é", "select doubtful +unrecognised"),
+            ("SELECT 1é", "select doubtful +unrecognised"),
+            ("SELECT @é", "select doubtful +unrecognised @read"),
+            ("SELECT 1--é", "select doubtful +unrecognised"),
+        ],
+    );
+}
+
+#[test]
+fn encodings_whose_characters_hide_backslashes() {
+    check(
+        Dialect::MySql {
+            ansi_quotes: false,
+            no_backslash_escapes: false,
+            mariadb: false,
+            encoding: Encoding::AsciiUnsafe,
+        },
+        &[
+            ("SELECT 'é'", "select share"),
+            ("SELECT 'é\\'; BEGIN'", "select doubtful +unrecognised"),
+            ("SELECT `é`; BEGIN", "select x2 doubtful <begin> +unrecognised transaction"),
+            ("SELECT é", "select doubtful +unrecognised"),
+        ],
+    );
+}
+
+#[test]
+fn comments_that_are_code() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("/*!40101 SET NAMES utf8 */", "set +setting /*! {names=utf8}"),
+            ("/*!40101 SET @OLD_X=@@X */;", "set +user_variable @write @@ /*! {@old_x}"),
+            ("/*! SET autocommit=0 */", "set +setting /*! {autocommit=0(off)}"),
+            ("SELECT 1 /*!40101 + 1 */", "select /*!"),
+            ("SELECT 1 /*!40101, 2 */; BEGIN", "select x2 <begin> transaction /*!"),
+            ("SELECT 1 /*!*//*!40101*/", "select /*!"),
+            (
+                "/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`%`*/ /*!50003 TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1 */",
+                "create ddl /*!",
+            ),
+            ("CREATE TABLE t (a int) /*!50100 PARTITION BY HASH(a) */", "create ddl /*!"),
+            ("SELECT /*!40001 SQL_NO_CACHE */ * FROM t", "select /*!"),
+            ("/*!40101 SELECT '*/', 1 */", "select /*!"),
+            ("SELECT 1 */ 2", "select share"),
+            // what may or may not be code
+            ("/*!50700 SELECT 1 */", "select doubtful +unrecognised /*!"),
+            ("/*!80000 SELECT 1 */", "select doubtful +unrecognised /*!"),
+            ("/*!99999 SELECT 1 */ SET autocommit=0", "select doubtful +unrecognised /*!"),
+            ("/*!99999 ' */ SET autocommit=0; -- '", "unrecognised doubtful +unrecognised /*!"),
+            ("/*!4010 SELECT 1 */", "select doubtful +unrecognised /*!"),
+            ("/*!401011 SELECT 1 */", "select doubtful +unrecognised /*!"),
+            ("/*!40101 SELECT 1 /*!40101 + 1 */ */", "select doubtful +unrecognised /*!"),
+            ("/*!40101 SELECT 1", "select doubtful +unrecognised /*!"),
+            ("/*!", "unrecognised doubtful +unrecognised /*!"),
+            ("/*M! SET autocommit=0 */", "empty x0"),
+            ("/*M!100100 SET autocommit=0 */", "empty x0"),
+            ("SELECT /*+ SET_VAR(sql_mode='*/') */ 1", "select doubtful +unrecognised"),
+        ],
+    );
+}
+
+#[test]
+fn comments_that_are_code_for_mariadb() {
+    check(
+        Dialect::MARIADB,
+        &[
+            ("/*M! SET autocommit=0 */", "set +setting /*! {autocommit=0(off)}"),
+            ("/*M!100100 SET autocommit=0 */", "set +setting /*! {autocommit=0(off)}"),
+            ("/*M!101100 SET autocommit=0 */", "set doubtful +setting +unrecognised /*!"),
+            ("/*M SET autocommit=0 */", "empty x0"),
+            ("/*M*/ SET autocommit=0", "set +setting {autocommit=0(off)}"),
+            ("/*!100100 SET autocommit=0 */", "set +setting /*! {autocommit=0(off)}"),
+        ],
+    );
+}
+
+#[test]
+fn texts_that_end_too_early_are_doubtful() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT 'abc", "select doubtful +unrecognised"),
+            ("SELECT 'abc\\'", "select doubtful +unrecognised"),
+            ("SELECT \"abc", "select doubtful +unrecognised"),
+            ("SELECT `abc", "select doubtful +unrecognised"),
+            ("SELECT /* abc", "select doubtful +unrecognised"),
+            ("SELECT /*", "select doubtful +unrecognised"),
+            ("SELECT /*+ abc", "select doubtful +unrecognised"),
+            ("BEGIN; SELECT 'abc", "begin x2 doubtful <begin> +unrecognised transaction"),
+            ("SELECT 1 -- \0", "select doubtful +unrecognised"),
+            ("SELECT 1 # \0; BEGIN", "select x2 doubtful <begin> +unrecognised transaction"),
+            ("SELECT $a", "select doubtful +unrecognised"),
+            ("SELECT 1.FROM t", "select doubtful +unrecognised"),
+        ],
+    );
+}
+
+#[test]
+fn one_statement_that_leaves_no_trace() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT 1", "select share"),
+            ("SELECT 1;", "select share"),
+            ("TABLE t", "select share"),
+            ("VALUES ROW(1,2)", "values share"),
+            ("(SELECT 1) UNION (SELECT 2)", "select share"),
+            ("WITH x AS (SELECT 1) SELECT * FROM x", "select share"),
+            (
+                "WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT * FROM x",
+                "select share",
+            ),
+            ("SELECT ?", "select share"),
+            ("SELECT 1 FROM 1abc, db.1t, `select`, t.select", "select share"),
+            (
+                "SELECT * FROM t USE INDEX (i) FORCE INDEX FOR JOIN (j) IGNORE KEY (k) WHERE a = 1",
+                "select share",
+            ),
+            ("SELECT * FROM t WHERE MATCH (a) AGAINST ('x' IN BOOLEAN MODE)", "select share"),
+            (
+                "SELECT COUNT(*), GROUP_CONCAT(a SEPARATOR ','), SUM(DISTINCT b) OVER (PARTITION BY c) FROM t",
+                "select share",
+            ),
+            (
+                "SELECT DATE_ADD(NOW(), INTERVAL 1 DAY), CAST(a AS CHAR(10)), CONVERT(a USING utf8), COUNT (*)",
+                "select share",
+            ),
+            (
+                "SELECT REPLACE(a, 'x', 'y'), INSERT(a, 1, 2, 'x'), LEFT(a, 1), IF(a, b, c), VALUES(a) FROM t",
+                "select share",
+            ),
+            (
+                "SELECT JSON_EXTRACT(a, '$.x'), a->'$.x', a->>'$.y', DATABASE(), USER(), VERSION()",
+                "select share",
+            ),
+            ("SELECT SQL_NO_CACHE STRAIGHT_JOIN DISTINCT a FROM t", "select share"),
+            ("SELECT a FROM t PARTITION (p0, p1) WHERE 1 MEMBER OF ('[1]')", "select share"),
+            ("SELECT * FROM t FOR UPDATE", "select share row_lock"),
+            ("SELECT * FROM t LOCK IN SHARE MODE", "select share row_lock"),
+            ("INSERT INTO t (a,b) VALUES (1,2),(3,4)", "insert share"),
+            ("INSERT INTO t SET a=1", "insert share"),
+            ("INSERT t (a) VALUES (1)", "insert share"),
+            (
+                "INSERT LOW_PRIORITY IGNORE INTO db.t (a) VALUES (1) ON DUPLICATE KEY UPDATE a=VALUES(a)",
+                "insert share",
+            ),
+            ("INSERT INTO t (a) VALUES (1) AS new(x) ON DUPLICATE KEY UPDATE a = new.x", "insert share"),
+            ("INSERT INTO t PARTITION (p0) (a) VALUES (1)", "insert share"),
+            ("INSERT INTO `d`.`t` (`a`) SELECT b FROM u", "insert share"),
+            ("REPLACE INTO t (a) VALUES (1)", "replace share"),
+            ("REPLACE t VALUES (1)", "replace share"),
+            ("UPDATE t SET a = IF(b, 1, 2) WHERE c IN (1,2)", "update share"),
+            ("UPDATE LOW_PRIORITY a, b SET a.x = b.x", "update share"),
+            ("DELETE FROM t WHERE a = 1 LIMIT 1", "delete share"),
+            ("DELETE a, b FROM a INNER JOIN b", "delete share"),
+        ],
+    );
+}
+
+#[test]
+fn one_statement_that_must_not_be_shared() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT 1; SELECT 2", "select x2"),
+            ("SELECT my_func(1)", "select unknown()"),
+            ("SELECT db.lower('x')", "select unknown()"),
+            ("SELECT `lower`('x')", "select unknown()"),
+            ("SELECT SLEEP(1)", "select sleep"),
+            ("SELECT BENCHMARK(1000, MD5('x'))", "select sleep"),
+            ("SELECT IS_FREE_LOCK('x'), RELEASE_LOCK('x')", "select"),
+            ("SELECT a INTO OUTFILE '/tmp/x' FROM t", "select"),
+            ("SELECT * FROM information_schema.processlist", "select processlist"),
+            ("SELECT 1)", "select"),
+            ("DO 1", "do"),
+            ("SHOW TABLES", "show"),
+            ("SHOW FULL PROCESSLIST", "show processlist"),
+            ("SHOW CREATE TABLE t", "show"),
+            ("DESC t", "explain"),
+            ("EXPLAIN FORMAT=JSON SELECT 1", "explain"),
+            ("EXPLAIN FOR CONNECTION 5", "explain explain_connection"),
+            ("CALL p()", "call block unknown()"),
+            ("CALL p(1, @out)", "call +user_variable @write block unknown()"),
+            ("SELECT a FROM t PROCEDURE ANALYSE()", "select unknown()"),
+        ],
+    );
+}
+
+#[test]
+fn questions_about_the_session() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT CONNECTION_ID()", "select connection_id bare connection_id[CONNECTION_ID()]"),
+            ("SELECT connection_id();", "select connection_id bare connection_id[connection_id()]"),
+            ("SELECT CONNECTION_ID() AS id", "select connection_id connection_id[CONNECTION_ID()]"),
+            ("SELECT CONNECTION_ID() id", "select connection_id connection_id[CONNECTION_ID()]"),
+            (
+                "SELECT DISTINCT connection_id ( ), 1",
+                "select connection_id bare connection_id[connection_id ( )]",
+            ),
+            ("SELECT 1, CONNECTION_ID(), 2", "select connection_id bare connection_id[CONNECTION_ID()]"),
+            (
+                "SELECT 1, CONNECTION_ID() FROM DUAL",
+                "select connection_id bare connection_id[CONNECTION_ID()]",
+            ),
+            (
+                "SELECT CONNECTION_ID() UNION SELECT CONNECTION_ID()",
+                "select connection_id bare connection_id[CONNECTION_ID()] bare connection_id[CONNECTION_ID()]",
+            ),
+            ("SELECT CONNECTION_ID() LIMIT 1", "select connection_id bare connection_id[CONNECTION_ID()]"),
+            ("SELECT CONNECTION_ID()+1", "select connection_id connection_id[CONNECTION_ID()]"),
+            ("SELECT 1+CONNECTION_ID()", "select connection_id connection_id[CONNECTION_ID()]"),
+            ("SELECT (CONNECTION_ID())", "select connection_id connection_id[CONNECTION_ID()]"),
+            ("SELECT (SELECT CONNECTION_ID())", "select connection_id connection_id[CONNECTION_ID()]"),
+            (
+                "SELECT * FROM t WHERE id = CONNECTION_ID()",
+                "select connection_id connection_id[CONNECTION_ID()]",
+            ),
+            (
+                "SELECT * FROM t ORDER BY 1, CONNECTION_ID()",
+                "select connection_id connection_id[CONNECTION_ID()]",
+            ),
+            ("SELECT `connection_id`()", "select connection_id bare connection_id[`connection_id`()]"),
+            ("SELECT db.connection_id()", "select connection_id unknown()"),
+            ("SELECT CONNECTION_ID", "select share"),
+            ("SELECT /* CONNECTION_ID() */ 'CONNECTION_ID()', \"CONNECTION_ID()\"", "select share"),
+            (
+                "INSERT INTO t (a, b) VALUES (CONNECTION_ID(), LAST_INSERT_ID())",
+                "insert connection_id last_insert_id connection_id[CONNECTION_ID()] last_insert_id[LAST_INSERT_ID()]",
+            ),
+            ("SELECT LAST_INSERT_ID()", "select last_insert_id bare last_insert_id[LAST_INSERT_ID()]"),
+            (
+                "SELECT LAST_INSERT_ID() AS id, ROW_COUNT()",
+                "select last_insert_id row_count last_insert_id[LAST_INSERT_ID()] bare row_count[ROW_COUNT()]",
+            ),
+            ("SELECT LAST_INSERT_ID(5)", "select +last_result last_insert_id_set"),
+            ("UPDATE seq SET id = LAST_INSERT_ID(id + 1)", "update last_insert_id_set"),
+            (
+                "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)",
+                "insert last_insert_id_set",
+            ),
+            (
+                "SELECT FOUND_ROWS(), ROW_COUNT()",
+                "select found_rows row_count bare found_rows[FOUND_ROWS()] bare row_count[ROW_COUNT()]",
+            ),
+            ("SELECT SQL_CALC_FOUND_ROWS * FROM t LIMIT 10", "select +last_result calc_found_rows"),
+            ("SELECT @@autocommit", "select @@"),
+            ("SELECT @@session.autocommit, @@global.max_connections", "select @@"),
+            (
+                "SELECT @@pseudo_thread_id",
+                "select connection_id @@ bare pseudo_thread_id[@@pseudo_thread_id]",
+            ),
+            (
+                "SELECT @@session.pseudo_thread_id, @@`pseudo_thread_id`, @@pseudo_thread_id x",
+                "select connection_id @@ bare pseudo_thread_id[@@session.pseudo_thread_id] bare pseudo_thread_id[@@`pseudo_thread_id`] pseudo_thread_id[@@pseudo_thread_id]",
+            ),
+            (
+                "SELECT @@identity, @@last_insert_id, @@warning_count, @@local.error_count",
+                "select last_insert_id warnings @@ bare identity[@@identity] bare identity[@@last_insert_id]",
+            ),
+            ("SHOW WARNINGS", "show warnings"),
+            ("SHOW COUNT(*) WARNINGS", "show warnings"),
+            ("SHOW ERRORS LIMIT 1", "show warnings"),
+            ("GET DIAGNOSTICS CONDITION 1 @p1 = RETURNED_SQLSTATE", "get +user_variable diagnostics @write"),
+        ],
+    );
+}
+
+#[test]
+fn user_variables() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT @a", "select @read"),
+            ("SELECT @`weird name`, @'x', @\"y\", @a.b, @$c, @", "select @read"),
+            ("SELECT @a := 1", "select +user_variable @read @write"),
+            ("SELECT @a:=@b+1 FROM t", "select +user_variable @read @write"),
+            ("SELECT 1 INTO @a", "select +user_variable @write"),
+            ("SELECT a, b INTO @a, @b FROM t", "select +user_variable @write"),
+            ("SELECT a FROM t INTO @a", "select +user_variable @write"),
+            ("SELECT 1 INTO @'a'", "select +user_variable @write"),
+            ("SET @a = 1", "set +user_variable @write {@a}"),
+            ("SET @a = 1, @b := 2", "set +user_variable @write {@a, @b}"),
+            ("SET @`A b` = 1, @'C' = (SELECT 1)", "set +user_variable @write {@a b, @c}"),
+            (
+                "SET @a = 1, time_zone = '+00:00'",
+                "set +setting +user_variable @write {time_zone='+00:00', @a}",
+            ),
+            ("SET @a = GET_LOCK('x', 1)", "set +session_lock +user_variable takes named @write {@a}"),
+            ("UPDATE t SET a = (@n := @n + 1)", "update +user_variable @read @write"),
+            ("EXPLAIN FORMAT=JSON INTO @x SELECT 1", "explain +user_variable @write"),
+            ("GRANT ALL ON *.* TO 'u'@'h'", "catalogue ddl"),
+            ("CREATE USER 'u'@'h' IDENTIFIED BY 'x'", "create ddl"),
+            ("CREATE DEFINER=a@b VIEW v AS SELECT 1", "create ddl"),
+        ],
+    );
+}
+
+#[test]
+fn transactions() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("BEGIN", "begin <begin> transaction"),
+            ("BEGIN WORK", "begin <begin> transaction"),
+            ("BEGIN;", "begin <begin> transaction"),
+            ("BEGIN TRANSACTION", "unrecognised +unrecognised transaction block"),
+            ("START TRANSACTION", "begin <begin> transaction"),
+            ("START TRANSACTION WITH CONSISTENT SNAPSHOT", "begin <begin options snapshot> transaction"),
+            ("START TRANSACTION READ ONLY", "begin <begin options> transaction"),
+            (
+                "START TRANSACTION READ WRITE, WITH CONSISTENT SNAPSHOT",
+                "begin <begin options snapshot> transaction",
+            ),
+            ("START SLAVE", "server"),
+            ("START REPLICA FOR CHANNEL 'x'", "server"),
+            ("START", "unrecognised +unrecognised"),
+            ("COMMIT", "commit <commit> transaction"),
+            ("COMMIT WORK AND CHAIN NO RELEASE", "commit <commit chain> transaction"),
+            ("COMMIT AND NO CHAIN RELEASE", "commit <commit release> transaction"),
+            ("COMMIT RELEASE", "commit <commit release> transaction"),
+            ("ROLLBACK", "rollback <rollback> transaction"),
+            ("ROLLBACK AND CHAIN", "rollback <rollback chain> transaction"),
+            ("ROLLBACK AND NO CHAIN RELEASE", "rollback <rollback release> transaction"),
+            ("ROLLBACK TO s1", "rollbackto <rollback_to> transaction 's1'"),
+            ("ROLLBACK WORK TO SAVEPOINT `s1`", "rollbackto <rollback_to> transaction 's1'"),
+            ("ROLLBACK TO SAVEPOINT S1", "rollbackto <rollback_to> transaction 'S1'"),
+            ("SAVEPOINT s1", "savepoint <savepoint> transaction 's1'"),
+            ("RELEASE SAVEPOINT s1", "release <release> transaction 's1'"),
+            ("END", "unrecognised +unrecognised"),
+            ("ABORT", "unrecognised +unrecognised"),
+            (
+                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                "set <set_transaction> +setting transaction {...}",
+            ),
+            ("SET TRANSACTION READ ONLY", "set <set_transaction> +setting transaction {...}"),
+            ("XA START 'x'", "xa <xa> +session_lock takes xa transaction"),
+            ("XA BEGIN 'x'", "xa <xa> +session_lock takes xa transaction"),
+            ("XA END 'x'", "xa <xa> +session_lock takes xa transaction"),
+            ("XA PREPARE 'x'", "xa <xa> +session_lock takes xa transaction"),
+            ("XA COMMIT 'x' ONE PHASE", "xa <xa> frees xa transaction"),
+            ("XA ROLLBACK 'x'", "xa <xa> frees xa transaction"),
+            ("XA RECOVER", "xa"),
+            ("XA", "unrecognised <xa> +unrecognised transaction"),
+            ("SELECT 1; COMMIT; SELECT 2", "select x3 <commit> transaction"),
+            ("SET autocommit=0; INSERT INTO t VALUES (1)", "set x2 +setting"),
+        ],
+    );
+}
+
+#[test]
+fn settings() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SET autocommit=0", "set +setting {autocommit=0(off)}"),
+            ("SET AUTOCOMMIT = 1", "set +setting {autocommit=1(on)}"),
+            ("SET autocommit=ON", "set +setting {autocommit=ON(on)}"),
+            ("SET autocommit='off'", "set +setting {autocommit='off'(off)}"),
+            ("SET autocommit=1-1", "set +setting {autocommit=1-1}"),
+            ("SET autocommit=DEFAULT", "set +setting {autocommit=DEFAULT}"),
+            ("SET @@autocommit=0", "set +setting {autocommit=0(off)}"),
+            ("SET @@session.autocommit = off", "set +setting {autocommit=off(off)}"),
+            ("SET @@SESSION.`autocommit` = false", "set +setting {autocommit=false(off)}"),
+            ("SET SESSION autocommit = 1", "set +setting {autocommit=1(on)}"),
+            ("SET GLOBAL autocommit = 1", "set {global autocommit=1(on)}"),
+            ("SET autocommit=0, sql_mode='ANSI'", "set +setting {autocommit=0(off), sql_mode='ANSI'}"),
+            ("SET NAMES utf8mb4", "set +setting {names=utf8mb4}"),
+            ("SET NAMES 'utf8mb4' COLLATE utf8mb4_bin", "set +setting {names='utf8mb4' COLLATE utf8mb4_bin}"),
+            ("SET NAMES DEFAULT", "set +setting {names=DEFAULT}"),
+            ("SET NAMES utf8, autocommit=0", "set +setting {names=utf8, autocommit=0(off)}"),
+            ("SET CHARACTER SET utf8", "set +setting {character set=utf8}"),
+            ("SET CHARSET utf8", "set +setting {character set=utf8}"),
+            ("SET CHARACTER utf8", "set +unrecognised role {...}"),
+            ("SET NAMES", "set +setting +unrecognised role {names=, ...}"),
+            (
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                "set +setting {transaction characteristics=ISOLATION LEVEL READ COMMITTED}",
+            ),
+            (
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+                "set +setting {transaction characteristics=ISOLATION LEVEL READ COMMITTED, READ ONLY}",
+            ),
+            ("SET GLOBAL TRANSACTION READ ONLY", "set {global transaction characteristics=READ ONLY}"),
+            ("SET LOCAL sql_mode = ''", "set +setting {sql_mode=''}"),
+            (
+                "SET sql_mode=(SELECT CONCAT(@@sql_mode, ',ANSI'))",
+                "set +setting @@ {sql_mode=~(SELECT CONCAT(@@sql_mode, ',ANSI'))}",
+            ),
+            (
+                "SET sql_mode = CONCAT(@@sql_mode, ',ANSI')",
+                "set +setting @@ {sql_mode=~CONCAT(@@sql_mode, ',ANSI')}",
+            ),
+            ("SET GLOBAL x = 1, SESSION y = 2, z = 3", "set +setting {global x=1(on), y=2, z=3}"),
+            ("SET @@global.x = 1, y = 2", "set +setting {global x=1(on), y=2}"),
+            ("SET PERSIST x = 1", "set {global x=1(on)}"),
+            ("SET @@persist_only.x = 1", "set {global x=1(on)}"),
+            ("SET sql_log_bin = 0", "set +setting {sql_log_bin=0(off)}"),
+            ("SET gtid_next = 'AUTOMATIC'", "set +setting {gtid_next='AUTOMATIC'}"),
+            ("SET PASSWORD = 'x'", "set ddl {...}"),
+            ("SET PASSWORD FOR 'u'@'h' = 'x'", "set ddl {...}"),
+            ("SET ROLE admin", "set +setting role {role=admin}"),
+            ("SET ROLE ALL EXCEPT 'x'", "set +setting role {role=ALL EXCEPT 'x'}"),
+            ("SET DEFAULT ROLE ALL TO 'u'@'h'", "set ddl {...}"),
+            ("SET RESOURCE GROUP rg", "set +unrecognised role {...}"),
+            ("SET last_insert_id = 5", "set +setting {last_insert_id=5}"),
+            ("SET `sql_mode` = ''", "set +setting {sql_mode=''}"),
+            ("SET hot.key_buffer_size = 1", "set +setting {hot.key_buffer_size=1(on)}"),
+            ("SET x = y = 1", "set +setting {x=y = 1}"),
+            ("SET a := 1", "set +setting {a=1(on)}"),
+            ("SET a = IF(1, 2, 3), b = (1, 2), c = 3", "set +setting {a=~IF(1, 2, 3), b=~(1, 2), c=3}"),
+            ("SET character_set_results = NULL", "set +setting {character_set_results=NULL}"),
+            ("SET sql_select_limit=DEFAULT", "set +setting {sql_select_limit=DEFAULT}"),
+            ("SET statement = 1", "set +setting {statement=1(on)}"),
+            ("SET", "set +unrecognised role {...}"),
+            ("SET a", "set +setting +unrecognised role {a=, ...}"),
+            ("SET a =", "set +setting +unrecognised role {a=, ...}"),
+            ("SET a = 1,", "set +setting +unrecognised role {a=1(on), ...}"),
+            ("SET a = 1 b = 2", "set +setting {a=1 b = 2}"),
+            (
+                "SET optimizer_switch='a=on,b=off', x=GET_LOCK('a', 1)",
+                "set +setting +session_lock takes named {optimizer_switch='a=on,b=off', x=~GET_LOCK('a', 1)}",
+            ),
+            ("SET a = 1; SET b = 2", "set x2 +setting"),
+            ("USE db", "use +setting 'db'"),
+            ("USE `my db`", "use +setting 'my db'"),
+            ("USE `a``b`", "use +setting 'a`b'"),
+            ("USE a.b", "unrecognised +setting +unrecognised 'a'"),
+            ("USE", "use +setting"),
+            ("USE db; SELECT 1", "use x2 +setting"),
+            ("RESET QUERY CACHE", "server"),
+        ],
+    );
+}
+
+#[test]
+fn mariadb() {
+    check(
+        Dialect::MARIADB,
+        &[
+            ("SET STATEMENT max_statement_time=1 FOR SELECT 1", "select"),
+            (
+                "SET STATEMENT max_statement_time=1, sql_mode='' FOR SET autocommit=0",
+                "set +setting {autocommit=0(off)}",
+            ),
+            ("SET STATEMENT max_statement_time=(SELECT 1 FOR UPDATE) FOR BEGIN", "begin <begin> transaction"),
+            ("SET STATEMENT max_statement_time=1 FOR SET ROLE x", "set +setting role {role=x}"),
+            ("SET STATEMENT max_statement_time=1 FOR", "unrecognised +unrecognised"),
+            ("SET STATEMENT a = 1", "set +unrecognised role {...}"),
+            ("BEGIN NOT ATOMIC SELECT 1; END", "unrecognised x2 +unrecognised transaction block"),
+            ("IF 1 THEN SELECT 1; END IF", "unrecognised x2 +unrecognised"),
+            ("FOR i IN 1..10 DO SELECT i; END FOR", "unrecognised x2 +unrecognised"),
+            ("EXECUTE IMMEDIATE 'SELECT 1'", "execute +unrecognised prepare"),
+            ("BACKUP STAGE START", "backup +session_lock takes backup"),
+            ("BACKUP STAGE BLOCK_COMMIT", "backup +session_lock takes backup"),
+            ("BACKUP STAGE END", "backup frees backup"),
+            ("BACKUP LOCK t", "backup +session_lock takes backup"),
+            ("BACKUP UNLOCK", "backup frees backup"),
+            ("SELECT NEXT VALUE FOR s", "select nextval"),
+            ("SELECT PREVIOUS VALUE FOR s", "select lastval"),
+            ("SELECT NEXTVAL(s), LASTVAL(s), SETVAL(s, 1)", "select lastval nextval setval"),
+            ("KILL HARD QUERY 5", "kill kill 5 query"),
+            ("KILL SOFT CONNECTION 5", "kill kill 5"),
+            ("KILL SOFT 5", "kill kill 5"),
+            ("KILL QUERY ID 5", "kill kill ?"),
+            ("KILL USER bob", "kill kill ?"),
+            ("ANALYZE FORMAT=JSON SELECT GET_LOCK('x', 1)", "maintain +session_lock takes named"),
+            ("INSERT INTO t (a) VALUES (1) RETURNING id", "insert share"),
+            ("CREATE OR REPLACE TEMPORARY TABLE t (a int)", "create ddl +temporary_table"),
+            ("CREATE PACKAGE BODY p AS x INT; END", "create x2 ddl doubtful +unrecognised"),
+        ],
+    );
+}
+
+#[test]
+fn locks() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("LOCK TABLES t READ, u WRITE", "lock +session_lock takes tables transaction"),
+            ("LOCK TABLE t WRITE", "lock +session_lock takes tables transaction"),
+            ("LOCK FOO", "unrecognised +unrecognised"),
+            ("UNLOCK TABLES", "unlock frees tables transaction"),
+            ("UNLOCK FOO", "unrecognised +unrecognised"),
+            ("LOCK INSTANCE FOR BACKUP", "lock +session_lock takes instance"),
+            ("UNLOCK INSTANCE", "unlock frees instance"),
+            ("FLUSH TABLES WITH READ LOCK", "flush +session_lock takes tables"),
+            ("FLUSH TABLES t FOR EXPORT", "flush +session_lock takes tables"),
+            ("FLUSH TABLES", "flush"),
+            ("FLUSH LOCAL TABLES t WITH READ LOCK", "flush +session_lock takes tables"),
+            ("FLUSH PRIVILEGES", "flush"),
+            ("BACKUP STAGE START", "unrecognised +unrecognised"),
+            ("SELECT GET_LOCK('x', 10)", "select +session_lock takes named"),
+            ("SELECT get_lock ('x', 10)", "select +session_lock takes named"),
+            ("SELECT `get_lock`('x', 1)", "select +session_lock takes named"),
+            ("SELECT 1 FROM t WHERE a = GET_LOCK/**/('x', 1)", "select +session_lock takes named"),
+            ("INSERT INTO t VALUES (GET_LOCK('x', 1))", "insert +session_lock takes named"),
+            ("SELECT RELEASE_ALL_LOCKS()", "select frees named"),
+            ("DO RELEASE_ALL_LOCKS()", "do frees named"),
+            ("SELECT RELEASE_ALL_LOCKS(), GET_LOCK('x', 1)", "select +session_lock takes named"),
+            ("DO GET_LOCK('x', 1)", "do +session_lock takes named"),
+            ("EXPLAIN ANALYZE SELECT GET_LOCK('x',1)", "explain +session_lock takes named"),
+            ("HANDLER t OPEN", "handler +cursor cursor"),
+            ("HANDLER t OPEN AS x", "handler +cursor cursor"),
+            ("HANDLER t READ FIRST", "handler cursor"),
+            ("HANDLER t CLOSE", "handler cursor"),
+        ],
+    );
+}
+
+#[test]
+fn definitions() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("CREATE TABLE t (a int)", "create ddl"),
+            ("CREATE TEMPORARY TABLE t (a int)", "create ddl +temporary_table"),
+            ("CREATE /* x */ TEMPORARY /* y */ TABLE t SELECT 1", "create ddl +temporary_table"),
+            ("DROP TEMPORARY TABLE t", "drop ddl"),
+            ("CREATE TABLE event (a int); SET autocommit=0", "create x2 ddl +setting"),
+            ("CREATE TABLE temporary (a int)", "create ddl"),
+            ("CREATE PROCEDURE p() BEGIN SELECT 1; SET autocommit=0; END", "create ddl"),
+            ("CREATE PROCEDURE p() BEGIN SELECT 1; END; SET autocommit=0", "create x2 ddl +setting"),
+            (
+                "CREATE PROCEDURE p() BEGIN BEGIN END; BEGIN SELECT 1; END; END; BEGIN",
+                "create x2 ddl <begin> transaction",
+            ),
+            (
+                "CREATE DEFINER=root@localhost PROCEDURE p(IN a INT) BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN SET x=1; END; IF a THEN SELECT CASE a WHEN 1 THEN 2 END; ELSE l: LOOP SELECT 1; END LOOP l; END IF; WHILE a DO SET a = IF(a, 1, 2); END WHILE; REPEAT SET a=1; UNTIL a END REPEAT; CASE a WHEN 1 THEN SELECT 1; END CASE; END; SELECT 1",
+                "create x2 ddl",
+            ),
+            ("CREATE DEFINER=`root`@`%` FUNCTION f() RETURNS INT RETURN 1", "create ddl"),
+            (
+                "CREATE TRIGGER t BEFORE INSERT ON x FOR EACH ROW BEGIN IF NEW.a THEN SET NEW.b = 1; END IF; END",
+                "create ddl",
+            ),
+            ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO BEGIN DELETE FROM t; END", "create ddl"),
+            (
+                "CREATE DEFINER=CURRENT_USER() SQL SECURITY INVOKER PROCEDURE p() BEGIN SELECT GET_LOCK('x', 1); END",
+                "create ddl",
+            ),
+            ("ALTER EVENT e DO BEGIN SELECT 1; END", "alter ddl"),
+            ("CREATE FUNCTION f RETURNS STRING SONAME 'x.so'", "create ddl"),
+            (
+                "CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`b` SQL SECURITY DEFINER VIEW v AS SELECT 1",
+                "create ddl",
+            ),
+            // a body without BEGIN, and one that may be none
+            ("CREATE PROCEDURE p() SELECT 1; SELECT 2", "create x2 ddl doubtful +unrecognised"),
+            ("CREATE PROCEDURE begin() SELECT 1; SET autocommit=0", "create ddl doubtful +unrecognised"),
+            ("CREATE PROCEDURE p() BEGIN SELECT 1;", "create ddl doubtful +unrecognised"),
+            ("CREATE PROCEDURE p() BEGIN SELECT end FROM t; END", "create x2 ddl +unrecognised"),
+            ("ALTER TABLE t ADD a INT", "alter ddl"),
+            ("TRUNCATE t", "truncate ddl"),
+            ("RENAME TABLE a TO b", "catalogue ddl"),
+            ("GRANT SELECT ON t TO u", "catalogue ddl"),
+            ("ANALYZE TABLE t", "maintain"),
+            ("CHECK TABLE t", "maintain"),
+            ("OPTIMIZE TABLE t", "maintain"),
+            ("PURGE BINARY LOGS TO 'x'", "maintain"),
+        ],
+    );
+}
+
+#[test]
+fn prepared_statements_files_and_kills() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("PREPARE s FROM 'SELECT 1'", "prepare +sql_prepare prepare 's'"),
+            ("PREPARE s FROM @x", "prepare +sql_prepare @read prepare 's'"),
+            ("EXECUTE s", "execute +unrecognised prepare 's'"),
+            ("EXECUTE s USING @a", "execute +unrecognised @read prepare 's'"),
+            ("DEALLOCATE PREPARE s", "deallocate prepare 's'"),
+            ("DROP PREPARE s", "deallocate prepare 's'"),
+            ("LOAD DATA INFILE 'x' INTO TABLE t", "load"),
+            ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "load load_local"),
+            ("load data local infile 'x' into table t", "load load_local"),
+            ("LOAD DATA LOW_PRIORITY LOCAL INFILE 'x' INTO TABLE t", "load load_local"),
+            (
+                "LOAD DATA /* x */ CONCURRENT LOCAL INFILE 'x' INTO TABLE t (a, @b) SET c = @b",
+                "load +user_variable @write load_local",
+            ),
+            ("LOAD DATA INFILE 'x' INTO TABLE local", "load"),
+            ("LOAD XML LOCAL INFILE 'x' INTO TABLE t", "load load_local"),
+            ("LOAD INDEX INTO CACHE t", "load"),
+            ("LOAD FOO", "unrecognised +unrecognised"),
+            ("KILL 5", "kill kill 5"),
+            ("KILL CONNECTION 5", "kill kill 5"),
+            ("KILL QUERY 5", "kill kill 5 query"),
+            ("kill query 4294967295;", "kill kill 4294967295 query"),
+            ("KILL HARD QUERY 5", "kill kill ?"),
+            ("KILL CONNECTION_ID()", "kill connection_id connection_id[CONNECTION_ID()] kill ?"),
+            ("KILL 5 6", "kill kill ?"),
+            ("KILL -5", "kill kill ?"),
+            ("KILL '5'", "kill kill ?"),
+            ("KILL @a", "kill @read kill ?"),
+            ("KILL ?", "kill kill ?"),
+            ("KILL", "kill kill ?"),
+            ("KILL 99999999999999999999999", "kill kill ?"),
+            ("KILL 5; KILL 6", "kill x2"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_recognised_is_pinned() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("FOO", "unrecognised +unrecognised"),
+            ("BINLOG 'xx'", "unrecognised +unrecognised"),
+            ("COPY t FROM STDIN", "unrecognised +unrecognised"),
+            ("LISTEN x", "unrecognised +unrecognised"),
+            ("VACUUM", "unrecognised +unrecognised"),
+            ("`SELECT` 1", "unrecognised +unrecognised"),
+            ("@a", "unrecognised +unrecognised @read"),
+            ("?", "unrecognised +unrecognised"),
+            ("{", "unrecognised +unrecognised"),
+            ("SELECT 1; FOO", "select x2 +unrecognised"),
+            ("CHANGE MASTER TO MASTER_HOST='x'", "server"),
+            ("SHUTDOWN", "server"),
+        ],
+    );
+}
