@@ -1,0 +1,172 @@
+//! The server's end of a session: a queue of requests, what is owed for each, and where the boundary is.
+//!
+//! Owns: [`Back`], its state and its small questions. How requests are written is `dispatch.rs`, how replies
+//! are read is `reply.rs`, Weir's own requests are `reset.rs`.
+//! Must not know: sockets, clocks, pools.
+//!
+//! Invariants: entries of several owners may stand in the queue, and an error of one touches no other; a
+//! server is reusable only when it is idle, owes nothing, and carries no trace.
+
+use crate::cancel::ServerKey;
+use crate::effects::Traces;
+use crate::prepared::{ServerPrepared, Statement};
+use crate::relay::{Owed, Queue};
+use crate::session_state::{Reported, Settings};
+use std::sync::Arc;
+use weir_auth::login::CancelPlan;
+use weir_wire::{Boundary, Owner};
+
+/// A logged-in server.
+#[derive(Debug)]
+pub struct Back {
+    key: ServerKey,
+    /// What it reports now.
+    pub(crate) reported: Reported,
+    /// What it reported without any setting of a client.
+    pub(crate) base: Reported,
+    /// What it has been given beyond that.
+    pub(crate) applied: Arc<Settings>,
+    /// Plan keys of settings this server has accepted before.
+    pub(crate) accepted: Vec<u64>,
+    pub(crate) prepared: ServerPrepared,
+    pub(crate) unnamed: Option<Unnamed>,
+    pub(crate) queue: Queue,
+    pub(crate) boundary: Boundary,
+    /// What clients have left behind here.
+    pub(crate) traces: Traces,
+    /// A request waits until the settings before it are accepted.
+    pub(crate) held: Option<Box<Held>>,
+    /// The server discards messages until a Sync.
+    pub(crate) skipping: bool,
+    /// Extended messages ran and no Sync has ended them.
+    pub(crate) needs_sync: bool,
+    /// The server reads COPY data, and its end has not been sent.
+    pub(crate) copy_in: bool,
+    /// Bytes of a message from a client that are still to be sent.
+    pub(crate) outgoing: usize,
+    /// Bytes of a message from the server that are still to come.
+    pub(crate) incoming: usize,
+    /// They go nowhere.
+    pub(crate) incoming_hidden: bool,
+    /// A request of Weir's own failed, the server said farewell, or a message was cut short.
+    pub(crate) spoiled: bool,
+}
+
+/// The unnamed statement of a server.
+#[derive(Debug)]
+pub(crate) struct Unnamed {
+    pub statement: Arc<Statement>,
+    /// The request that sent it.
+    pub entry: u64,
+    /// ParseComplete came.
+    pub confirmed: bool,
+}
+
+/// Bytes kept back until the server has accepted the settings in front of them.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The request that waits.
+    pub entry: u64,
+    /// It.
+    pub request: Vec<u8>,
+    /// What was queued behind it.
+    pub behind: Vec<u8>,
+}
+
+/// Plan keys remembered as accepted by a server.
+pub(crate) const ACCEPTED_KEPT: usize = 64;
+
+impl Back {
+    pub(crate) fn new(key: ServerKey, reported: Reported, max_prepared_statements: usize) -> Back {
+        Back {
+            key,
+            base: reported.clone(),
+            reported,
+            applied: Arc::default(),
+            accepted: Vec::new(),
+            prepared: ServerPrepared::new(max_prepared_statements),
+            unnamed: None,
+            queue: Queue::default(),
+            boundary: Boundary::Idle,
+            traces: Traces::default(),
+            held: None,
+            skipping: false,
+            needs_sync: false,
+            copy_in: false,
+            outgoing: 0,
+            incoming: 0,
+            incoming_hidden: false,
+            spoiled: false,
+        }
+    }
+
+    /// The process number of the server, for logs.
+    pub fn server_pid(&self) -> u32 {
+        self.key.pid()
+    }
+
+    /// PostgreSQL's clients are told the version by ParameterStatus, not in a greeting.
+    pub fn server_version(&self) -> Option<&str> {
+        None
+    }
+
+    /// What the server reports about itself now (`server_version` and so on).
+    pub fn reported(&self) -> &Reported {
+        &self.reported
+    }
+
+    /// Whose request is at the head.
+    pub fn head(&self) -> Option<Owner> {
+        self.queue.head().map(|entry| entry.owner)
+    }
+
+    /// Requests in the queue.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Where the server is after all replies that have arrived.
+    pub fn boundary(&self) -> Boundary {
+        self.boundary
+    }
+
+    /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went
+    /// wrong that a new client could notice.
+    pub fn is_reusable(&self) -> bool {
+        self.queue.is_empty()
+            && self.boundary == Boundary::Idle
+            && !self.spoiled
+            && !self.skipping
+            && !self.needs_sync
+            && !self.copy_in
+            && self.outgoing == 0
+            && self.incoming == 0
+            && self.held.is_none()
+            && self.traces.pins().is_empty()
+    }
+
+    /// Nothing can make this server usable again: close it.
+    pub fn is_broken(&self) -> bool {
+        self.spoiled
+    }
+
+    /// The client whose reply is being passed on has got the beginning of a message and not its end: nothing
+    /// but the rest can be said to it.
+    pub fn is_mid_message(&self) -> bool {
+        self.incoming > 0 && !self.incoming_hidden
+    }
+
+    /// What the server works on, as far as is known, is the head's own request: a cancel hits that and not
+    /// something of Weir's in front of it.
+    pub fn is_cancellable(&self) -> bool {
+        !matches!(self.queue.next(), Some(Owed::Settings { .. } | Owed::Internal(_)))
+    }
+
+    /// How to cancel what runs here.
+    pub fn cancel_plan(&self) -> CancelPlan {
+        self.key.plan()
+    }
+}
+
+#[cfg(test)]
+mod tests;

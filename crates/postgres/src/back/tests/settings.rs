@@ -1,0 +1,326 @@
+//! Settings, pins and what they release.
+
+use super::*;
+use crate::effects::{Effects, SetName};
+use crate::testing::send_with;
+use weir_sql::Clears;
+
+fn settings_of(sent: &[u8]) -> String {
+    let total = u32::from_be_bytes(sent[1..5].try_into().unwrap()) as usize + 1;
+    String::from_utf8(sent[5..total - 1].to_vec()).unwrap()
+}
+
+#[test]
+fn settings_come_in_front_and_wait_only_the_first_time() {
+    let (mut f, mut b) = (front_with(1, &[("statement_timeout", "5s"), ("client_encoding", "UTF8")]), back());
+    let request = c::q("select 1");
+    let sent = send(&mut f, &mut b, 1, &request);
+    assert_eq!(
+        settings_of(&sent.to_server),
+        "SELECT pg_catalog.set_config(E'statement_timeout',E'5s',false)",
+        "what the server has is not sent"
+    );
+    assert_eq!(tags(&sent.to_server), "Q", "the request waits: these settings are new here");
+    let got = receive(&mut b, Some(&mut f), &s::settings_done());
+    assert_eq!((got.to_client.len(), got.to_server, got.done.len()), (0, request.clone(), 0));
+    let reply = cat(&[s::complete("SELECT 1"), s::idle()]);
+    assert_eq!(receive(&mut b, Some(&mut f), &reply).to_client, reply);
+    // Another client without settings resets; then the first one's go ahead in the same packet.
+    let mut g = front(2);
+    let sent = send(&mut g, &mut b, 2, &request);
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'statement_timeout',NULL,false)");
+    assert_eq!(tags(&sent.to_server), "QQ");
+    let got = receive(&mut b, Some(&mut g), &cat(&[s::settings_done(), reply.clone()]));
+    assert_eq!((got.to_client, got.done), (reply.clone(), vec![(2, Boundary::Idle)]));
+    let sent = send(&mut f, &mut b, 1, &request);
+    assert_eq!(tags(&sent.to_server), "QQ");
+    receive(&mut b, Some(&mut f), &cat(&[s::settings_done(), reply]));
+    assert!(b.is_reusable());
+}
+
+#[test]
+fn settings_that_fail_are_the_clients_error_and_the_request_does_not_run() {
+    let (mut f, mut b) = (front_with(1, &[("work_mem", "nonsense")]), back());
+    let sent = send(&mut f, &mut b, 1, &cat(&[c::parse("s", "x"), c::bind("s"), c::execute(), c::sync()]));
+    assert_eq!(tags(&sent.to_server), "Q");
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::error("22023", "invalid"), s::idle()]));
+    assert_eq!((tags(&got.to_client), got.to_server.len()), ("EZ".into(), 0));
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    assert!(f.prepared.as_deref().unwrap().get(b"s").is_none());
+    assert!(b.applied.is_empty() && b.is_reusable());
+}
+
+#[test]
+fn settings_that_fail_although_known_end_the_server() {
+    let (mut f, mut b) = (front_with(1, &[("work_mem", "1MB")]), back());
+    crate::dispatch::remember_accepted(&mut b.accepted, f.settings.plan_key());
+    let sent = send(&mut f, &mut b, 1, &c::q("x"));
+    assert_eq!(tags(&sent.to_server), "QQ");
+    let reply = cat(&[s::error("22023", "invalid"), s::idle(), s::row(b"1"), s::complete("X"), s::idle()]);
+    // The request runs, under other settings: nobody may be told that it did not.
+    assert!(!b.is_cancellable(), "a cancel would hit the settings and not the request");
+    let fault = try_receive(&mut b, Some(&mut f), &reply).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::ServerLost);
+}
+
+#[test]
+fn a_request_held_back_takes_those_behind_it_along() {
+    let (mut f, mut g, mut b) = (front_with(1, &[("work_mem", "1MB")]), front(2), back());
+    let sent = send(&mut f, &mut b, 1, &cat(&[c::q("a"), c::q("b")]));
+    assert_eq!(tags(&sent.to_server), "Q");
+    assert!(send(&mut g, &mut b, 2, &c::q("c")).to_server.is_empty());
+    let got = receive(&mut b, Some(&mut f), &s::settings_done());
+    assert_eq!(tags(&got.to_server), "QQQQ", "a, b, the settings of the second client, c");
+    for _ in 0..2 {
+        receive(&mut b, Some(&mut f), &cat(&[s::complete("X"), s::idle()]));
+    }
+    let got = receive(&mut b, Some(&mut g), &cat(&[s::settings_done(), s::complete("X"), s::idle()]));
+    assert_eq!(tags(&got.to_client), "CZ");
+    assert!(b.is_reusable());
+}
+
+#[test]
+fn a_reported_setting_moves_with_its_client() {
+    let (mut f, mut b) = (front(1), back());
+    let reply = cat(&[s::complete("SET"), s::parameter("TimeZone", "CET"), s::idle()]);
+    assert_eq!(run(&mut f, &mut b, &c::q("set timezone to 'CET'"), &reply), reply);
+    // Known here: nothing is sent for the next request.
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &c::q("x")).to_server), "Q");
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("X"), s::idle()]));
+    let mut other = back();
+    let sent = send(&mut f, &mut other, 1, &c::q("x"));
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'timezone',E'CET',false)");
+    // What comes of it is not told a second time.
+    let reply =
+        cat(&[s::row_description(), s::complete("SELECT 1"), s::parameter("TimeZone", "CET"), s::idle()]);
+    assert!(receive(&mut other, Some(&mut f), &reply).to_client.is_empty());
+}
+
+fn effects(change: impl FnOnce(&mut Effects)) -> Arc<Effects> {
+    let mut effects = Effects::default();
+    change(&mut effects);
+    Arc::new(effects)
+}
+
+/// A simple query with these effects, whatever the lexer would say.
+fn run_with(f: &mut Front, b: &mut Back, effects: &Arc<Effects>, reply: &[u8]) {
+    send_with(f, b, &c::q("x"), effects);
+    assert_eq!(receive(b, Some(f), reply).done.len(), 1);
+}
+
+#[test]
+fn pins_take_effect_only_on_success() {
+    let (mut f, mut b) = (front(1), back());
+    let listen = effects(|e| e.pins = Pin::Listen.into());
+    run_with(&mut f, &mut b, &listen, &cat(&[s::error("42601", "no"), s::idle()]));
+    assert!(f.pins().is_empty());
+    run_with(&mut f, &mut b, &listen, &cat(&[s::complete("LISTEN"), s::idle()]));
+    assert!(f.pins().contains(Pin::Listen));
+    assert!(!b.is_reusable(), "a trace is left");
+    // Of two statements the first succeeded: it may have left something.
+    let (mut f, mut b) = (front(1), back());
+    let reply = cat(&[s::complete("LISTEN"), s::error("22012", "division by zero"), s::idle()]);
+    run_with(&mut f, &mut b, &listen, &reply);
+    assert!(f.pins().contains(Pin::Listen));
+}
+
+#[test]
+fn a_prepared_statement_pins_when_it_is_executed() {
+    let (mut f, mut b) = (front(1), back());
+    let request = cat(&[c::parse("s", "x"), c::sync()]);
+    send_with(&mut f, &mut b, &request, &effects(|e| e.pins = Pin::TemporaryTable.into()));
+    receive(&mut b, Some(&mut f), &cat(&[s::parse_complete(), s::idle()]));
+    assert!(f.pins().is_empty());
+    run(&mut f, &mut b, &cat(&[c::bind("s"), c::sync()]), &cat(&[s::bind_complete(), s::idle()]));
+    assert!(f.pins().is_empty());
+    let executed = cat(&[s::bind_complete(), s::complete("CREATE TABLE"), s::idle()]);
+    run(&mut f, &mut b, &cat(&[c::bind("s"), c::execute(), c::sync()]), &executed);
+    assert!(f.pins().contains(Pin::TemporaryTable));
+}
+
+#[test]
+fn discard_all_forgets_statements_settings_and_pins() {
+    let (mut f, mut b) = (front_with(1, &[("timezone", "CET")]), back());
+    b.applied = Arc::clone(&f.settings);
+    prepare(&mut f, &mut b, "s", "select 1");
+    run_with(
+        &mut f,
+        &mut b,
+        &effects(|e| e.pins = Pin::Listen.into()),
+        &cat(&[s::complete("LISTEN"), s::idle()]),
+    );
+    let discard = effects(|e| e.clears = Clears::DISCARD_ALL);
+    let reply = cat(&[s::complete("DISCARD ALL"), s::parameter("TimeZone", "UTC"), s::idle()]);
+    run_with(&mut f, &mut b, &discard, &reply);
+    assert!(f.pins().is_empty() && b.is_reusable());
+    assert!(f.prepared.as_deref().unwrap().get(b"s").is_none());
+    // The value named at the start comes back, and the client is told.
+    let sent = send(&mut f, &mut b, 1, &cat(&[c::parse("s", "select 1"), c::sync()]));
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'timezone',E'CET',false)");
+    let told = s::parameter("TimeZone", "CET");
+    let got =
+        receive(&mut b, Some(&mut f), &cat(&[s::row_description(), s::complete("SELECT 1"), told.clone()]));
+    assert!(got.to_client.is_empty(), "not before they are in force");
+    let got = receive(&mut b, Some(&mut f), &s::idle());
+    assert_eq!(got.to_client, told);
+    assert_eq!(tags(&got.to_server), "CPS", "no statement is believed to be there");
+}
+
+#[test]
+fn discard_all_that_fails_forgets_nothing_of_the_clients() {
+    let (mut f, mut b) = (front(1), back());
+    prepare(&mut f, &mut b, "s", "select 1");
+    let discard = effects(|e| e.clears = Clears::DISCARD_ALL);
+    run_with(&mut f, &mut b, &discard, &cat(&[s::error("25001", "in a transaction"), s::failed()]));
+    assert!(f.prepared.as_deref().unwrap().get(b"s").is_some());
+}
+
+#[test]
+fn trap_23_a_reset_goes_back_to_what_was_named_at_the_start() {
+    let (mut f, mut b) = (front_with(1, &[("timezone", "CET")]), back());
+    b.applied = Arc::clone(&f.settings);
+    run(
+        &mut f,
+        &mut b,
+        &c::q("set timezone"),
+        &cat(&[s::complete("SET"), s::parameter("TimeZone", "EST"), s::idle()]),
+    );
+    let names = [SetName { name: "timezone".into(), reset: true, local: false }];
+    let reset = effects(|e| {
+        e.pins = Pin::Setting.into();
+        e.names = Some(names.into());
+    });
+    let reply = cat(&[s::complete("RESET"), s::parameter("TimeZone", "UTC"), s::idle()]);
+    run_with(&mut f, &mut b, &reset, &reply);
+    assert!(f.pins().is_empty());
+    let sent = send(&mut f, &mut b, 1, &c::q("x"));
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'timezone',E'CET',false)");
+}
+
+#[test]
+fn trap_23_a_set_that_is_rolled_back_is_not_carried() {
+    let (mut f, mut b) = (front(1), back());
+    run(&mut f, &mut b, &c::q("begin"), &cat(&[s::complete("BEGIN"), s::in_transaction()]));
+    let set = cat(&[s::complete("SET"), s::parameter("TimeZone", "CET"), s::in_transaction()]);
+    run(&mut f, &mut b, &c::q("set local"), &set);
+    assert_eq!(f.settings.get("timezone"), Some(&b"CET"[..]));
+    let back_again = cat(&[s::complete("ROLLBACK"), s::parameter("TimeZone", "UTC"), s::idle()]);
+    run(&mut f, &mut b, &c::q("rollback"), &back_again);
+    assert!(f.settings.is_empty() && b.applied.is_empty());
+}
+
+#[test]
+fn settings_do_not_change_inside_a_failed_transaction() {
+    let (mut f, mut b) = (front(1), back());
+    run(&mut f, &mut b, &c::q("begin"), &cat(&[s::complete("BEGIN"), s::failed()]));
+    f.settings = Arc::new(f.settings.with("timezone", b"CET").unwrap());
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &c::q("x")).to_server), "Q");
+}
+
+#[test]
+fn deallocate_of_a_protocol_level_name() {
+    let (mut f, mut b) = (front(1), back());
+    prepare(&mut f, &mut b, "pdo_1", "select 1");
+    let deallocate = effects(|e| e.deallocates = Some("pdo_1".into()));
+    let sent = send_with(&mut f, &mut b, &c::q("x"), &deallocate);
+    assert_eq!(tags(&sent.to_server), "CPSQCS");
+    let reply = cat(&[
+        s::close_complete(),
+        s::parse_complete(),
+        s::idle(),
+        s::complete("DEALLOCATE"),
+        s::idle(),
+        s::close_complete(),
+        s::idle(),
+    ]);
+    let got = receive(&mut b, Some(&mut f), &reply);
+    assert_eq!((tags(&got.to_client), got.done.len()), ("CZ".into(), 1));
+    assert!(f.prepared.as_deref().unwrap().get(b"pdo_1").is_none());
+    // In a failed transaction the name stays.
+    run(&mut f, &mut b, &cat(&[c::parse("pdo_1", "select 1"), c::sync()]), &s::idle());
+    send_with(&mut f, &mut b, &c::q("x"), &deallocate);
+    let aborted = s::error("25P02", "aborted");
+    let closed = cat(&[s::close_complete(), s::failed()]);
+    let reply = cat(&[s::close_complete(), aborted.clone(), s::failed(), aborted, s::failed(), closed]);
+    assert_eq!(tags(&receive(&mut b, Some(&mut f), &reply).to_client), "EZ");
+    assert!(f.prepared.as_deref().unwrap().get(b"pdo_1").is_some());
+    // The same by the extended protocol.
+    run(&mut f, &mut b, &c::q("x"), &cat(&[s::complete("X"), s::idle()]));
+    let request = cat(&[c::parse("", "x"), c::bind(""), c::execute(), c::sync()]);
+    let sent = send_with(&mut f, &mut b, &request, &deallocate);
+    assert_eq!(tags(&sent.to_server), "PBCPECS");
+    let reply = cat(&[
+        s::parse_complete(),
+        s::bind_complete(),
+        s::close_complete(),
+        s::parse_complete(),
+        s::complete("DEALLOCATE"),
+        s::close_complete(),
+        s::idle(),
+    ]);
+    assert_eq!(tags(&receive(&mut b, Some(&mut f), &reply).to_client), "12CZ");
+    assert!(f.prepared.as_deref().unwrap().get(b"pdo_1").is_none());
+}
+
+#[test]
+fn execute_of_a_protocol_level_name() {
+    let (mut f, mut b) = (front(1), back());
+    let listening = effects(|e| e.pins = Pin::Listen.into());
+    send_with(&mut f, &mut b, &cat(&[c::parse("a", "x"), c::sync()]), &listening);
+    receive(&mut b, Some(&mut f), &cat(&[s::parse_complete(), s::idle()]));
+    let execute = effects(|e| e.executes = Some("a".into()));
+    let sent = send_with(&mut f, &mut b, &c::q("x"), &execute);
+    assert_eq!(tags(&sent.to_server), "CPSQCS");
+    let reply = cat(&[
+        s::close_complete(),
+        s::parse_complete(),
+        s::idle(),
+        s::row(b"1"),
+        s::complete("SELECT 1"),
+        s::idle(),
+        s::close_complete(),
+        s::idle(),
+    ]);
+    let got = receive(&mut b, Some(&mut f), &reply);
+    assert_eq!((tags(&got.to_client), got.done.len()), ("DCZ".into(), 1));
+    assert!(f.pins().contains(Pin::Listen), "it did what the statement does");
+    let request = cat(&[c::parse("", "x"), c::bind(""), c::execute(), c::sync()]);
+    assert_eq!(tags(&send_with(&mut f, &mut b, &request, &execute).to_server), "PBCPECS");
+    // An error before the Close: the stand-in is closed in front of the next request.
+    let parts = [s::parse_complete(), s::bind_complete(), s::close_complete(), s::parse_complete()];
+    receive(&mut b, Some(&mut f), &cat(&[parts.concat(), s::error("22012", "zero"), s::idle()]));
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &c::q("x")).to_server), "CQ");
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::close_complete(), s::complete("X"), s::idle()]));
+    assert_eq!(tags(&got.to_client), "CZ");
+}
+
+#[test]
+fn long_statements_go_raw_and_pin() {
+    let (mut f, mut b) = (front(1), back());
+    let text = format!("select '{}'", "x".repeat(100_000));
+    let all = cat(&[c::parse("big", &text), c::bind("big"), c::execute(), c::sync()]);
+    let sent = send(&mut f, &mut b, 1, &all);
+    assert!(sent.to_server == all, "under the client's own name");
+    assert!(f.pins().contains(Pin::Prepared));
+    let reply = cat(&[s::parse_complete(), s::bind_complete(), s::complete("X"), s::idle()]);
+    assert_eq!(receive(&mut b, Some(&mut f), &reply).done.len(), 1);
+}
+
+#[test]
+fn long_queries_and_binds_stream() {
+    let (mut f, mut b) = (front(1), back());
+    prepare(&mut f, &mut b, "s", "select $1");
+    let mut bind = c::bind("s");
+    bind.truncate(bind.len() - 4);
+    bind.extend_from_slice(&[0; 150_000]);
+    let length = (bind.len() as u32 - 1).to_be_bytes();
+    bind[1..5].copy_from_slice(&length);
+    let sent = send(&mut f, &mut b, 1, &cat(&[bind.clone(), c::execute(), c::sync()]));
+    assert_eq!(tags(&sent.to_server), "BES");
+    assert_eq!(sent.to_server.len(), bind.len() + 36 + c::execute().len() + 5);
+    receive(&mut b, Some(&mut f), &cat(&[s::bind_complete(), s::complete("X"), s::idle()]));
+    let query = c::q(&format!("select '{}'", "x".repeat(300_000)));
+    let sent = send(&mut f, &mut b, 1, &query);
+    assert!(sent.to_server == query && sent.dispatched == 1);
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("X"), s::idle()]));
+}

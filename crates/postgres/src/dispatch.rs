@@ -1,0 +1,329 @@
+//! From a client's bytes to what its server gets: the difference of settings, statements to prepare, names
+//! changed; and for each message a note of what the server will owe for it.
+//!
+//! Must not know: replies.
+//!
+//! Invariants: requests begin and end where their messages say so, however they are cut into calls; no Sync
+//! is ever put between a client's messages, so its implicit transactions stay whole; what is added is
+//! answered in secret.
+
+use crate::back::{ACCEPTED_KEPT, Back, Held};
+use crate::effects::Effects;
+use crate::frame::{ClientTag, body, client_header};
+use crate::front::Front;
+use crate::message::query::{SYNC, put_close_portal, read_execute, read_query};
+use crate::relay::{Kind, Owed, Undo};
+use crate::session_state::{difference, put_queries};
+use std::sync::Arc;
+use weir_wire::limits::REQUEST_GATHER_BYTES;
+use weir_wire::{Boundary, Fault, FaultKind, Owner};
+
+/// A portal and a statement that never exist: closing them is the cheapest question inside a batch.
+pub(crate) const NOBODY: &[u8] = b"weir_nobody";
+
+/// One message of a client, or its beginning when it is longer than the bytes at hand.
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    bytes: &'a [u8],
+    /// Bytes of the whole message.
+    total: usize,
+}
+
+impl Message<'_> {
+    /// It is there whole and short enough to be kept.
+    fn is_kept(&self) -> bool {
+        self.is_whole() && self.total <= REQUEST_GATHER_BYTES
+    }
+
+    fn is_whole(&self) -> bool {
+        self.bytes.len() == self.total
+    }
+}
+
+fn malformed(tag: ClientTag) -> Fault {
+    Fault::new(FaultKind::ClientProtocol, format!("malformed {tag:?} message"))
+}
+
+impl Back {
+    /// Puts a request of `front` at the end of the queue and appends to `out` what makes it run here. With
+    /// `whole` false it is the first part of a request and `extend` follows. Data of a COPY that is under way
+    /// here is taken for what it is, whichever of the two is called.
+    ///
+    /// # Errors
+    /// A malformed message: the client's session ends, and `forget` ends what was begun.
+    pub fn dispatch(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        request: &[u8],
+        _whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        front.owner = owner;
+        self.prepared.begin_batch();
+        self.transmit(front, request, out)
+    }
+
+    /// A further part of the request at the end of the queue.
+    ///
+    /// # Errors
+    /// As `dispatch`.
+    pub fn extend(
+        &mut self,
+        front: &mut Front,
+        bytes: &[u8],
+        _whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.transmit(front, bytes, out)
+    }
+
+    /// Puts the check of a client's login settings at the end of the queue.
+    ///
+    /// # Errors
+    /// None; the signature is the wings' common one.
+    pub fn dispatch_welcome(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        front.owner = owner;
+        front.outstanding = front.outstanding.saturating_add(1);
+        self.queue.push_entry(owner, Kind::Welcome, self.queue.is_empty() && self.boundary == Boundary::Idle);
+        let mut bytes = Vec::new();
+        if !self.bring_settings(front, &mut bytes) {
+            bytes.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.ended = true;
+        }
+        self.write(&bytes, out);
+        Ok(())
+    }
+
+    fn transmit(&mut self, front: &mut Front, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let mut rest = bytes;
+        if self.outgoing > 0 {
+            let (now, later) = rest.split_at(rest.len().min(self.outgoing));
+            self.outgoing -= now.len();
+            rest = later;
+            self.write(now, out);
+            if self.outgoing == 0 {
+                self.end_long(front);
+            }
+        }
+        while !rest.is_empty() {
+            let header = client_header(rest)?
+                .ok_or_else(|| Fault::new(FaultKind::ClientProtocol, "a part that ends inside a header"))?;
+            let (now, later) = rest.split_at(rest.len().min(header.total));
+            rest = later;
+            let message = Message { bytes: now, total: header.total };
+            self.begin_entry(front, header.tag, out);
+            let mut held = self.held.take();
+            let tail = self.queue.tail().map_or(0, |entry| entry.number);
+            let sink = match held.as_deref_mut() {
+                Some(held) if held.entry == tail => &mut held.request,
+                Some(held) => &mut held.behind,
+                None => &mut *out,
+            };
+            let result = self.message(front, header.tag, message, sink);
+            self.held = held;
+            result?;
+            self.outgoing = header.total - now.len();
+        }
+        Ok(())
+    }
+
+    /// Opens an entry if this message begins a request.
+    fn begin_entry(&mut self, front: &mut Front, tag: ClientTag, out: &mut Vec<u8>) {
+        match tag {
+            ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail | ClientTag::Terminate => return,
+            ClientTag::Sync | ClientTag::Flush if self.copy_in => return,
+            ClientTag::Query
+            | ClientTag::Parse
+            | ClientTag::Bind
+            | ClientTag::Describe
+            | ClientTag::Execute
+            | ClientTag::Close
+            | ClientTag::Sync
+            | ClientTag::Flush
+            | ClientTag::FunctionCall => {}
+        }
+        if self.queue.tail().is_some_and(|tail| tail.owner == front.owner && !tail.ended) {
+            return;
+        }
+        // The settings of a client whose earlier request is still under way here came with that.
+        let first = !self.queue.has_owner(front.owner);
+        let idle = self.boundary == Boundary::Idle;
+        let number = self.queue.push_entry(front.owner, Kind::Client, first && idle);
+        front.outstanding = front.outstanding.saturating_add(1);
+        self.close_leftovers(out);
+        let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
+        let has_them = Arc::ptr_eq(&self.applied, &front.settings);
+        if first && known {
+            // Some of them may be there already: the server would not speak of those.
+            front.tell_settings |= std::mem::take(&mut front.were_reset);
+        }
+        if first && known && !has_them {
+            let mut bytes = Vec::new();
+            let plan_key = front.settings.plan_key();
+            if self.bring_settings(front, &mut bytes) {
+                self.write(&bytes, out);
+                if self.held.is_none() && plan_key != 0 && !self.accepted.contains(&plan_key) {
+                    self.held =
+                        Some(Box::new(Held { entry: number, request: Vec::new(), behind: Vec::new() }));
+                }
+            }
+        }
+    }
+
+    /// Appends the query that gives this server the client's settings. False when it has them.
+    fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        let previous = std::mem::replace(&mut self.applied, Arc::clone(&front.settings));
+        let changes = difference(&previous, &front.settings, &self.base);
+        if changes.is_empty() {
+            return false;
+        }
+        let queries = put_queries(out, &changes);
+        for n in 1..=queries {
+            let previous = Arc::clone(&previous);
+            self.queue.push(Owed::Settings { previous, last: n == queries, only: queries == 1 });
+        }
+        self.unnamed = None;
+        true
+    }
+
+    /// The last byte of a message that came in parts has gone.
+    fn end_long(&mut self, front: &mut Front) {
+        if let Some(Owed::Query { effects, .. }) = self.queue.last_mut()
+            && effects.is_none()
+        {
+            *effects = front.next_text();
+        }
+    }
+
+    fn message(
+        &mut self,
+        front: &mut Front,
+        tag: ClientTag,
+        message: Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        match tag {
+            ClientTag::Query => self.query(front, message, out)?,
+            ClientTag::FunctionCall => {
+                self.queue.push(Owed::FunctionCall);
+                out.extend_from_slice(message.bytes);
+                self.end_entry();
+            }
+            ClientTag::Parse => self.parse(front, message, out)?,
+            ClientTag::Bind => self.bind(front, message, out)?,
+            ClientTag::Describe => self.describe(front, message.bytes, out)?,
+            ClientTag::Close => self.close(front, message.bytes, out)?,
+            ClientTag::Execute => {
+                self.execute(front, message.bytes, out)?;
+            }
+            ClientTag::Sync => {
+                out.extend_from_slice(message.bytes);
+                // In copy-in mode the server reads it as data and ignores it.
+                if !self.copy_in {
+                    self.queue.push(Owed::Sync);
+                    self.end_entry();
+                }
+            }
+            ClientTag::Flush => {
+                // What Weir answers itself goes out behind a real reply; with a Sync there always is one.
+                if self.queue.last_mut().is_some_and(|last| last.is_synthetic()) {
+                    put_close_portal(out, NOBODY);
+                    self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+                }
+                out.extend_from_slice(message.bytes);
+            }
+            ClientTag::CopyData => out.extend_from_slice(message.bytes),
+            ClientTag::CopyDone | ClientTag::CopyFail => {
+                out.extend_from_slice(message.bytes);
+                if std::mem::take(&mut self.copy_in) {
+                    front.copy_in = false;
+                } else {
+                    self.queue.push(Owed::CopyEnd);
+                }
+            }
+            ClientTag::Terminate => {}
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, front: &mut Front, message: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let portal = read_execute(body(message)).map_err(|_| malformed(ClientTag::Execute))?;
+        let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
+        let (effects, undo, names) = self.stand_ins(front, effects, out);
+        let undo = undo.or_else(|| self.drop_statements(front, &effects));
+        out.extend_from_slice(message);
+        self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
+        self.close_stand_ins(names, out);
+        Ok(())
+    }
+
+    fn end_entry(&mut self) {
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.ended = true;
+        }
+    }
+
+    fn query(&mut self, front: &mut Front, message: Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        // A simple Query destroys the unnamed statement and the unnamed portal.
+        self.unnamed = None;
+        let behind_a_batch = self.queue.tail().is_some_and(|tail| tail.items > 0);
+        let mut replaced = None;
+        if let Some(prepared) = front.prepared.as_deref_mut() {
+            // Behind a batch that fails it will be skipped.
+            replaced = prepared.unnamed.take().filter(|_| behind_a_batch);
+            prepared.unnamed_is_raw = false;
+            prepared.portal = None;
+        }
+        self.end_entry();
+        if !message.is_whole() {
+            self.queue.push(Owed::Query { effects: None, undo: None });
+            out.extend_from_slice(message.bytes);
+            return Ok(());
+        }
+        let effects = match front.next_text() {
+            Some(effects) => effects,
+            None => {
+                let text = read_query(body(message.bytes)).map_err(|_| malformed(ClientTag::Query))?;
+                Effects::of_text(front.dialect, text)
+            }
+        };
+        let (effects, undo, names) = self.stand_ins(front, effects, out);
+        let undo = undo
+            .or_else(|| self.drop_statements(front, &effects))
+            .or_else(|| replaced.map(|before| Box::new(Undo::Replaced(Some(before)))));
+        let added = !names.is_empty();
+        if added {
+            out.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+        out.extend_from_slice(message.bytes);
+        self.queue.push(Owed::Query { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
+        if added {
+            self.close_stand_ins(names, out);
+            out.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+        Ok(())
+    }
+}
+
+/// Remembers that a server took these settings.
+pub(crate) fn remember_accepted(accepted: &mut Vec<u64>, plan_key: u64) {
+    if plan_key != 0 && !accepted.contains(&plan_key) {
+        if accepted.len() >= ACCEPTED_KEPT {
+            accepted.remove(0);
+        }
+        accepted.push(plan_key);
+    }
+}
+
+mod statements;

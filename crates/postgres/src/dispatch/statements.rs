@@ -1,0 +1,394 @@
+//! Prepared statements on their way to a server: names changed, what the server lacks parsed in front, what is
+//! too much closed.
+//!
+//! Invariant: a statement is used only behind a Parse that this very server has confirmed or has in front of it in
+//! the same batch; nothing that the batch uses is closed.
+
+use super::{Message, malformed};
+use crate::back::{Back, Unnamed};
+use crate::effects::Effects;
+use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
+use crate::front::Front;
+use crate::message::query::{Object, put_parse, put_statement, read_bind, read_object, read_parse};
+use crate::prepared::{NAME_PREFIX, Need, Origin, Statement};
+use crate::relay::{Owed, Undo};
+use std::sync::Arc;
+use weir_wire::{Boundary, Fault, Pin};
+
+/// The effects of a text with those of what it executes, what to undo when it fails, and the names that stand in.
+type StandIns = (Arc<Effects>, Option<Box<Undo>>, Vec<Box<[u8]>>);
+
+impl Back {
+    /// `EXECUTE name` and `DEALLOCATE name` of a name that was prepared by the protocol mean nothing to the
+    /// server. Statements of those names are put there for the text to find, and closed behind it.
+    pub(super) fn stand_ins(
+        &mut self,
+        front: &mut Front,
+        effects: Arc<Effects>,
+        out: &mut Vec<u8>,
+    ) -> StandIns {
+        let (mut effects, mut undo, mut names) = (effects, None, Vec::new());
+        if effects.executes.is_none() && effects.deallocates.is_none() {
+            return (effects, undo, names);
+        }
+        let Some(prepared) = front.prepared.as_deref_mut() else { return (effects, undo, names) };
+        let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
+        if let Some(name) = execute
+            && let Some(statement) = prepared.get(&name)
+        {
+            self.put_stand_in(&name, statement.content(), out);
+            effects = Arc::new(effects.and(statement.effects()));
+            names.push(name);
+        }
+        let deallocate = effects.deallocates.as_deref().map(|name| Box::from(name.as_bytes()));
+        if let Some(name) = deallocate
+            && let Some(statement) = prepared.remove(&name)
+        {
+            if !names.contains(&name) {
+                self.put_stand_in(&name, b"\0\0\0", out);
+                names.push(name.clone());
+            }
+            undo = Some(Box::new(Undo::Unnamed { name, statement }));
+        }
+        (effects, undo, names)
+    }
+
+    fn put_stand_in(&mut self, name: &[u8], content: &[u8], out: &mut Vec<u8>) {
+        put_statement(out, b'C', name);
+        self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+        put_parse(out, name, content);
+        self.queue.push(Owed::Parse { statement: None, undo: None, taken: None, hidden: true, quiet: true });
+    }
+
+    pub(super) fn close_stand_ins(&mut self, names: Vec<Box<[u8]>>, out: &mut Vec<u8>) {
+        for name in names {
+            put_statement(out, b'C', &name);
+            self.queue.push(Owed::HiddenClose { evicted: None, stand_in: Some(name) });
+        }
+    }
+
+    /// Closes what an error left behind.
+    pub(super) fn close_leftovers(&mut self, out: &mut Vec<u8>) {
+        if self.prepared.leftovers.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let names = std::mem::take(&mut self.prepared.leftovers);
+        self.close_stand_ins(names, &mut bytes);
+        self.write(&bytes, out);
+    }
+
+    /// A statement that drops all prepared ones is about to run: what is sent behind it must prepare again.
+    pub(super) fn drop_statements(&mut self, front: &mut Front, effects: &Effects) -> Option<Box<Undo>> {
+        if !effects.drops_all_statements() {
+            return None;
+        }
+        self.prepared.distrust_all();
+        self.unnamed = None;
+        let names = front.prepared.as_deref_mut()?.take_names();
+        (!names.is_empty()).then(|| Box::new(Undo::AllUnnamed(names)))
+    }
+
+    pub(super) fn parse(
+        &mut self,
+        front: &mut Front,
+        message: Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        if !message.is_kept() {
+            return self.parse_raw(front, message, out);
+        }
+        let parse = read_parse(body(message.bytes)).map_err(|_| malformed(ClientTag::Parse))?;
+        let effects = match front.next_text() {
+            Some(effects) => effects,
+            None => Effects::of_text(front.dialect, parse.text),
+        };
+        if parse.name.is_empty() {
+            self.parse_unnamed(front, parse.content, effects);
+            out.extend_from_slice(message.bytes);
+            return Ok(());
+        }
+        if let Some(existing) = front.prepared_mut().get(parse.name).cloned() {
+            // The server itself says that the name is taken, in its order of checks.
+            let existing = self.ensure(front, parse.name, existing, out);
+            put_parse(out, &existing.server_name(), parse.content);
+            let taken = Some(parse.name.into());
+            self.queue.push(Owed::Parse { statement: None, undo: None, taken, hidden: false, quiet: false });
+            return Ok(());
+        }
+        if !self.prepared.is_enabled() || !front.prepared_mut().has_room() {
+            return self.parse_raw(front, message, out);
+        }
+        let origin = self.origin(front);
+        let statement = match self.prepared.fresh(parse.content, origin) {
+            (_, Some(known)) => Arc::clone(known),
+            (origin, None) => Statement::new(parse.content, origin, effects),
+        };
+        // In a failed transaction Parse must fail as it would without Weir, so it is asked anew; and behind a
+        // request of its own that is under way, which may be what makes the transaction fail.
+        let fresh = self.boundary == Boundary::Failed || self.queue.has_ahead(front.owner);
+        let need = self.prepared.require(&statement, front.owner, fresh);
+        front.prepared_mut().insert(parse.name, Arc::clone(&statement));
+        let undo = Box::new(Undo::Named { name: parse.name.into(), statement: Arc::clone(&statement) });
+        match need {
+            Need::Nothing => self.queue.push(Owed::KnownParse { undo }),
+            Need::Parse { number, close_first } => {
+                self.put_parse_of(&statement, close_first, out);
+                let statement = Some((statement, number));
+                self.queue.push(Owed::Parse {
+                    statement,
+                    undo: Some(undo),
+                    taken: None,
+                    hidden: false,
+                    quiet: false,
+                });
+                self.evict(out);
+            }
+        }
+        Ok(())
+    }
+
+    /// A Parse that Weir cannot keep: it goes as it is, and the client stays where it went.
+    fn parse_raw(&mut self, front: &mut Front, message: Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let names_unnamed = body(message.bytes).first() == Some(&0);
+        if names_unnamed {
+            self.unnamed = None;
+            let prepared = front.prepared_mut();
+            prepared.unnamed = None;
+            prepared.unnamed_is_raw = true;
+        }
+        for pin in [Pin::Prepared, Pin::Unrecognised] {
+            front.traces.pin(pin);
+            self.traces.pin(pin);
+        }
+        self.queue.push(Owed::Parse {
+            statement: None,
+            undo: None,
+            taken: None,
+            hidden: false,
+            quiet: false,
+        });
+        out.extend_from_slice(message.bytes);
+        Ok(())
+    }
+
+    fn parse_unnamed(&mut self, front: &mut Front, content: &[u8], effects: Arc<Effects>) {
+        let prepared = front.prepared_mut();
+        let before = prepared.unnamed.take();
+        prepared.unnamed_is_raw = false;
+        let statement = match &before {
+            Some(same) if same.content() == content => Arc::clone(same),
+            _ => Statement::unnamed(content, effects),
+        };
+        prepared.unnamed = Some(Arc::clone(&statement));
+        self.sent_unnamed(statement);
+        let undo = Some(Box::new(Undo::Replaced(before)));
+        self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
+    }
+
+    fn sent_unnamed(&mut self, statement: Arc<Statement>) {
+        let entry = self.queue.tail().map_or(0, |entry| entry.number);
+        self.unnamed = Some(Unnamed { statement, entry, confirmed: false });
+    }
+
+    fn put_parse_of(&mut self, statement: &Statement, close_first: bool, out: &mut Vec<u8>) {
+        let name = statement.server_name();
+        if close_first {
+            put_statement(out, b'C', &name);
+            self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+        }
+        put_parse(out, &name, statement.content());
+    }
+
+    pub(super) fn evict(&mut self, out: &mut Vec<u8>) {
+        while let Some(evicted) = self.prepared.evict() {
+            put_statement(out, b'C', &evicted.server_name());
+            self.queue.push(Owed::HiddenClose { evicted: Some(evicted), stand_in: None });
+        }
+    }
+
+    /// Under which settings a statement that is sent now will be parsed.
+    fn origin(&self, front: &mut Front) -> Origin {
+        let unknown =
+            self.traces.pins().contains(Pin::Setting) || self.queue.may_change_settings(front.owner);
+        let private = if unknown { front.next_private() } else { 0 };
+        Origin { plan_key: self.applied.plan_key(), private, generation: 0 }
+    }
+
+    /// Sees to it that the server has the statement of a client's name when the next message arrives there.
+    /// Returns the statement to use: when it must be parsed again under other settings than before, it is
+    /// another one, for the old name stands for the old settings on all servers.
+    fn ensure(
+        &mut self,
+        front: &mut Front,
+        name: &[u8],
+        statement: Arc<Statement>,
+        out: &mut Vec<u8>,
+    ) -> Arc<Statement> {
+        let mut statement = statement;
+        if !self.prepared.has(&statement, front.owner) {
+            let origin = self.origin(front);
+            if !origin.has_settings_of(statement.origin()) {
+                statement = Statement::new(statement.content(), origin, Arc::clone(statement.effects()));
+                front.prepared_mut().insert(name, Arc::clone(&statement));
+            }
+        }
+        if let Need::Parse { number, close_first } = self.prepared.require(&statement, front.owner, false) {
+            self.prepared.added(&statement.key(), front.owner);
+            self.put_parse_of(&statement, close_first, out);
+            let parsed = Some((Arc::clone(&statement), number));
+            self.queue.push(Owed::Parse {
+                statement: parsed,
+                undo: None,
+                taken: None,
+                hidden: true,
+                quiet: false,
+            });
+            self.evict(out);
+        }
+        statement
+    }
+
+    /// The same for the unnamed statement of a client. Another client's must never stand in for it.
+    fn ensure_unnamed(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        let (wanted, raw) = match front.prepared.as_deref() {
+            Some(prepared) => (prepared.unnamed.clone(), prepared.unnamed_is_raw),
+            None => (None, false),
+        };
+        match wanted {
+            Some(wanted) => {
+                let here = self.queue.tail().map_or(0, |entry| entry.number);
+                let there = self.unnamed.as_ref().is_some_and(|unnamed| {
+                    Arc::ptr_eq(&unnamed.statement, &wanted) && (unnamed.confirmed || unnamed.entry == here)
+                });
+                if !there {
+                    put_parse(out, b"", wanted.content());
+                    self.sent_unnamed(wanted);
+                    self.queue.push(Owed::Parse {
+                        statement: None,
+                        undo: None,
+                        taken: None,
+                        hidden: true,
+                        quiet: false,
+                    });
+                }
+            }
+            None if raw => {}
+            // The server's own words about a statement that does not exist.
+            None => {
+                put_statement(out, b'C', b"");
+                self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+                self.unnamed = None;
+            }
+        }
+    }
+
+    pub(super) fn bind(
+        &mut self,
+        front: &mut Front,
+        message: Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let bind = read_bind(body(message.bytes)).map_err(|_| malformed(ClientTag::Bind))?;
+        let known = front.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
+        let effects = known.as_ref().map(|statement| Arc::clone(statement.effects()));
+        let mut bound = None;
+        if bind.statement.is_empty() {
+            self.ensure_unnamed(front, out);
+            out.extend_from_slice(message.bytes);
+        } else {
+            let name = match known {
+                Some(statement) => {
+                    let statement = self.ensure(front, bind.statement, statement, out);
+                    bound.insert(statement).server_name().to_vec()
+                }
+                None => foreign_name(bind.statement),
+            };
+            let total = message.total - bind.statement.len() + name.len();
+            put_header(out, ClientTag::Bind, total);
+            put_cstr(out, bind.portal);
+            put_cstr(out, &name);
+            out.extend_from_slice(bind.rest);
+        }
+        front.prepared_mut().bind_portal(bind.portal, effects);
+        self.queue.push(Owed::Bind { statement: bound });
+        Ok(())
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        front: &mut Front,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let object = read_object(body(message)).map_err(|_| malformed(ClientTag::Describe))?;
+        let mut described = None;
+        match object {
+            Object::Portal(_) => {
+                out.extend_from_slice(message);
+                self.queue.push(Owed::Describe { of_statement: false, statement: None });
+                return Ok(());
+            }
+            Object::Statement(b"") => {
+                self.ensure_unnamed(front, out);
+                out.extend_from_slice(message);
+            }
+            Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
+                Some(statement) => {
+                    let statement = self.ensure(front, name, statement, out);
+                    put_statement(out, b'D', &statement.server_name());
+                    described = Some(statement);
+                }
+                None => put_statement(out, b'D', &foreign_name(name)),
+            },
+        }
+        self.queue.push(Owed::Describe { of_statement: true, statement: described });
+        Ok(())
+    }
+
+    pub(super) fn close(
+        &mut self,
+        front: &mut Front,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let object = read_object(body(message)).map_err(|_| malformed(ClientTag::Close))?;
+        let mut undo = None;
+        match object {
+            Object::Portal(_) => out.extend_from_slice(message),
+            Object::Statement(b"") => {
+                out.extend_from_slice(message);
+                self.unnamed = None;
+                if let Some(prepared) = front.prepared.as_deref_mut() {
+                    undo = Some(Box::new(Undo::Replaced(prepared.unnamed.take())));
+                    prepared.unnamed_is_raw = false;
+                }
+            }
+            Object::Statement(name) => match front.prepared.as_deref_mut().and_then(|p| p.remove(name)) {
+                // The server's statement is shared and stays.
+                Some(statement) => {
+                    let undo = Some(Box::new(Undo::Unnamed { name: name.into(), statement }));
+                    self.queue.push(Owed::KnownClose { undo });
+                    return Ok(());
+                }
+                None => put_statement(out, b'C', &foreign_name(name)),
+            },
+        }
+        self.queue.push(Owed::Close { undo });
+        Ok(())
+    }
+}
+
+fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {
+    out.push(tag.byte());
+    // The client's length was within its bound, and a server's name adds 37 bytes at most.
+    let length = u32::try_from(total - 1).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+    debug_assert!(total >= HEADER_BYTES);
+}
+
+/// A name the client never prepared by the protocol. It goes as it is, for it may have been prepared in SQL,
+/// and if not, the server's error names it. A name of Weir's own is kept out of reach.
+fn foreign_name(name: &[u8]) -> Vec<u8> {
+    if name.starts_with(NAME_PREFIX) { [b"client_", name].concat() } else { name.to_vec() }
+}

@@ -1,0 +1,298 @@
+//! What a text leaves behind in its session, and what a session has left behind so far.
+//!
+//! Owns: [`Effects`], a class of the lexer reduced to what the PostgreSQL wing acts on, and [`Traces`], the
+//! sum of the effects that succeeded. Must not know: messages, queues.
+//!
+//! Invariant: in doubt a trace is kept. Taking one away too early gives another client's answer.
+
+use std::sync::Arc;
+use weir_sql::{Class, Clears, Dialect, Locks, Scanner, Scope, Uses, Verb};
+use weir_wire::{Pin, Pins};
+
+/// What a text does to its session if it succeeds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Reasons to stay on the server. `Setting` counts only for names that are not followed.
+    pub pins: Pins,
+    /// Reasons that are gone.
+    pub releases: Pins,
+    /// Statements that clear much at once.
+    pub clears: Clears,
+    /// Session locks taken.
+    pub takes: Locks,
+    /// Session locks freed.
+    pub frees: Locks,
+    /// It leaves no trace and asks nothing about earlier requests.
+    pub shareable: bool,
+    /// Asks `currval()` or `lastval()` without having called `nextval()` itself.
+    pub asks_sequence: bool,
+    /// The names of a lone SET or RESET, when all were understood; else the pin stands.
+    pub names: Option<Box<[SetName]>>,
+    /// The name of a lone `DEALLOCATE name`.
+    pub deallocates: Option<Box<str>>,
+    /// The name of a lone `EXECUTE name`.
+    pub executes: Option<Box<str>>,
+}
+
+/// One name of a SET or RESET.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetName {
+    /// In lower case.
+    pub name: Box<str>,
+    /// RESET, or SET TO DEFAULT.
+    pub reset: bool,
+    /// SET LOCAL.
+    pub local: bool,
+}
+
+impl Effects {
+    /// Of a whole text.
+    pub fn of_text(dialect: Dialect, text: &[u8]) -> Arc<Effects> {
+        let mut scanner = Scanner::new(dialect);
+        scanner.feed(text);
+        Effects::of_class(&scanner.finish())
+    }
+
+    /// Of a class. Texts without effects share one value.
+    pub fn of_class(class: &Class) -> Arc<Effects> {
+        let mut pins = class.pins;
+        if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
+            pins.insert(Pin::LastResult);
+        }
+        let names = class.set().filter(|set| set.complete).map(|set| {
+            set.assignments
+                .iter()
+                .filter(|a| a.scope != Scope::Global)
+                .map(|a| SetName {
+                    name: a.name.as_str().into(),
+                    reset: a.default,
+                    local: a.scope == Scope::Transaction,
+                })
+                .collect()
+        });
+        let alone = class.statements == 1;
+        let deallocates =
+            (alone && class.verb == Verb::Deallocate && !class.clears.contains(Clears::DEALLOCATE_ALL))
+                .then(|| class.name().map(Into::into))
+                .flatten();
+        let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
+        let effects = Effects {
+            pins,
+            releases: class.releases,
+            clears: class.clears,
+            takes: class.takes,
+            frees: class.frees,
+            shareable: class.shareable && pins.is_empty(),
+            asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL)
+                && !class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::TRANSACTION),
+            names,
+            deallocates,
+            executes,
+        };
+        thread_local! {
+            static PLAIN: [Arc<Effects>; 2] = [
+                Arc::new(Effects::default()),
+                Arc::new(Effects { shareable: true, ..Effects::default() }),
+            ];
+        }
+        PLAIN.with(|plain| match plain.iter().find(|known| ***known == effects) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(effects),
+        })
+    }
+
+    /// Settings go back to the server's defaults, which are not those of a client that named some.
+    pub fn resets_settings(&self) -> bool {
+        self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
+            || self.names.as_deref().is_some_and(|names| names.iter().any(|set| set.reset))
+    }
+
+    /// All prepared statements of the server are gone afterwards.
+    pub fn drops_all_statements(&self) -> bool {
+        self.clears.intersects(Clears::DISCARD_ALL | Clears::DEALLOCATE_ALL)
+    }
+
+    /// Nothing changes in the session.
+    pub fn is_nothing(&self) -> bool {
+        self.pins.is_empty()
+            && self.releases.is_empty()
+            && self.clears.is_empty()
+            && self.takes.is_empty()
+            && self.frees.is_empty()
+            && self.names.is_none()
+            && self.deallocates.is_none()
+            && self.executes.is_none()
+    }
+
+    /// These effects and those of what it executes.
+    pub fn and(&self, other: &Effects) -> Effects {
+        let mut both = self.clone();
+        both.pins.union(other.pins);
+        both.releases.union(other.releases);
+        both.clears.insert(other.clears);
+        both.takes.insert(other.takes);
+        both.frees.insert(other.frees);
+        both.names = self.names.clone().or_else(|| other.names.clone());
+        both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
+        both
+    }
+}
+
+/// How sure it is that the effects of a text will stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// No transaction was open before and none is now: they stay.
+    Settled,
+    /// A ROLLBACK may take back what is transactional.
+    InTransaction,
+    /// An error came in the same request: what it left may be there, what it cleared may be back.
+    Doubtful,
+}
+
+/// What a session has left on its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traces {
+    pins: Pins,
+    locks: Locks,
+    /// `SET ROLE` or `SET SESSION AUTHORIZATION`, which RESET ALL does not undo.
+    role: bool,
+}
+
+impl Traces {
+    /// Why the server must stay.
+    #[inline]
+    pub fn pins(&self) -> Pins {
+        self.pins
+    }
+
+    /// A reason that does not come from a text.
+    pub fn pin(&mut self, pin: Pin) {
+        self.pins.insert(pin);
+    }
+
+    /// Nothing is left behind (DISCARD ALL).
+    pub fn clear(&mut self) {
+        *self = Traces::default();
+    }
+
+    /// A text succeeded. `followed` says of a setting whether its value moves with the client.
+    pub fn apply(&mut self, effects: &Effects, outcome: Outcome, followed: impl Fn(&str) -> bool) {
+        let settled = outcome == Outcome::Settled;
+        if settled && effects.clears.contains(Clears::DISCARD_ALL) {
+            self.clear();
+        }
+        if outcome != Outcome::Doubtful {
+            self.release(effects, settled);
+        }
+        let mut pins = effects.pins;
+        if let Some(names) = &effects.names {
+            pins.remove(Pin::Setting);
+            for set in names.iter().filter(|set| !set.local) {
+                let is_role = matches!(&*set.name, "role" | "session_authorization");
+                if is_role {
+                    self.role = !set.reset;
+                }
+                if !set.reset && (is_role || !followed(&set.name)) {
+                    pins.insert(Pin::Setting);
+                }
+            }
+        }
+        self.locks.insert(effects.takes);
+        self.pins.union(pins);
+    }
+
+    fn release(&mut self, effects: &Effects, settled: bool) {
+        // These do not come back with a ROLLBACK.
+        const AT_ONCE: [Pin; 2] = [Pin::SqlPrepare, Pin::LastResult];
+        for pin in effects.releases.iter() {
+            if pin != Pin::SessionLock && (settled || AT_ONCE.contains(&pin)) {
+                self.pins.remove(pin);
+            }
+        }
+        if effects.clears.contains(Clears::DEALLOCATE_ALL) {
+            self.pins.remove(Pin::SqlPrepare);
+            self.pins.remove(Pin::Prepared);
+        }
+        if effects.clears.contains(Clears::DISCARD_SEQUENCES) {
+            self.pins.remove(Pin::LastResult);
+        }
+        if settled && effects.clears.contains(Clears::RESET_ALL) && !self.role {
+            self.pins.remove(Pin::Setting);
+        }
+        if settled && effects.clears.contains(Clears::UNLISTEN_ALL) {
+            self.pins.remove(Pin::Listen);
+        }
+        if settled && effects.clears.contains(Clears::DISCARD_TEMP) {
+            self.pins.remove(Pin::TemporaryTable);
+        }
+        if !effects.frees.is_empty() {
+            self.locks.remove(effects.frees);
+            if self.locks.is_empty() {
+                self.pins.remove(Pin::SessionLock);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, reset: bool, local: bool) -> Effects {
+        let names = [SetName { name: name.into(), reset, local }];
+        Effects { pins: Pin::Setting.into(), names: Some(names.into()), ..Effects::default() }
+    }
+
+    #[test]
+    fn only_settings_that_stay_behind_pin() {
+        let mut t = Traces::default();
+        let follows = |name: &str| name == "timezone";
+        t.apply(&set("timezone", false, false), Outcome::Settled, follows);
+        t.apply(&set("work_mem", false, true), Outcome::Settled, follows);
+        t.apply(&set("work_mem", true, false), Outcome::Settled, follows);
+        assert!(t.pins().is_empty());
+        t.apply(&set("work_mem", false, false), Outcome::Settled, follows);
+        assert!(t.pins().contains(Pin::Setting));
+        let reset_all = Effects { clears: Clears::RESET_ALL, ..Effects::default() };
+        t.apply(&reset_all, Outcome::InTransaction, follows);
+        assert!(t.pins().contains(Pin::Setting), "a ROLLBACK would bring the setting back");
+        t.apply(&reset_all, Outcome::Settled, follows);
+        assert!(t.pins().is_empty());
+        t.apply(&set("role", false, false), Outcome::Settled, follows);
+        t.apply(&reset_all, Outcome::Settled, follows);
+        assert!(t.pins().contains(Pin::Setting), "RESET ALL leaves the role");
+    }
+
+    #[test]
+    fn a_set_that_was_not_understood_pins() {
+        let mut t = Traces::default();
+        t.apply(&Effects { pins: Pin::Setting.into(), ..Effects::default() }, Outcome::Settled, |_| true);
+        assert!(t.pins().contains(Pin::Setting));
+    }
+
+    #[test]
+    fn locks_are_gone_when_all_kinds_are_freed() {
+        let mut t = Traces::default();
+        let take = |takes| Effects { pins: Pin::SessionLock.into(), takes, ..Effects::default() };
+        let free = |frees| Effects { frees, ..Effects::default() };
+        t.apply(&take(Locks::ADVISORY), Outcome::Settled, |_| true);
+        t.apply(&take(Locks::PG_BACKUP), Outcome::Settled, |_| true);
+        t.apply(&free(Locks::ADVISORY), Outcome::InTransaction, |_| true);
+        assert!(t.pins().contains(Pin::SessionLock));
+        t.apply(&free(Locks::PG_BACKUP), Outcome::InTransaction, |_| true);
+        assert!(t.pins().is_empty());
+    }
+
+    #[test]
+    fn discard_all_leaves_nothing() {
+        let mut t = Traces::default();
+        for &pin in Pin::ALL {
+            t.pin(pin);
+        }
+        let discard = Effects { clears: Clears::DISCARD_ALL, ..Effects::default() };
+        t.apply(&discard, Outcome::Doubtful, |_| true);
+        assert!(!t.pins().is_empty());
+        t.apply(&discard, Outcome::Settled, |_| true);
+        assert!(t.pins().is_empty());
+    }
+}

@@ -1,0 +1,258 @@
+//! What a client reads when Weir itself ends or refuses something: ErrorResponse (protocol sections 55.7
+//! and 55.8).
+//!
+//! Owns: the SQLSTATE and the words of every [`FaultKind`]. Must not know: why it happened; `detail` of a
+//! fault is for the log and is never sent.
+//! Invariant: every error has a SQLSTATE (drivers crash without one), says what to do, and leaks nothing.
+
+use crate::frame::{put, put_cstr};
+use weir_wire::{FaultKind, Reader};
+
+/// How bad it is, as field `S` and `V` say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The request failed, the session goes on.
+    Error,
+    /// The session ends.
+    Fatal,
+}
+
+impl Severity {
+    /// The word on the wire; never translated.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+        }
+    }
+}
+
+/// SQLSTATE, message and hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    /// Five characters of SQLSTATE (PostgreSQL's appendix A).
+    pub sqlstate: &'static str,
+    /// What happened.
+    pub message: &'static str,
+    /// What to do; may be empty.
+    pub hint: &'static str,
+}
+
+const fn words(sqlstate: &'static str, message: &'static str, hint: &'static str) -> Words {
+    Words { sqlstate, message, hint }
+}
+
+/// `currval()` or `lastval()` where the server that knows the value is no longer this client's.
+pub const SEQUENCE_VALUE_UNKNOWN: Words = words(
+    "55000",
+    "currval() and lastval() are not known here: the server connection that used the sequence may have gone to another client",
+    "Use INSERT ... RETURNING or the value nextval() returned, call both in one transaction, or use session pooling.",
+);
+
+/// A replication connection.
+pub const NO_REPLICATION: Words = words(
+    "0A000",
+    "replication connections are not carried by Weir",
+    "Connect to the database server directly.",
+);
+
+/// A switch in the startup parameter `options` other than `-c` and `--name`.
+pub const UNKNOWN_OPTION: Words = words(
+    "0A000",
+    "unsupported switch in the startup parameter \"options\"",
+    "Only \"-c name=value\" and \"--name=value\" can be given through Weir.",
+);
+
+/// A major version other than 3.
+pub const UNKNOWN_VERSION: Words = words(
+    "0A000",
+    "unsupported frontend protocol: Weir supports 3.0 to 3.2",
+    "Use a driver that speaks version 3 of the protocol.",
+);
+
+/// The words of a fault. One place, so that no two paths say different things about the same fault.
+pub fn words_of(kind: FaultKind) -> Words {
+    match kind {
+        FaultKind::ClientProtocol => words(
+            "08P01",
+            "protocol violation: Weir could not read what the client sent",
+            "The connection is closed because its state is unknown. Check the driver's version.",
+        ),
+        FaultKind::ClientTooLarge => words(
+            "54000",
+            "a message is larger than Weir accepts",
+            "Send the data in smaller pieces, or use COPY.",
+        ),
+        FaultKind::LoginFailed => words(
+            "28P01",
+            "password authentication failed",
+            "Check the user name, the password and the database name.",
+        ),
+        FaultKind::LoginTimeout => words(
+            "08P01",
+            "the login took too long (client_login_timeout)",
+            "Raise client_login_timeout if the client's network is slow.",
+        ),
+        FaultKind::NoSuchDatabase => words(
+            "3D000",
+            "no such database is configured in Weir",
+            "Check the database name, or add it to [databases].",
+        ),
+        FaultKind::TooManyClients => words(
+            "53300",
+            "no more connections allowed (max_client_conn)",
+            "Raise max_client_conn, or close connections that are not needed.",
+        ),
+        FaultKind::ClientIdleTimeout => {
+            words("57P05", "the client was idle for too long (client_idle_timeout)", "Connect again.")
+        }
+        FaultKind::IdleInTransactionTimeout => words(
+            "25P03",
+            "the transaction was idle for too long (idle_transaction_timeout)",
+            "The transaction was rolled back. End transactions soon after their last statement.",
+        ),
+        FaultKind::TransactionTimeout => words(
+            "25P04",
+            "the transaction took too long (transaction_timeout)",
+            "The transaction was rolled back. Make it shorter or raise transaction_timeout.",
+        ),
+        FaultKind::QueryTimeout => words(
+            "57014",
+            "the query took too long (query_timeout)",
+            "Make the query cheaper or raise query_timeout.",
+        ),
+        FaultKind::QueryWaitTimeout => words(
+            "08006",
+            "no server connection became free in time (query_wait_timeout)",
+            "The statement did not run. Look for long transactions in SHOW CLIENTS, or raise pool_size.",
+        ),
+        FaultKind::Cancelled => words(
+            "57014",
+            "canceling statement due to user request",
+            "The statement did not run: it was still waiting for a server.",
+        ),
+        FaultKind::Killed => {
+            words("57P01", "terminating connection due to administrator command", "Connect again.")
+        }
+        FaultKind::NotAllowed => words(
+            "0A000",
+            "this is not allowed with the pool_mode of this database",
+            "Use pool_mode = transaction or session for this database.",
+        ),
+        FaultKind::ClientGone => words("08006", "the client stopped reading", ""),
+        FaultKind::ServerUnavailable => words(
+            "08001",
+            "the database server cannot be reached",
+            "Try again later; Weir's log says which address failed and why.",
+        ),
+        FaultKind::ServerLoginFailed => words(
+            "08004",
+            "the database server refused Weir's login",
+            "Check the user and password of this database in Weir's configuration; Weir's log has the server's message.",
+        ),
+        FaultKind::ServerLost => words(
+            "08006",
+            "the connection to the database server was lost",
+            "Whether the statement took effect is not known. Check before you repeat it.",
+        ),
+        FaultKind::ServerProtocol => words(
+            "08P01",
+            "the database server sent something Weir could not read",
+            "Whether the statement took effect is not known. Check before you repeat it.",
+        ),
+        FaultKind::ServerTooLarge => words(
+            "54000",
+            "a message of the database server is larger than Weir accepts",
+            "Ask for less in one message.",
+        ),
+        FaultKind::ShuttingDown => words("57P01", "Weir is shutting down", "Connect again."),
+        FaultKind::OutOfResources => words(
+            "53000",
+            "Weir is out of descriptors, ports or memory",
+            "Try again later; `weir doctor` on its machine says which limit was met.",
+        ),
+    }
+}
+
+/// Appends an ErrorResponse.
+pub fn put_error(out: &mut Vec<u8>, severity: Severity, words: Words) {
+    put(out, b'E', |out| {
+        for (field, text) in [
+            (b'S', severity.word()),
+            (b'V', severity.word()),
+            (b'C', words.sqlstate),
+            (b'M', words.message),
+            (b'H', words.hint),
+        ] {
+            if !text.is_empty() {
+                out.push(field);
+                put_cstr(out, text.as_bytes());
+            }
+        }
+        out.push(0);
+    });
+}
+
+/// The fields of an ErrorResponse or NoticeResponse body, in order, until its end or its first broken field.
+pub fn fields(body: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut reader = Reader::new(body);
+    std::iter::from_fn(move || {
+        let field = reader.u8().ok().filter(|&f| f != 0)?;
+        Some((field, reader.cstr().ok()?))
+    })
+}
+
+/// One field of an ErrorResponse body.
+pub fn field(body: &[u8], wanted: u8) -> Option<&[u8]> {
+    fields(body).find(|&(f, _)| f == wanted).map(|(_, text)| text)
+}
+
+/// Appends an ErrorResponse with the fields of `body`, its severity turned to FATAL: what a server said
+/// about an attempt, told to a client whose session ends with it.
+pub fn put_as_fatal(out: &mut Vec<u8>, body: &[u8]) {
+    put(out, b'E', |out| {
+        for (field, text) in fields(body) {
+            out.push(field);
+            put_cstr(out, if matches!(field, b'S' | b'V') { b"FATAL" } else { text });
+        }
+        out.push(0);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_sqlstate_and_words() {
+        for &kind in FaultKind::ALL {
+            let words = words_of(kind);
+            assert_eq!(words.sqlstate.len(), 5, "{kind:?}");
+            assert!(words.sqlstate.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()), "{kind:?}");
+            assert!(!words.message.is_empty(), "{kind:?}");
+            let mut out = Vec::new();
+            put_error(&mut out, Severity::Error, words);
+            let body = &out[5..];
+            assert_eq!(field(body, b'C'), Some(words.sqlstate.as_bytes()));
+            assert_eq!(field(body, b'M'), Some(words.message.as_bytes()));
+            assert_eq!(field(body, b'V'), Some(&b"ERROR"[..]));
+        }
+    }
+
+    #[test]
+    fn login_failure_tells_nothing_about_the_user() {
+        let words = words_of(FaultKind::LoginFailed);
+        assert!(!words.message.contains("exist"));
+    }
+
+    #[test]
+    fn a_servers_error_becomes_fatal() {
+        let mut out = Vec::new();
+        put_as_fatal(&mut out, b"SFEHLER\0VERROR\0C22023\0Minvalid value\0\0");
+        assert_eq!(&out[5..], b"SFATAL\0VFATAL\0C22023\0Minvalid value\0\0");
+        // A broken body loses what is broken and nothing else.
+        out.clear();
+        put_as_fatal(&mut out, b"C22023\0Mno end");
+        assert_eq!(&out[5..], b"C22023\0\0");
+    }
+}

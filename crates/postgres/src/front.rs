@@ -1,0 +1,598 @@
+//! The client's end of a session: where requests begin and end in its bytes, and what moves with it.
+//!
+//! A request is a simple Query, a FunctionCall, or an extended batch up to its Sync. It is gathered until
+//! it is whole; what is too long, ends in Flush or is data of a COPY is handed out in parts.
+//!
+//! Owns: [`Front`]. Must not know: servers, queues; what a request becomes on a server is `dispatch.rs`.
+//!
+//! Invariants: bytes are looked at once, however they are cut; nothing is gathered beyond
+//! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
+
+use crate::cancel::ClientKey;
+use crate::effects::{Effects, Traces};
+use crate::error::{SEQUENCE_VALUE_UNKNOWN, Severity, put_as_fatal, put_error, words_of};
+use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
+use crate::message::query::{read_bind, read_parse, read_query};
+use crate::message::reply::put_ready;
+use crate::prepared::ClientPrepared;
+use crate::session_state::{Reported, Settings};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use weir_auth::login::KillOutcome;
+use weir_sql::{Dialect, Encoding, Scanner};
+use weir_wire::limits::REQUEST_GATHER_BYTES;
+use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Pins};
+
+/// A logged-in client.
+#[derive(Debug)]
+pub struct Front {
+    id: u32,
+    key: ClientKey,
+    /// Where its last answered request left its server.
+    pub(crate) boundary: Boundary,
+    /// Its server waits for COPY data.
+    pub(crate) copy_in: bool,
+    /// Its settings were reset on the server, and the client has been told so. With the next request they
+    /// come back.
+    pub(crate) were_reset: bool,
+    /// They come back with the request under way: Weir tells the client in front of its first message.
+    pub(crate) tell_settings: bool,
+    /// Every request that is under way provably leaves no trace.
+    under_way_is_shareable: bool,
+    /// Requests dispatched and not answered.
+    pub(crate) outstanding: u16,
+    /// The server refused the settings of its login.
+    pub(crate) welcome_refused: bool,
+    /// Its server's farewell was passed on.
+    pub(crate) told_fatal: bool,
+    /// Statements that are this client's own have been numbered up to here.
+    private_statements: u32,
+    /// What a server reported under an `application_name` that is not remembered.
+    pub(crate) asked: Option<Box<Reported>>,
+    /// The proxy's word for it, as given with its last dispatch.
+    pub(crate) owner: Owner,
+    pub(crate) dialect: Dialect,
+    pub(crate) traces: Traces,
+    /// What it named at its start: RESET goes back to it.
+    pub(crate) startup: Arc<Settings>,
+    /// What it has now.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) prepared: Option<Box<ClientPrepared>>,
+    scan: Scan,
+    texts: Texts,
+}
+
+/// How far the client's bytes were looked at.
+#[derive(Debug)]
+struct Scan {
+    /// Bytes at the start of the input that belong to the batch being gathered.
+    looked: usize,
+    /// Bytes of a long message that have not been handed out.
+    left: usize,
+    /// What the long message is, while `left` is not 0.
+    long: Long,
+    /// The lexer of a long Query.
+    scanner: Option<Box<Scanner>>,
+    /// Parts of a batch were handed out, and not its end.
+    open: bool,
+    /// A request was rejected before its end had come.
+    discarding: bool,
+    /// The request found last puts settings back to the server's defaults. What this client named at its
+    /// start must be brought back behind it, so nothing is looked at until it is answered.
+    resetting: bool,
+    batch: Batch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Long {
+    /// Part of a batch.
+    Batch,
+    /// A Query or FunctionCall: its end is the end of the request.
+    Request,
+    /// COPY data for the server.
+    Copy,
+    /// Nobody waits for it.
+    Drop,
+    /// A rejected Query: ReadyForQuery is due at its end.
+    Rejected,
+}
+
+/// What was learnt of the messages in the batch being gathered.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    shareable: bool,
+    asks_sequence: bool,
+    parses: bool,
+    binds: bool,
+    /// Settings are put back to their defaults.
+    resets: bool,
+}
+
+impl Batch {
+    const EMPTY: Batch =
+        Batch { shareable: true, asks_sequence: false, parses: false, binds: false, resets: false };
+}
+
+/// Effects of the texts found and not yet dispatched, in order. Nearly always at most one.
+#[derive(Debug, Default)]
+struct Texts {
+    first: Option<Arc<Effects>>,
+    more: VecDeque<Arc<Effects>>,
+}
+
+impl Texts {
+    fn push(&mut self, effects: Arc<Effects>) {
+        if self.first.is_none() && self.more.is_empty() {
+            self.first = Some(effects);
+        } else {
+            self.more.push_back(effects);
+        }
+    }
+    fn pop(&mut self) -> Option<Arc<Effects>> {
+        self.first.take().or_else(|| self.more.pop_front())
+    }
+    fn clear(&mut self) {
+        self.first = None;
+        self.more = VecDeque::new();
+    }
+}
+
+fn malformed(tag: ClientTag) -> Fault {
+    Fault::new(FaultKind::ClientProtocol, format!("malformed {tag:?} message"))
+}
+
+impl Front {
+    pub(crate) fn new(id: u32, key: ClientKey, settings: Settings) -> Front {
+        let settings = Arc::new(settings);
+        Front {
+            id,
+            key,
+            boundary: Boundary::Idle,
+            copy_in: false,
+            were_reset: false,
+            tell_settings: false,
+            under_way_is_shareable: true,
+            outstanding: 0,
+            welcome_refused: false,
+            told_fatal: false,
+            private_statements: 0,
+            asked: None,
+            owner: INTERNAL,
+            dialect: Dialect::POSTGRES,
+            traces: Traces::default(),
+            startup: Arc::clone(&settings),
+            settings,
+            prepared: None,
+            scan: Scan {
+                looked: 0,
+                left: 0,
+                long: Long::Batch,
+                scanner: None,
+                open: false,
+                discarding: false,
+                resetting: false,
+                batch: Batch::EMPTY,
+            },
+            texts: Texts::default(),
+        }
+    }
+
+    /// Weir's number of this client.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn key(&self) -> &ClientKey {
+        &self.key
+    }
+
+    /// Nothing a client chooses at login needs servers of its own.
+    pub fn pool_variant(&self) -> u32 {
+        0
+    }
+
+    /// Looks at the start of the client's bytes. The same bytes are given again with more behind them after
+    /// `Incomplete`; whatever else is found is consumed by the caller. A request must be dispatched or
+    /// rejected in the order found. Local answers are appended to `out`.
+    ///
+    /// # Errors
+    /// The bytes are not the protocol, or a message is over a bound: the session ends.
+    pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        if self.scan.left > 0 {
+            return self.continue_long(input, out);
+        }
+        if self.scan.resetting {
+            if self.outstanding > 0 {
+                return Ok(Found::Incomplete);
+            }
+            self.scan.resetting = false;
+        }
+        loop {
+            let at = self.scan.looked;
+            let rest = input.get(at..).unwrap_or_default();
+            let Some(header) = client_header(rest)? else { return Ok(Found::Incomplete) };
+            let end = at.saturating_add(header.total);
+            match header.tag {
+                ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => {
+                    if at > 0 {
+                        return Ok(self.part_before(at));
+                    }
+                    return self.copy_message(header.tag, input);
+                }
+                ClientTag::Terminate => return Ok(Found::Goodbye),
+                ClientTag::Query
+                | ClientTag::Parse
+                | ClientTag::Bind
+                | ClientTag::Describe
+                | ClientTag::Execute
+                | ClientTag::Close
+                | ClientTag::Sync
+                | ClientTag::Flush
+                | ClientTag::FunctionCall => {}
+            }
+            if self.scan.discarding {
+                return self.discard(header.tag, header.total, input, out);
+            }
+            if end > REQUEST_GATHER_BYTES {
+                if at > 0 {
+                    return Ok(self.part_before(at));
+                }
+                return self.begin_long(header.tag, header.total, input);
+            }
+            let Some(message) = rest.get(..header.total) else { return Ok(Found::Incomplete) };
+            if self.copy_in && matches!(header.tag, ClientTag::Sync | ClientTag::Flush) && at == 0 {
+                // A server in copy-in mode ignores them (section 55.2.3); it must see them all the same.
+                return Ok(part(end, true));
+            }
+            self.scan.looked = end;
+            if let Some(found) = self.look(header.tag, message, end, out)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
+    fn look(
+        &mut self,
+        tag: ClientTag,
+        message: &[u8],
+        end: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Found>, Fault> {
+        let body = body(message);
+        match tag {
+            ClientTag::Query => {
+                let text = read_query(body).map_err(|_| malformed(tag))?;
+                let effects = Effects::of_text(self.dialect, text);
+                self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
+                self.scan.batch.asks_sequence |= effects.asks_sequence;
+                self.scan.batch.resets |= effects.resets_settings();
+                self.texts.push(effects);
+                Ok(Some(self.request(end, out)))
+            }
+            ClientTag::FunctionCall => {
+                self.scan.batch.shareable = false;
+                Ok(Some(self.request(end, out)))
+            }
+            ClientTag::Sync => Ok(Some(self.request(end, out))),
+            ClientTag::Flush => {
+                if end == message.len() && !self.scan.open {
+                    // Nothing is under way that it could bring forward.
+                    self.scan.looked = 0;
+                    return Ok(Some(Found::Drop { len: end }));
+                }
+                Ok(Some(self.part_before(end)))
+            }
+            ClientTag::Parse => {
+                let parse = read_parse(body).map_err(|_| malformed(tag))?;
+                let effects = self.effects_of_parse(parse.name, parse.text, parse.content);
+                self.scan.batch.shareable &= effects.shareable;
+                self.scan.batch.asks_sequence |= effects.asks_sequence;
+                self.scan.batch.parses = true;
+                self.scan.batch.resets |= effects.resets_settings();
+                self.texts.push(effects);
+                Ok(None)
+            }
+            ClientTag::Bind => {
+                let bind = read_bind(body).map_err(|_| malformed(tag))?;
+                self.scan.batch.binds = true;
+                let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement));
+                match known {
+                    Some(statement) => {
+                        let effects = statement.effects();
+                        self.scan.batch.shareable &= effects.shareable;
+                        self.scan.batch.resets |= effects.resets_settings();
+                        // The unnamed one may be replaced in this very batch; a named one cannot.
+                        let replaced = bind.statement.is_empty() && self.scan.batch.parses;
+                        self.scan.batch.asks_sequence |= effects.asks_sequence && !replaced;
+                    }
+                    None => self.scan.batch.shareable &= self.scan.batch.parses,
+                }
+                Ok(None)
+            }
+            ClientTag::Execute => {
+                self.scan.batch.shareable &= self.scan.batch.binds;
+                Ok(None)
+            }
+            ClientTag::Describe | ClientTag::Close => Ok(None),
+            ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail | ClientTag::Terminate => {
+                Err(malformed(tag))
+            }
+        }
+    }
+
+    /// A text that was the unnamed statement before is not lexed again.
+    fn effects_of_parse(&self, name: &[u8], text: &[u8], content: &[u8]) -> Arc<Effects> {
+        let known = self.prepared.as_deref().and_then(|p| p.get(name)).filter(|s| s.content() == content);
+        match known {
+            Some(statement) => Arc::clone(statement.effects()),
+            None => Effects::of_text(self.dialect, text),
+        }
+    }
+
+    /// The request ends at `end`.
+    fn request(&mut self, end: usize, out: &mut Vec<u8>) -> Found {
+        let batch = std::mem::replace(&mut self.scan.batch, Batch::EMPTY);
+        let was_open = std::mem::replace(&mut self.scan.open, false);
+        self.scan.looked = 0;
+        self.scan.resetting = batch.resets && !self.startup.is_empty();
+        let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
+        if batch.asks_sequence && alone && self.traces.pins().is_empty() {
+            self.texts.clear();
+            put_error(out, Severity::Error, SEQUENCE_VALUE_UNKNOWN);
+            put_ready(out, self.boundary);
+            return Found::Answered { len: end };
+        }
+        let quiet = self.outstanding == 0 || self.under_way_is_shareable;
+        let shareable = batch.shareable
+            && quiet
+            && !was_open
+            && self.boundary == Boundary::Idle
+            && self.traces.pins().is_empty();
+        self.under_way_is_shareable = shareable;
+        Found::Request { len: end, needs: Needs { shareable, lease: false, continues: was_open } }
+    }
+
+    /// The first `at` bytes go ahead of a batch that has not ended.
+    fn part_before(&mut self, at: usize) -> Found {
+        self.scan.looked = 0;
+        self.under_way_is_shareable = false;
+        part(at, std::mem::replace(&mut self.scan.open, true))
+    }
+
+    /// A message that is too long to be gathered, alone at the start of the input.
+    fn begin_long(&mut self, tag: ClientTag, total: usize, input: &[u8]) -> Result<Found, Fault> {
+        // Enough is waited for that the names in front of a Parse or Bind are there.
+        let have = input.len().min(total);
+        if have < REQUEST_GATHER_BYTES {
+            return Ok(Found::Incomplete);
+        }
+        self.under_way_is_shareable = false;
+        self.scan.left = total;
+        match tag {
+            ClientTag::Query => {
+                self.scan.scanner = Some(Box::new(Scanner::new(self.dialect)));
+                self.scan.long = Long::Request;
+            }
+            ClientTag::FunctionCall => self.scan.long = Long::Request,
+            ClientTag::Parse
+            | ClientTag::Bind
+            | ClientTag::Describe
+            | ClientTag::Execute
+            | ClientTag::Close
+            | ClientTag::Sync
+            | ClientTag::Flush
+            | ClientTag::CopyData
+            | ClientTag::CopyDone
+            | ClientTag::CopyFail
+            | ClientTag::Terminate => self.scan.long = Long::Batch,
+        }
+        let text = input.get(HEADER_BYTES..have).unwrap_or_default();
+        Ok(self.hand_out(have, text))
+    }
+
+    fn continue_long(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        let len = input.len().min(self.scan.left);
+        if len == 0 {
+            return Ok(Found::Incomplete);
+        }
+        let found = self.hand_out(len, input.get(..len).unwrap_or_default());
+        if self.scan.left == 0 && self.scan.long == Long::Rejected {
+            put_ready(out, self.boundary);
+            return Ok(Found::Answered { len });
+        }
+        Ok(found)
+    }
+
+    /// `len` more bytes of the long message go out; `text` is what of them a lexer may read.
+    fn hand_out(&mut self, len: usize, text: &[u8]) -> Found {
+        self.scan.left -= len;
+        let ended = self.scan.left == 0;
+        match self.scan.long {
+            Long::Drop | Long::Rejected => Found::Drop { len },
+            Long::Copy => part(len, true),
+            Long::Batch => part(len, std::mem::replace(&mut self.scan.open, true)),
+            Long::Request => {
+                if let Some(scanner) = &mut self.scan.scanner {
+                    // The last byte of a Query is its NUL.
+                    let visible = text.len() - usize::from(ended && !text.is_empty());
+                    scanner.feed(text.get(..visible).unwrap_or_default());
+                }
+                let continues = std::mem::replace(&mut self.scan.open, !ended);
+                if !ended {
+                    return part(len, continues);
+                }
+                if let Some(scanner) = self.scan.scanner.take() {
+                    let effects = Effects::of_class(&scanner.finish());
+                    self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();
+                    self.texts.push(effects);
+                }
+                self.scan.batch = Batch::EMPTY;
+                Found::Request { len, needs: Needs { shareable: false, lease: false, continues } }
+            }
+        }
+    }
+
+    /// CopyData, CopyDone or CopyFail at the start of the input. A server that is not in copy-in mode ignores
+    /// them, so they are sent on while a request is under way and dropped when nobody waits for them.
+    fn copy_message(&mut self, tag: ClientTag, input: &[u8]) -> Result<Found, Fault> {
+        let wanted = (self.copy_in || self.outstanding > 0 || self.scan.open) && !self.scan.discarding;
+        let mut len = 0;
+        // As many whole messages of data as there are, and the beginning of the last.
+        while let Some(header) = client_header(input.get(len..).unwrap_or_default())? {
+            if header.tag != ClientTag::CopyData {
+                break;
+            }
+            let have = (input.len() - len).min(header.total);
+            len += have;
+            if have < header.total {
+                self.scan.left = header.total - have;
+                self.scan.long = if wanted { Long::Copy } else { Long::Drop };
+                break;
+            }
+        }
+        if len == 0 {
+            let total = client_header(input)?.map_or(usize::MAX, |header| header.total);
+            if input.len() < total || tag == ClientTag::CopyData {
+                return Ok(Found::Incomplete);
+            }
+            self.copy_in = false;
+            len = total;
+        }
+        Ok(if wanted { part(len, true) } else { Found::Drop { len } })
+    }
+
+    /// Drops messages behind a rejected part up to the Sync that ends its batch.
+    fn discard(
+        &mut self,
+        tag: ClientTag,
+        total: usize,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Found, Fault> {
+        if tag != ClientTag::Sync {
+            let len = input.len().min(total);
+            self.scan.left = total - len;
+            self.scan.long = Long::Drop;
+            return Ok(Found::Drop { len });
+        }
+        if input.len() < total {
+            return Ok(Found::Incomplete);
+        }
+        self.scan.discarding = false;
+        put_ready(out, self.boundary);
+        Ok(Found::Answered { len: total })
+    }
+
+    /// Effects of the next text that is dispatched.
+    pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
+        self.texts.pop()
+    }
+
+    /// A number that no statement of any client has.
+    pub(crate) fn next_private(&mut self) -> u64 {
+        self.private_statements = self.private_statements.wrapping_add(1);
+        (u64::from(self.id) << 32) | u64::from(self.private_statements)
+    }
+
+    /// Stands in for the lexer: the texts found have these effects.
+    #[cfg(test)]
+    pub(crate) fn replace_texts(&mut self, effects: &Arc<Effects>) {
+        for text in self.texts.first.iter_mut().chain(&mut self.texts.more) {
+            *text = Arc::clone(effects);
+        }
+    }
+
+    pub(crate) fn prepared_mut(&mut self) -> &mut ClientPrepared {
+        self.prepared.get_or_insert_default()
+    }
+
+    /// What the client was told about itself: the lexer reads its texts accordingly.
+    pub(crate) fn observe(&mut self, name: &str, value: &[u8]) {
+        let Dialect::Postgres { mut standard_conforming_strings, mut encoding } = self.dialect else {
+            return;
+        };
+        if name.eq_ignore_ascii_case("standard_conforming_strings") {
+            standard_conforming_strings = value != b"off";
+        } else if name.eq_ignore_ascii_case("client_encoding") {
+            encoding = encoding_of(value);
+        }
+        self.dialect = Dialect::Postgres { standard_conforming_strings, encoding };
+    }
+
+    pub(crate) fn observe_all(&mut self, reported: &Reported) {
+        for (name, value) in reported.iter() {
+            self.observe(name, value);
+        }
+    }
+
+    /// Why the lease must outlive the boundary, now.
+    pub fn pins(&self) -> Pins {
+        self.traces.pins()
+    }
+
+    /// The request `request` (as found) will not run: answers it with an error; the session goes on.
+    pub fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
+        self.texts.clear();
+        self.scan.scanner = None;
+        put_error(out, Severity::Error, words_of(fault.kind));
+        if !request.is_empty() {
+            self.end_failed(out);
+        }
+    }
+
+    /// The request found last has failed and nothing more of it will run: ReadyForQuery now, or where its end
+    /// comes.
+    pub(crate) fn end_failed(&mut self, out: &mut Vec<u8>) {
+        if self.scan.left > 0 {
+            let is_batch = self.scan.long == Long::Batch;
+            self.scan.discarding = is_batch;
+            self.scan.long = if is_batch { Long::Drop } else { Long::Rejected };
+        } else if self.scan.open {
+            self.scan.discarding = true;
+        } else {
+            put_ready(out, self.boundary);
+        }
+        self.scan.open = false;
+    }
+
+    /// Last words before Weir closes this client; none when its server has said them.
+    pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+        if self.told_fatal {
+            return;
+        }
+        put_error(out, Severity::Fatal, words_of(fault.kind));
+    }
+
+    /// Last words: a server's refusal of Weir's login, as `Connect::rejection` gave it.
+    pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+        put_as_fatal(out, rejection);
+    }
+
+    /// PostgreSQL has no KILL; nothing is answered.
+    pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) {}
+
+    /// The secret of a cancel request is this client's. Constant time.
+    pub fn is_cancel_secret(&self, secret: &[u8]) -> bool {
+        self.key.is(secret)
+    }
+}
+
+/// What `client_encoding` means to the lexer (PostgreSQL's table 24.1; the unsafe ones are its "client only").
+fn encoding_of(name: &[u8]) -> Encoding {
+    const UNSAFE: [&[u8]; 8] =
+        [b"SJIS", b"BIG5", b"GBK", b"GB18030", b"UHC", b"JOHAB", b"SHIFT_JIS_2004", b"MULE_INTERNAL"];
+    match name {
+        b"UTF8" | b"SQL_ASCII" => Encoding::Utf8,
+        _ if UNSAFE.contains(&name) => Encoding::AsciiUnsafe,
+        _ => Encoding::HighBytes,
+    }
+}
+
+/// Bytes that go ahead of the end of their request; `continues` says that others of it went before.
+fn part(len: usize, continues: bool) -> Found {
+    Found::Part { len, needs: Needs { shareable: false, lease: true, continues } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+use super::Front;
+use crate::testing::{c, front, front_with};
+use weir_wire::limits::REQUEST_GATHER_BYTES;
+use weir_wire::{Boundary, Fault, FaultKind, Found, Needs, Pin};
+
+fn find(front: &mut Front, input: &[u8]) -> Found {
+    front.find(input, &mut Vec::new()).unwrap()
+}
+
+fn request(found: Found) -> (usize, Needs) {
+    match found {
+        Found::Request { len, needs } => (len, needs),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn shareable(front: &mut Front, parts: &[Vec<u8>]) -> bool {
+    request(find(front, &parts.concat())).1.shareable
+}
+
+#[test]
+fn a_client_costs_little() {
+    assert!(size_of::<Front>() <= 256, "{} bytes", size_of::<Front>());
+}
+
+#[test]
+fn requests_are_found_however_they_are_cut() {
+    let batch = [c::parse("s", "select 1"), c::bind("s"), c::execute(), c::sync()].concat();
+    for request in [c::q("select 1"), batch, c::function_call(), c::sync()] {
+        let mut f = front(1);
+        for cut in 0..request.len() {
+            assert_eq!(find(&mut f, &request[..cut]), Found::Incomplete, "{cut}");
+        }
+        let more = [request.clone(), c::q("next")].concat();
+        assert!(matches!(find(&mut f, &more), Found::Request { len, .. } if len == request.len()));
+        assert!(matches!(find(&mut f, &more[request.len()..]), Found::Request { .. }));
+    }
+}
+
+#[test]
+fn bytes_are_looked_at_once() {
+    // A batch of small messages that grows byte by byte: what was looked at is remembered.
+    let mut f = front(1);
+    let batch = c::bind("s").repeat(3000);
+    assert!(batch.len() < REQUEST_GATHER_BYTES);
+    assert_eq!(find(&mut f, &batch), Found::Incomplete);
+    assert_eq!(f.scan.looked, batch.len());
+}
+
+#[test]
+fn only_what_provably_leaves_no_trace_is_shareable() {
+    let prepared = |text: &str| vec![c::parse("", text), c::bind(""), c::execute(), c::sync()];
+    assert!(shareable(&mut front(1), &[c::q("select abalance from accounts where aid = 1")]));
+    assert!(shareable(&mut front(1), &prepared("select abalance from accounts where aid = $1")));
+    for text in
+        ["begin", "set work_mem = '1MB'", "listen a", "select 1; select 2", "copy t from stdin", "vacuum"]
+    {
+        assert!(!shareable(&mut front(1), &[c::q(text)]), "{text}");
+        assert!(!shareable(&mut front(1), &prepared(text)), "{text}");
+    }
+    assert!(!shareable(&mut front(1), &[c::function_call()]));
+    assert!(!shareable(&mut front(1), &[c::bind("unknown"), c::execute(), c::sync()]));
+    assert!(!shareable(&mut front(1), &[c::execute(), c::sync()]), "a portal of an earlier batch");
+    assert!(!shareable(&mut front(1), &[c::parse("", "select 1"), c::q("select 1")]));
+    let mut f = front(1);
+    f.boundary = Boundary::InTransaction;
+    assert!(!shareable(&mut f, &[c::q("select 1")]), "in a transaction");
+    let mut f = front(1);
+    f.traces.pin(Pin::Listen);
+    assert!(!shareable(&mut f, &[c::q("select 1")]), "pinned");
+    let mut f = front(1);
+    assert!(!shareable(&mut f, &[c::q("begin")]));
+    f.outstanding = 1;
+    assert!(!shareable(&mut f, &[c::q("select 1")]), "behind a request that may open a transaction");
+}
+
+#[test]
+fn currval_without_its_server_is_an_error_and_not_a_wrong_value() {
+    let query = c::q("select currval('s')");
+    let batch = [c::parse("", "select lastval()"), c::bind(""), c::execute(), c::sync()].concat();
+    for request in [query.clone(), batch] {
+        let (mut f, mut out) = (front(1), Vec::new());
+        let found = f.find(&request, &mut out).unwrap();
+        assert_eq!(found, Found::Answered { len: request.len() });
+        assert_eq!(crate::testing::tags(&out), "EZ");
+        assert_eq!(crate::error::field(&out[5..], b'C'), Some(&b"55000"[..]));
+        assert!(f.next_text().is_none());
+    }
+    let allowed: [fn(&mut Front); 3] =
+        [|f| f.boundary = Boundary::InTransaction, |f| f.traces.pin(Pin::LastResult), |f| f.outstanding = 1];
+    for allow in allowed {
+        let mut f = front(1);
+        allow(&mut f);
+        assert!(matches!(find(&mut f, &query), Found::Request { .. }));
+    }
+    let both = c::q("select nextval('s'), currval('s')");
+    assert!(matches!(find(&mut front(1), &both), Found::Request { .. }));
+}
+
+#[test]
+fn what_is_too_long_goes_in_parts() {
+    let mut f = front(1);
+    let bind = c::bind("s");
+    let batch = [bind.repeat(REQUEST_GATHER_BYTES / bind.len() + 2), c::sync()].concat();
+    let Found::Part { len, needs } = find(&mut f, &batch) else { panic!() };
+    assert!(len <= REQUEST_GATHER_BYTES && len % bind.len() == 0);
+    assert!(needs.lease && !needs.continues);
+    let (end, needs) = request(find(&mut f, &batch[len..]));
+    assert_eq!(len + end, batch.len());
+    assert!(needs.continues && !needs.shareable);
+    assert!(!request(find(&mut f, &c::q("select 1"))).1.continues);
+}
+
+#[test]
+fn a_long_query_goes_in_parts_and_is_lexed_all_the_same() {
+    let query = c::q(&format!("select '{}'; listen a", "x".repeat(200_000)));
+    let mut f = front(1);
+    assert_eq!(find(&mut f, &query[..1000]), Found::Incomplete, "enough is waited for");
+    let Found::Part { len, needs } = find(&mut f, &query[..REQUEST_GATHER_BYTES]) else { panic!() };
+    assert_eq!((len, needs.continues), (REQUEST_GATHER_BYTES, false));
+    assert_eq!(find(&mut f, b""), Found::Incomplete);
+    let Found::Part { len: more, needs } = find(&mut f, &query[len..len + 10]) else { panic!() };
+    assert_eq!((more, needs.continues), (10, true));
+    let (end, needs) = request(find(&mut f, &query[len + more..]));
+    assert_eq!(len + more + end, query.len());
+    assert!(needs.continues);
+    assert!(f.next_text().unwrap().pins.contains(Pin::Listen));
+}
+
+#[test]
+fn flush_without_a_batch_and_terminate() {
+    let mut f = front(1);
+    assert_eq!(find(&mut f, &c::flush()), Found::Drop { len: 5 });
+    assert_eq!(find(&mut f, b"X\0\0\0\x04"), Found::Goodbye);
+    let mut f = front(1);
+    assert_eq!(find(&mut f, &[c::parse("", "x"), b"X\0\0\0\x04".to_vec()].concat()), Found::Goodbye);
+}
+
+#[test]
+fn a_rejected_request_ends_where_it_ends() {
+    let fault = Fault::from(FaultKind::QueryWaitTimeout);
+    let (mut f, mut out) = (front(1), Vec::new());
+    let query = c::q("select 1");
+    find(&mut f, &query);
+    f.reject(&fault, &query, &mut out);
+    assert_eq!(crate::testing::tags(&out), "EZ");
+    assert!(f.next_text().is_none());
+    // A part: everything up to its Sync is dropped, and answered there.
+    let (mut f, mut out) = (front(1), Vec::new());
+    let part = [c::parse("", "x"), c::flush()].concat();
+    find(&mut f, &part);
+    f.reject(&fault, &part, &mut out);
+    assert_eq!(crate::testing::tags(&out), "E");
+    let rest = [c::bind(""), c::execute()].concat();
+    assert!(matches!(find(&mut f, &rest), Found::Drop { .. }));
+    assert_eq!(f.find(&c::sync(), &mut out).unwrap(), Found::Answered { len: 5 });
+    assert_eq!(crate::testing::tags(&out), "EZ");
+    // A long query: the answer comes at its end.
+    let (mut f, mut out) = (front(1), Vec::new());
+    let long = c::q(&"x".repeat(100_000));
+    let Found::Part { len, .. } = find(&mut f, &long[..70_000]) else { panic!() };
+    f.reject(&fault, &long[..len], &mut out);
+    assert!(matches!(f.find(&long[len..len + 5], &mut out).unwrap(), Found::Drop { len: 5 }));
+    assert_eq!(crate::testing::tags(&out), "E");
+    assert!(matches!(f.find(&long[len + 5..], &mut out).unwrap(), Found::Answered { .. }));
+    assert_eq!(crate::testing::tags(&out), "EZ");
+    assert!(matches!(find(&mut f, &c::q("select 1")), Found::Request { .. }));
+}
+
+#[test]
+fn the_encoding_and_the_strings_are_told_to_the_lexer() {
+    let mut f = front_with(1, &[]);
+    let text = c::q(r"select 'a\'; listen x --'");
+    request(find(&mut f, &text));
+    assert!(f.next_text().unwrap().pins.contains(Pin::Listen));
+    f.observe("standard_conforming_strings", b"off");
+    request(find(&mut f, &text));
+    assert!(!f.next_text().unwrap().pins.contains(Pin::Listen));
+    f.observe("client_encoding", b"SJIS");
+    assert_eq!(super::encoding_of(b"SJIS"), weir_sql::Encoding::AsciiUnsafe);
+    assert_eq!(super::encoding_of(b"LATIN1"), weir_sql::Encoding::HighBytes);
+}

@@ -1,0 +1,36 @@
+//! PostgreSQL as pure machines: protocol 3.0 and 3.2, both roles.
+//!
+//! Owns: framing, the login in both roles ([`Accept`], [`Connect`]), finding requests in a client's bytes
+//! ([`Front`]), the queue of a server and what is owed for each request ([`Back`]), what moves with a client
+//! (settings, prepared statements), and what clients are greeted with ([`Welcomes`]).
+//! Must not know: sockets, clocks, settings of Weir, the other wing.
+//!
+//! Invariants: no bytes of a peer make it panic; every buffer and map has a bound; a reply goes to the owner
+//! of its request and to nobody else.
+#![forbid(unsafe_code)]
+
+pub mod back;
+pub mod cancel;
+mod dispatch;
+pub mod effects;
+pub mod error;
+pub mod frame;
+pub mod front;
+pub mod login;
+pub mod message;
+#[cfg(test)]
+mod model;
+pub mod prepared;
+mod relay;
+mod reply;
+mod reset;
+pub mod session_state;
+#[cfg(test)]
+mod testing;
+pub mod welcome;
+
+pub use back::Back;
+pub use front::Front;
+pub use login::accept::Accept;
+pub use login::connect::Connect;
+pub use welcome::Welcomes;

@@ -1,0 +1,425 @@
+//! A client logs in to Weir (protocol section 55.2.1): from the first byte to AuthenticationOk. What follows
+//! (ParameterStatus, BackendKeyData, ReadyForQuery) needs the word of a server and is `welcome.rs`.
+//!
+//! Invariants: a state is named by what it awaits; bytes that came before the answer to SSLRequest or
+//! GSSENCRequest are refused (CVE-2021-3935); a user that does not exist fails where a wrong password does,
+//! with the same words.
+
+use crate::cancel::ClientKey;
+use crate::error::{NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error, words_of};
+use crate::frame::HEADER_BYTES;
+use crate::front::Front;
+use crate::message::auth;
+use crate::message::startup::{First, NEWEST_MINOR, Startup, put_negotiate, read_first, read_options};
+use crate::session_state::Settings;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login};
+use weir_auth::scram::{self, ScramError, ServerExpectFinal, Verdict};
+use weir_auth::{Job, JobDone, Secret, SecretKind, md5};
+use weir_wire::limits::LOGIN_BYTES;
+use weir_wire::{Fault, FaultKind};
+
+/// A login under way.
+pub struct Accept {
+    params: AcceptParams,
+    state: State,
+    session: Option<Box<Session>>,
+    /// Words that say more than the kind of the fault does; they leak nothing.
+    words: Option<Words>,
+    bytes_seen: usize,
+}
+
+/// What the startup packet said.
+struct Session {
+    user: String,
+    minor: u16,
+    settings: Settings,
+}
+
+enum State {
+    ExpectFirst {
+        ssl_refused: bool,
+        gss_refused: bool,
+    },
+    ExpectAdmission,
+    ExpectPassword {
+        method: PasswordMethod,
+        secret: Option<Arc<Secret>>,
+    },
+    ExpectSaslInitial {
+        secret: Option<Arc<Secret>>,
+    },
+    ExpectSaslFinal {
+        scram: Box<ServerExpectFinal>,
+    },
+    /// PBKDF2 runs elsewhere for this final message.
+    ExpectScramKeys {
+        scram: Box<ServerExpectFinal>,
+        client_final: Box<[u8]>,
+    },
+    /// PBKDF2 runs elsewhere for a password in clear against a verifier.
+    ExpectPasswordKeys {
+        secret: Arc<Secret>,
+    },
+    LoggedIn,
+    /// A CancelRequest came: whatever follows it is of no interest.
+    Cancelled,
+    Ended,
+}
+
+enum PasswordMethod {
+    Plain,
+    Md5 { salt: [u8; 4] },
+}
+
+fn login_failed(detail: &'static str) -> Fault {
+    Fault::new(FaultKind::LoginFailed, detail)
+}
+
+fn protocol(detail: &'static str) -> Fault {
+    Fault::new(FaultKind::ClientProtocol, detail)
+}
+
+impl Accept {
+    /// A login that has not begun.
+    pub fn new(params: AcceptParams) -> Self {
+        let state = State::ExpectFirst { ssl_refused: false, gss_refused: false };
+        Accept { params, state, session: None, words: None, bytes_seen: 0 }
+    }
+
+    /// PostgreSQL's server waits for the client.
+    pub fn start(&mut self, _out: &mut Vec<u8>) {}
+
+    /// Looks at the client's bytes; returns how many are dealt with. Called again with the rest until it
+    /// returns `(0, More)`.
+    ///
+    /// # Errors
+    /// The login ends: tell the client with [`Accept::refuse`] and close.
+    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
+        let (used, step) = match &self.state {
+            State::ExpectFirst { ssl_refused, gss_refused } => {
+                let (ssl, gss) = (*ssl_refused, *gss_refused);
+                self.first(input, ssl, gss, out)?
+            }
+            State::ExpectPassword { .. }
+            | State::ExpectSaslInitial { .. }
+            | State::ExpectSaslFinal { .. } => match auth_message(input)? {
+                None => (0, AcceptStep::More),
+                Some((body, length)) => (length, self.authenticate(body, out)?),
+            },
+            // Bytes that come early wait until the answer is there.
+            State::ExpectAdmission | State::ExpectScramKeys { .. } | State::ExpectPasswordKeys { .. } => {
+                (0, AcceptStep::More)
+            }
+            State::LoggedIn => (0, AcceptStep::LoggedIn),
+            State::Cancelled => (0, AcceptStep::More),
+            State::Ended => return Err(protocol("bytes after the end of a login")),
+        };
+        self.bytes_seen += used;
+        if self.bytes_seen > LOGIN_BYTES {
+            return Err(Fault::new(FaultKind::ClientTooLarge, "login"));
+        }
+        Ok((used, step))
+    }
+
+    fn first(
+        &mut self,
+        input: &[u8],
+        ssl_refused: bool,
+        gss_refused: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, AcceptStep), Fault> {
+        let Some((length, first)) = read_first(input)? else { return Ok((0, AcceptStep::More)) };
+        match first {
+            First::Ssl if !ssl_refused => {
+                refuse_encryption(input, length, out)?;
+                self.state = State::ExpectFirst { ssl_refused: true, gss_refused };
+                Ok((length, AcceptStep::More))
+            }
+            First::GssEnc if !gss_refused => {
+                refuse_encryption(input, length, out)?;
+                self.state = State::ExpectFirst { ssl_refused, gss_refused: true };
+                Ok((length, AcceptStep::More))
+            }
+            First::Ssl | First::GssEnc => Err(protocol("encryption was asked for twice")),
+            First::Cancel { pid, key } => {
+                self.state = State::Cancelled;
+                Ok((length, AcceptStep::Cancel { id: pid, secret: key.into() }))
+            }
+            First::Version { major, minor } => {
+                self.words = Some(UNKNOWN_VERSION);
+                Err(Fault::new(FaultKind::ClientProtocol, format!("protocol version {major}.{minor}")))
+            }
+            First::Startup(startup) => Ok((length, self.startup(&startup, out)?)),
+        }
+    }
+
+    fn startup(&mut self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let mut user = None;
+        let mut database = None;
+        let mut replication = false;
+        let mut pairs = Vec::new();
+        let mut unknown: Vec<&[u8]> = Vec::new();
+        for &(name, value) in &startup.parameters {
+            match name {
+                b"user" => user = Some(text(value)?),
+                b"database" => database = Some(text(value)?),
+                b"replication" => replication = !is_false(value),
+                b"options" => match read_options(value) {
+                    Ok(options) => pairs.extend(options),
+                    Err(_) => return Err(self.refused_with(UNKNOWN_OPTION)),
+                },
+                _ if name.starts_with(b"_pq_.") => unknown.push(name),
+                _ => pairs.push((text(name)?, value.to_vec())),
+            }
+        }
+        let user = user.filter(|u| !u.is_empty()).ok_or(protocol("no user name in the startup packet"))?;
+        let minor = startup.minor.min(NEWEST_MINOR);
+        if minor < startup.minor || !unknown.is_empty() {
+            put_negotiate(out, minor, &unknown);
+        }
+        if replication {
+            return Err(self.refused_with(NO_REPLICATION));
+        }
+        let settings = Settings::from_pairs(pairs)
+            .map_err(|_| Fault::new(FaultKind::ClientTooLarge, "settings in the startup packet"))?;
+        self.session = Some(Box::new(Session { user: user.clone(), minor, settings }));
+        self.state = State::ExpectAdmission;
+        let database = database.filter(|d| !d.is_empty());
+        Ok(AcceptStep::Lookup(Login { user, database, replication }))
+    }
+
+    fn refused_with(&mut self, words: Words) -> Fault {
+        self.words = Some(words);
+        Fault::new(FaultKind::NotAllowed, words.message)
+    }
+
+    /// The answer to `AcceptStep::Lookup`: asks for the proof.
+    ///
+    /// # Errors
+    /// A method PostgreSQL does not have, or a call in the wrong state.
+    pub fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectAdmission = self.state else { return Err(protocol("no lookup was asked for")) };
+        let secret = admission.secret;
+        let is_verifier = matches!(secret.as_deref().map(Secret::kind), Some(SecretKind::ScramVerifier(_)));
+        match admission.method {
+            AuthMethod::Trust => Ok(self.logged_in(out)),
+            AuthMethod::Plain => {
+                auth::put_cleartext(out);
+                self.state = State::ExpectPassword { method: PasswordMethod::Plain, secret };
+                Ok(AcceptStep::More)
+            }
+            // Method md5 with a SCRAM verifier means SCRAM, in PostgreSQL and in PgBouncer.
+            AuthMethod::Md5 if !is_verifier => {
+                let salt = self.cut_nonce::<4>(18);
+                auth::put_md5(out, salt);
+                self.state = State::ExpectPassword { method: PasswordMethod::Md5 { salt }, secret };
+                Ok(AcceptStep::More)
+            }
+            AuthMethod::Md5 | AuthMethod::ScramSha256 => {
+                auth::put_sasl(out, scram::MECHANISM);
+                self.state = State::ExpectSaslInitial { secret };
+                Ok(AcceptStep::More)
+            }
+            AuthMethod::Native | AuthMethod::CachingSha2 => {
+                Err(login_failed("a MySQL method for PostgreSQL"))
+            }
+        }
+    }
+
+    fn authenticate(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::ExpectPassword { method, secret } => {
+                let password =
+                    auth::read_password(body).map_err(|_| protocol("malformed password message"))?;
+                match method {
+                    PasswordMethod::Plain => self.plain(password, secret, out),
+                    PasswordMethod::Md5 { salt } => {
+                        if !md5::verify(self.user(), secret.as_deref(), salt, password) {
+                            return Err(login_failed("md5 password"));
+                        }
+                        Ok(self.logged_in(out))
+                    }
+                }
+            }
+            State::ExpectSaslInitial { secret } => {
+                let (mechanism, data) =
+                    auth::read_sasl_initial(body).map_err(|_| protocol("malformed SASL message"))?;
+                if mechanism != scram::MECHANISM.as_bytes() {
+                    return Err(protocol("a SASL mechanism that was not offered"));
+                }
+                let nonce = self.cut_nonce::<32>(0);
+                let (scram, answer) =
+                    ServerExpectFinal::begin(self.user(), secret, &nonce, data).map_err(scram_fault)?;
+                auth::put_sasl_continue(out, &answer);
+                self.state = State::ExpectSaslFinal { scram: Box::new(scram) };
+                Ok(AcceptStep::More)
+            }
+            State::ExpectSaslFinal { scram } => self.sasl_final(scram, body, out),
+            State::ExpectFirst { .. }
+            | State::ExpectAdmission
+            | State::ExpectScramKeys { .. }
+            | State::ExpectPasswordKeys { .. }
+            | State::LoggedIn
+            | State::Cancelled
+            | State::Ended => Err(protocol("a password nobody asked for")),
+        }
+    }
+
+    fn plain(
+        &mut self,
+        password: &[u8],
+        secret: Option<Arc<Secret>>,
+        out: &mut Vec<u8>,
+    ) -> Result<AcceptStep, Fault> {
+        const WRONG: &str = "password";
+        let Some(secret) = secret else { return Err(login_failed(WRONG)) };
+        let right = match secret.kind() {
+            SecretKind::Plain(known) => bool::from(known.as_bytes().ct_eq(password)),
+            SecretKind::Md5(known) => {
+                let given = String::from_utf8_lossy(password);
+                bool::from(md5::stored_hash(self.user(), &given).as_bytes().ct_eq(known.as_bytes()))
+            }
+            SecretKind::MySqlNative(_) => false,
+            SecretKind::ScramVerifier(verifier) => {
+                let given = Arc::new(Secret::plain(&String::from_utf8_lossy(password)));
+                let job = Job::ScramKeys {
+                    secret: given,
+                    salt: verifier.salt.clone(),
+                    iterations: verifier.iterations,
+                };
+                self.state = State::ExpectPasswordKeys { secret };
+                return Ok(AcceptStep::Work(job));
+            }
+        };
+        if right { Ok(self.logged_in(out)) } else { Err(login_failed(WRONG)) }
+    }
+
+    fn sasl_final(
+        &mut self,
+        scram: Box<ServerExpectFinal>,
+        client_final: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<AcceptStep, Fault> {
+        match scram.verify(client_final).map_err(scram_fault)? {
+            Verdict::Verified(answer) => {
+                auth::put_sasl_final(out, &answer);
+                Ok(self.logged_in(out))
+            }
+            Verdict::Work(job) => {
+                self.state = State::ExpectScramKeys { scram, client_final: client_final.into() };
+                Ok(AcceptStep::Work(job))
+            }
+        }
+    }
+
+    /// The answer to `AcceptStep::Work`.
+    ///
+    /// # Errors
+    /// The proof is wrong, or a call in the wrong state.
+    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::ExpectScramKeys { scram, client_final } => {
+                // The keys are in the secret now; asking for them a second time means that the job failed.
+                let step = self.sasl_final(scram, &client_final, out)?;
+                if matches!(step, AcceptStep::Work(_)) {
+                    return Err(login_failed("no keys came of the password"));
+                }
+                Ok(step)
+            }
+            State::ExpectPasswordKeys { secret } => match (done.into_scram_keys(), secret.kind()) {
+                (Some(keys), SecretKind::ScramVerifier(verifier)) if keys.matches(verifier) => {
+                    Ok(self.logged_in(out))
+                }
+                _ => Err(login_failed("password")),
+            },
+            State::ExpectFirst { .. }
+            | State::ExpectAdmission
+            | State::ExpectPassword { .. }
+            | State::ExpectSaslInitial { .. }
+            | State::ExpectSaslFinal { .. }
+            | State::LoggedIn
+            | State::Cancelled
+            | State::Ended => Err(protocol("no work was under way")),
+        }
+    }
+
+    fn logged_in(&mut self, out: &mut Vec<u8>) -> AcceptStep {
+        auth::put_ok(out);
+        self.state = State::LoggedIn;
+        AcceptStep::LoggedIn
+    }
+
+    fn user(&self) -> &str {
+        self.session.as_deref().map_or("", |session| &session.user)
+    }
+
+    fn cut_nonce<const N: usize>(&self, from: usize) -> [u8; N] {
+        self.params.nonce.get(from..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
+    }
+
+    /// The last words to a client whose login ends here.
+    pub fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
+        let words = self.words.unwrap_or_else(|| words_of(fault.kind));
+        put_error(out, Severity::Fatal, words);
+    }
+
+    /// After `LoggedIn`: the session.
+    pub fn into_front(self) -> Front {
+        let key = self.cut_nonce::<32>(32);
+        let (minor, settings) = match self.session {
+            Some(session) => (session.minor, session.settings),
+            None => (0, Settings::default()),
+        };
+        Front::new(self.params.id, ClientKey::new(&key, minor >= 2), settings)
+    }
+}
+
+/// Answers "no". A client that sends on without waiting for the answer is either broken, or somebody has put
+/// bytes in front of what it will encrypt.
+fn refuse_encryption(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    if input.len() > length {
+        return Err(protocol("unencrypted bytes behind a request for encryption"));
+    }
+    out.push(b'N');
+    Ok(())
+}
+
+/// The body and the length of a password message, when it is there whole.
+fn auth_message(input: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
+    match input.first() {
+        None => return Ok(None),
+        Some(b'p') => {}
+        Some(_) => return Err(protocol("expected a password message")),
+    }
+    let Some((head, rest)) = input.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let [_, a, b, c, d] = *head;
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    if !(4..=auth::AUTH_MESSAGE_BYTES).contains(&length) {
+        return Err(protocol("length of a password message"));
+    }
+    Ok(rest.get(..length - 4).map(|body| (body, length + 1)))
+}
+
+/// The one place where the wire's names become text: Weir routes by them, so they must be UTF-8.
+fn text(bytes: &[u8]) -> Result<String, Fault> {
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| protocol("a name that is not UTF-8"))
+}
+
+/// PostgreSQL's spellings of false (`parse_bool`): any beginning of "false" or "no", "of", "off", "0".
+fn is_false(value: &[u8]) -> bool {
+    let value = value.to_ascii_lowercase();
+    match value.as_slice() {
+        b"0" | b"of" | b"off" => true,
+        [] => false,
+        other => b"false".starts_with(other) || b"no".starts_with(other),
+    }
+}
+
+fn scram_fault(error: ScramError) -> Fault {
+    match error {
+        ScramError::Malformed(what) => Fault::new(FaultKind::ClientProtocol, what),
+        ScramError::Refused | ScramError::NoKeys => login_failed("SCRAM proof"),
+    }
+}

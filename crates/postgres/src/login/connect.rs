@@ -1,0 +1,288 @@
+//! Weir logs in to a server (protocol section 55.2.1): from the startup packet to the first ReadyForQuery.
+//!
+//! Invariants: a server that began SCRAM must prove that it knows the password before its "ok" counts; what
+//! it reports about itself is kept within bounds; its refusal is kept to be shown to clients.
+
+use crate::back::Back;
+use crate::cancel::ServerKey;
+use crate::error::field;
+use crate::frame::{ServerTag, body, server_header};
+use crate::message::auth::{self, Request};
+use crate::message::reply::{read_key, read_parameter, read_ready};
+use crate::message::startup::put_startup;
+use crate::session_state::Reported;
+use std::sync::Arc;
+use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::scram::{self, ClientChallenge, ClientExpectFinal, ClientExpectFirst, ScramError, ScramKeys};
+use weir_auth::{JobDone, Secret, SecretKind, md5};
+use weir_wire::limits::LOGIN_BYTES;
+use weir_wire::{Boundary, Fault, FaultKind};
+
+/// A login under way.
+pub struct Connect {
+    params: ConnectParams,
+    state: State,
+    reported: Reported,
+    key: ServerKey,
+    rejection: Option<Box<[u8]>>,
+    bytes_seen: usize,
+}
+
+enum State {
+    ExpectRequest,
+    ExpectSaslContinue {
+        scram: ClientExpectFirst,
+    },
+    /// PBKDF2 runs elsewhere.
+    ExpectKeys {
+        challenge: ClientChallenge,
+    },
+    ExpectSaslFinal {
+        scram: ClientExpectFinal,
+    },
+    /// All proofs are made; only "ok" or a refusal may follow.
+    ExpectOk,
+    ExpectReady,
+    LoggedIn,
+    Ended,
+}
+
+fn protocol(detail: &'static str) -> Fault {
+    Fault::new(FaultKind::ServerProtocol, detail)
+}
+
+fn refused(detail: &'static str) -> Fault {
+    Fault::new(FaultKind::ServerLoginFailed, detail)
+}
+
+impl Connect {
+    /// A login that has not begun.
+    pub fn new(params: ConnectParams) -> Self {
+        Connect {
+            params,
+            state: State::ExpectRequest,
+            reported: Reported::default(),
+            key: ServerKey::default(),
+            rejection: None,
+            bytes_seen: 0,
+        }
+    }
+
+    /// The startup packet. Version 3.0: every server speaks it, and Weir needs nothing of 3.2 there.
+    pub fn start(&mut self, out: &mut Vec<u8>) {
+        let user = [("user", self.params.user.as_str())];
+        let database =
+            (!self.params.database.is_empty()).then_some(("database", self.params.database.as_str()));
+        let more = self.params.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        put_startup(out, user.into_iter().chain(database).chain(more));
+    }
+
+    /// Looks at the server's bytes; returns how many are dealt with. Called again with the rest until it
+    /// returns `(0, More)`.
+    ///
+    /// # Errors
+    /// The login ends; see [`Connect::rejection`].
+    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+        match self.state {
+            State::LoggedIn => return Ok((0, ConnectStep::LoggedIn)),
+            State::ExpectKeys { .. } => return Ok((0, ConnectStep::More)),
+            State::Ended => return Err(protocol("bytes after the end of a login")),
+            State::ExpectRequest
+            | State::ExpectSaslContinue { .. }
+            | State::ExpectSaslFinal { .. }
+            | State::ExpectOk
+            | State::ExpectReady => {}
+        }
+        let Some(header) = server_header(input)? else { return Ok((0, ConnectStep::More)) };
+        if self.bytes_seen.saturating_add(header.total) > LOGIN_BYTES {
+            return Err(Fault::new(FaultKind::ServerTooLarge, "login"));
+        }
+        let Some(message) = input.get(..header.total) else { return Ok((0, ConnectStep::More)) };
+        self.bytes_seen += header.total;
+        let step = self.message(header.tag, body(message), out)?;
+        Ok((header.total, step))
+    }
+
+    fn message(&mut self, tag: ServerTag, body: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        match tag {
+            ServerTag::ErrorResponse => {
+                self.rejection = Some(body.into());
+                self.state = State::Ended;
+                let message = field(body, b'M').map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+                Err(Fault::new(FaultKind::ServerLoginFailed, message))
+            }
+            ServerTag::NoticeResponse => Ok(ConnectStep::More),
+            ServerTag::Authentication => self.authentication(body, out),
+            // Asked for 3.0 without options, a server has nothing to negotiate; harmless if it does.
+            ServerTag::NegotiateProtocolVersion => match self.state {
+                State::ExpectRequest => Ok(ConnectStep::More),
+                _ => Err(protocol("version negotiation out of place")),
+            },
+            ServerTag::ParameterStatus | ServerTag::BackendKeyData | ServerTag::ReadyForQuery => {
+                self.after_ok(tag, body)
+            }
+            ServerTag::BindComplete
+            | ServerTag::CloseComplete
+            | ServerTag::CommandComplete
+            | ServerTag::CopyData
+            | ServerTag::CopyDone
+            | ServerTag::CopyInResponse
+            | ServerTag::CopyOutResponse
+            | ServerTag::CopyBothResponse
+            | ServerTag::DataRow
+            | ServerTag::EmptyQueryResponse
+            | ServerTag::FunctionCallResponse
+            | ServerTag::NoData
+            | ServerTag::NotificationResponse
+            | ServerTag::ParameterDescription
+            | ServerTag::ParseComplete
+            | ServerTag::PortalSuspended
+            | ServerTag::RowDescription => Err(protocol("a reply before the login was done")),
+        }
+    }
+
+    fn authentication(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        let request = auth::read_request(body).map_err(|_| protocol("malformed authentication request"))?;
+        match (std::mem::replace(&mut self.state, State::Ended), request) {
+            (State::ExpectRequest | State::ExpectOk, Request::Ok) => {
+                self.state = State::ExpectReady;
+                Ok(ConnectStep::More)
+            }
+            (State::ExpectRequest, Request::CleartextPassword) => {
+                let secret = self.secret()?;
+                let SecretKind::Plain(password) = secret.kind() else {
+                    return Err(refused("the server wants the password in clear and Weir has only its hash"));
+                };
+                auth::put_password(out, password.as_bytes());
+                self.state = State::ExpectOk;
+                Ok(ConnectStep::More)
+            }
+            (State::ExpectRequest, Request::Md5Password(salt)) => {
+                let secret = self.secret()?;
+                let answer = md5::response(&self.params.user, &secret, salt)
+                    .ok_or(refused("the server wants md5 and Weir has only a SCRAM verifier"))?;
+                auth::put_password(out, answer.as_bytes());
+                self.state = State::ExpectOk;
+                Ok(ConnectStep::More)
+            }
+            (State::ExpectRequest, Request::Sasl(mechanisms)) => self.begin_scram(&mechanisms, out),
+            (State::ExpectSaslContinue { scram }, Request::SaslContinue(data)) => {
+                let challenge = scram.challenge(data).map_err(scram_fault)?;
+                let secret = self.secret()?;
+                match challenge.keys(&secret).map_err(scram_fault)? {
+                    Ok(keys) => Ok(self.prove(challenge, &keys, out)),
+                    Err(job) => {
+                        self.state = State::ExpectKeys { challenge };
+                        Ok(ConnectStep::Work(job))
+                    }
+                }
+            }
+            (State::ExpectSaslFinal { scram }, Request::SaslFinal(data)) => {
+                scram
+                    .verify(data)
+                    .map_err(|_| refused("the server does not know the password it asks for"))?;
+                self.state = State::ExpectOk;
+                Ok(ConnectStep::More)
+            }
+            (State::ExpectRequest, Request::Other(_)) => {
+                Err(refused("the server wants an authentication method that Weir does not have"))
+            }
+            (_, Request::Ok) => Err(refused("the server skipped the end of SCRAM")),
+            (
+                _,
+                Request::CleartextPassword
+                | Request::Md5Password(_)
+                | Request::Sasl(_)
+                | Request::SaslContinue(_)
+                | Request::SaslFinal(_)
+                | Request::Other(_),
+            ) => Err(protocol("authentication request out of place")),
+        }
+    }
+
+    fn begin_scram(&mut self, mechanisms: &[&[u8]], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
+            return Err(refused("the server offers no SASL mechanism that Weir has"));
+        }
+        self.secret()?;
+        let nonce = self.params.nonce.first_chunk::<32>().copied().unwrap_or([0; 32]);
+        let (scram, first) = ClientExpectFirst::begin(&nonce);
+        auth::put_sasl_initial(out, scram::MECHANISM, &first);
+        self.state = State::ExpectSaslContinue { scram };
+        Ok(ConnectStep::More)
+    }
+
+    fn secret(&self) -> Result<Arc<Secret>, Fault> {
+        self.params
+            .secret
+            .clone()
+            .ok_or(refused("the server wants a password and Weir has none for this user"))
+    }
+
+    fn prove(&mut self, challenge: ClientChallenge, keys: &ScramKeys, out: &mut Vec<u8>) -> ConnectStep {
+        let (scram, message) = challenge.answer(keys);
+        auth::put_sasl_response(out, &message);
+        self.state = State::ExpectSaslFinal { scram };
+        ConnectStep::More
+    }
+
+    fn after_ok(&mut self, tag: ServerTag, body: &[u8]) -> Result<ConnectStep, Fault> {
+        let State::ExpectReady = self.state else { return Err(protocol("a session before its login")) };
+        match tag {
+            ServerTag::ParameterStatus => {
+                let (name, value) =
+                    read_parameter(body).map_err(|_| protocol("malformed ParameterStatus"))?;
+                if !self.reported.set(name, value) {
+                    return Err(Fault::new(FaultKind::ServerTooLarge, "parameters reported at login"));
+                }
+                Ok(ConnectStep::More)
+            }
+            ServerTag::BackendKeyData => {
+                let (pid, secret) = read_key(body).map_err(|_| protocol("malformed BackendKeyData"))?;
+                self.key = ServerKey::new(pid, secret);
+                Ok(ConnectStep::More)
+            }
+            _ => match read_ready(body) {
+                Ok(Boundary::Idle) => {
+                    self.state = State::LoggedIn;
+                    Ok(ConnectStep::LoggedIn)
+                }
+                Ok(Boundary::InTransaction | Boundary::Failed) | Err(_) => {
+                    Err(protocol("malformed ReadyForQuery"))
+                }
+            },
+        }
+    }
+
+    /// The answer to `ConnectStep::Work`.
+    ///
+    /// # Errors
+    /// The secret gives no keys, or a call in the wrong state.
+    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        match (std::mem::replace(&mut self.state, State::Ended), done.into_scram_keys()) {
+            (State::ExpectKeys { challenge }, Some(keys)) => Ok(self.prove(challenge, &keys, out)),
+            (State::ExpectKeys { .. }, None) => Err(refused("no keys came of the password")),
+            _ => Err(protocol("no work was under way")),
+        }
+    }
+
+    /// The body of the server's ErrorResponse, if it refused.
+    pub fn rejection(&self) -> Option<&[u8]> {
+        self.rejection.as_deref()
+    }
+
+    /// After `LoggedIn`: the server.
+    pub fn into_back(self) -> Back {
+        Back::new(self.key, self.reported, self.params.max_prepared_statements)
+    }
+}
+
+fn scram_fault(error: ScramError) -> Fault {
+    match error {
+        ScramError::Malformed(what) => Fault::new(FaultKind::ServerProtocol, what),
+        ScramError::Refused => refused("SCRAM"),
+        ScramError::NoKeys => {
+            refused("the server wants SCRAM and Weir has only a hash of the password that does not fit")
+        }
+    }
+}

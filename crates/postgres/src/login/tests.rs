@@ -1,0 +1,391 @@
+//! `Pair`: Weir's accept against Weir's connect for every method, cut at every byte; and what either side
+//! must refuse.
+
+use super::accept::Accept;
+use super::connect::Connect;
+use crate::back::Back;
+use crate::error::field;
+use crate::front::Front;
+use crate::message::reply::{put_key, put_parameter, put_ready};
+use crate::message::startup::{put_cancel, put_startup};
+use crate::testing::{s, tags};
+use std::sync::Arc;
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, Login};
+use weir_auth::scram::{ScramKeys, ScramVerifier};
+use weir_auth::{Secret, md5};
+use weir_wire::{Boundary, Fault, FaultKind};
+
+fn accept() -> Accept {
+    Accept::new(AcceptParams {
+        id: 5,
+        nonce: std::array::from_fn(|i| i as u8),
+        unix: false,
+        server_version: "".into(),
+        default_method: AuthMethod::Trust,
+        rsa: None,
+    })
+}
+
+fn connect(secret: Option<Secret>) -> Connect {
+    Connect::new(ConnectParams {
+        user: "user".into(),
+        secret: secret.map(Arc::new),
+        database: "base".into(),
+        parameters: vec![("application_name".into(), "weir".into())],
+        nonce: [9; 64],
+        unix: false,
+        max_prepared_statements: 10,
+        variant: 0,
+    })
+}
+
+struct Met {
+    front: Front,
+    back: Back,
+    login: Login,
+    jobs: usize,
+}
+
+/// Carries bytes between the two, `chunk` at a time.
+fn meet(mut accept: Accept, mut connect: Connect, admission: &Admission, chunk: usize) -> Result<Met, Fault> {
+    let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+    let (mut login, mut jobs, mut accepted) = (None, 0, false);
+    let (mut server_input, mut client_input) = (Vec::new(), Vec::new());
+    connect.start(&mut to_server);
+    accept.start(&mut to_client);
+    for _ in 0..100_000 {
+        let n = to_server.len().min(chunk);
+        server_input.extend(to_server.drain(..n));
+        while !accepted {
+            let (used, mut step) = accept.handle_input(&server_input, &mut to_client)?;
+            server_input.drain(..used);
+            let idle = used == 0 && matches!(step, AcceptStep::More);
+            loop {
+                step = match step {
+                    AcceptStep::More => break,
+                    AcceptStep::Lookup(who) => {
+                        login = Some(who);
+                        accept.handle_lookup(admission.clone(), &mut to_client)?
+                    }
+                    AcceptStep::Work(job) => {
+                        jobs += 1;
+                        accept.handle_job(job.run(), &mut to_client)?
+                    }
+                    AcceptStep::Cancel { .. } => panic!("no cancel was sent"),
+                    AcceptStep::LoggedIn => {
+                        accepted = true;
+                        put_parameter(&mut to_client, "server_version", b"15.6");
+                        put_key(&mut to_client, 42, b"keyk");
+                        to_client.extend_from_slice(&s::notice("welcome"));
+                        put_ready(&mut to_client, Boundary::Idle);
+                        break;
+                    }
+                };
+            }
+            if idle {
+                break;
+            }
+        }
+        let n = to_client.len().min(chunk);
+        client_input.extend(to_client.drain(..n));
+        loop {
+            let (used, step) = connect.handle_input(&client_input, &mut to_server)?;
+            client_input.drain(..used);
+            match step {
+                ConnectStep::More if used == 0 => break,
+                ConnectStep::More => {}
+                ConnectStep::Work(job) => {
+                    jobs += 1;
+                    connect.handle_job(job.run(), &mut to_server)?;
+                }
+                ConnectStep::LoggedIn => {
+                    let (front, back) = (accept.into_front(), connect.into_back());
+                    return Ok(Met { front, back, login: login.unwrap(), jobs });
+                }
+            }
+        }
+    }
+    panic!("the login never ends");
+}
+
+fn admission(method: AuthMethod, secret: Option<Secret>) -> Admission {
+    Admission { method, secret: secret.map(Arc::new) }
+}
+
+fn verifier() -> String {
+    ScramVerifier::text_of(&ScramKeys::derive("pw", b"0123456789abcdef", 4096), b"0123456789abcdef", 4096)
+}
+
+#[test]
+fn every_method_in_both_roles() {
+    let md5_hash = format!("md5{}", &**md5::stored_hash("user", "pw"));
+    let cases = [
+        (AuthMethod::Trust, None, None, 0),
+        (AuthMethod::Plain, Some("pw".to_owned()), Some("pw".to_owned()), 0),
+        (AuthMethod::Plain, Some(md5_hash.clone()), Some("pw".into()), 0),
+        (AuthMethod::Plain, Some(verifier()), Some("pw".into()), 1),
+        (AuthMethod::Md5, Some("pw".into()), Some("pw".into()), 0),
+        (AuthMethod::Md5, Some(md5_hash.clone()), Some("pw".into()), 0),
+        (AuthMethod::Md5, Some("pw".into()), Some(md5_hash), 0),
+        (AuthMethod::Md5, Some(verifier()), Some("pw".into()), 1),
+        (AuthMethod::ScramSha256, Some("pw".into()), Some("pw".into()), 2),
+        (AuthMethod::ScramSha256, Some(verifier()), Some("pw".into()), 1),
+    ];
+    for (method, ours, theirs, jobs) in cases {
+        for chunk in [1, 7, 10_000] {
+            let admission = admission(method, ours.as_deref().map(Secret::from_userlist));
+            let secret = theirs.as_deref().map(Secret::from_userlist);
+            let met = meet(accept(), connect(secret), &admission, chunk).unwrap();
+            let login = Login { user: "user".into(), database: Some("base".into()), replication: false };
+            assert_eq!((met.login, met.jobs), (login, jobs), "{method:?}");
+            assert_eq!(met.back.server_pid(), 42);
+            assert_eq!(met.back.reported().get("server_version"), Some(&b"15.6"[..]));
+            assert_eq!(met.front.settings.get("application_name"), Some(&b"weir"[..]));
+            assert_eq!(met.front.id(), 5);
+            assert!(met.back.is_reusable());
+        }
+    }
+}
+
+#[test]
+fn wrong_passwords_and_unknown_users_hear_the_same() {
+    for method in [AuthMethod::Plain, AuthMethod::Md5, AuthMethod::ScramSha256] {
+        let wrong = admission(method, Some(Secret::plain("other")));
+        let nobody = admission(method, None);
+        let mut heard = Vec::new();
+        for admission in [wrong, nobody] {
+            let Err(fault) = meet(accept(), connect(Some(Secret::plain("pw"))), &admission, 1000) else {
+                panic!("{method:?} let a wrong password in");
+            };
+            assert_eq!(fault.kind, FaultKind::LoginFailed);
+            let mut out = Vec::new();
+            accept().refuse(&fault, &mut out);
+            heard.push(out);
+        }
+        assert_eq!(heard[0], heard[1]);
+        assert_eq!(field(&heard[0][5..], b'C'), Some(&b"28P01"[..]));
+        assert_eq!(field(&heard[0][5..], b'S'), Some(&b"FATAL"[..]));
+    }
+}
+
+fn first(code: u32) -> Vec<u8> {
+    [8_u32.to_be_bytes(), code.to_be_bytes()].concat()
+}
+
+const SSL: u32 = 80_877_103;
+const GSS: u32 = 80_877_104;
+
+fn startup(version: u32, pairs: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_startup(&mut out, pairs.iter().copied());
+    out[4..8].copy_from_slice(&version.to_be_bytes());
+    out
+}
+
+#[test]
+fn encryption_is_declined_in_either_order_and_once() {
+    for order in [[SSL, GSS], [GSS, SSL]] {
+        let (mut accept, mut out) = (accept(), Vec::new());
+        for code in order {
+            let (used, step) = accept.handle_input(&first(code), &mut out).unwrap();
+            assert!(used == 8 && matches!(step, AcceptStep::More));
+        }
+        assert_eq!(out, b"NN");
+        let (_, step) = accept.handle_input(&startup(3 << 16, &[("user", "u")]), &mut out).unwrap();
+        assert!(matches!(step, AcceptStep::Lookup(_)));
+    }
+    let (mut accept, mut out) = (accept(), Vec::new());
+    accept.handle_input(&first(SSL), &mut out).unwrap();
+    assert_eq!(accept.handle_input(&first(SSL), &mut out).unwrap_err().kind, FaultKind::ClientProtocol);
+}
+
+#[test]
+fn trap_25_bytes_behind_a_request_for_encryption_are_refused() {
+    for code in [SSL, GSS] {
+        let (mut accept, mut out) = (accept(), Vec::new());
+        let early = [first(code), startup(3 << 16, &[("user", "u")])].concat();
+        assert_eq!(accept.handle_input(&early, &mut out).unwrap_err().kind, FaultKind::ClientProtocol);
+        assert!(out.is_empty());
+    }
+}
+
+#[test]
+fn cancel_requests() {
+    for key in [&[1, 2, 3, 4][..], &[7; 32], &[8; 256]] {
+        let (mut accept, mut out) = (accept(), Vec::new());
+        let mut request = Vec::new();
+        put_cancel(&mut request, 77, key);
+        let (_, step) = accept.handle_input(&request, &mut out).unwrap();
+        assert!(matches!(step, AcceptStep::Cancel { id: 77, secret } if *secret == *key));
+        assert!(matches!(accept.handle_input(b"", &mut out), Ok((0, AcceptStep::More))));
+        assert!(out.is_empty(), "a cancel is answered with silence");
+    }
+}
+
+fn lookup(packet: &[u8]) -> Result<(Accept, Vec<u8>, Login), Fault> {
+    let (mut accept, mut out) = (accept(), Vec::new());
+    let (used, step) = accept.handle_input(packet, &mut out)?;
+    assert_eq!(used, packet.len());
+    match step {
+        AcceptStep::Lookup(login) => Ok((accept, out, login)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn front_of(mut accept: Accept) -> Front {
+    accept.handle_lookup(admission(AuthMethod::Trust, None), &mut Vec::new()).unwrap();
+    accept.into_front()
+}
+
+#[test]
+fn trap_24_versions_are_negotiated_once() {
+    let user = [("user", "u")];
+    let (accept, out, _) = lookup(&startup(0x0003_0000, &user)).unwrap();
+    assert!(out.is_empty());
+    assert_eq!(front_of(accept).key().bytes().len(), 4);
+    let (accept, out, _) = lookup(&startup(0x0003_0002, &user)).unwrap();
+    assert!(out.is_empty());
+    assert_eq!(front_of(accept).key().bytes().len(), 32);
+    // libpq 19 asks for 3.9999 and an option that nobody has.
+    let greased = [("user", "u"), ("_pq_.test_protocol_negotiation", ""), ("_pq_.other", "1")];
+    let (accept, out, _) = lookup(&startup(0x0003_270f, &greased)).unwrap();
+    assert_eq!(tags(&out), "v");
+    assert_eq!(&out[5..13], [0, 3, 0, 2, 0, 0, 0, 2]);
+    assert_eq!(&out[13..], b"_pq_.test_protocol_negotiation\0_pq_.other\0");
+    let front = front_of(accept);
+    assert_eq!(front.key().bytes().len(), 32);
+    assert!(front.settings.is_empty(), "an option is no setting");
+    let (_, out, _) = lookup(&startup(0x0003_0000, &greased)).unwrap();
+    assert_eq!(&out[5..9], [0, 3, 0, 0]);
+    let Err(fault) = lookup(&startup(0x0002_0000, &user)) else { panic!() };
+    assert_eq!(fault.kind, FaultKind::ClientProtocol);
+}
+
+#[test]
+fn startup_parameters_are_kept() {
+    let pairs = [
+        ("user", "u"),
+        ("DateStyle", "German"),
+        ("options", "-c geqo=off --statement_timeout=5s"),
+        ("geqo", "on"),
+        ("replication", "off"),
+        ("application_name", "a"),
+    ];
+    let (accept, _, login) = lookup(&startup(3 << 16, &pairs)).unwrap();
+    assert_eq!(login, Login { user: "u".into(), database: None, replication: false });
+    let front = front_of(accept);
+    let have: Vec<_> = front.settings.iter().collect();
+    let expected: [(&str, &[u8]); 4] =
+        [("application_name", b"a"), ("datestyle", b"German"), ("geqo", b"on"), ("statement_timeout", b"5s")];
+    assert_eq!(have, expected);
+}
+
+#[test]
+fn what_is_not_carried_is_refused_with_words() {
+    for (pair, code) in [
+        (("replication", "database"), "0A000"),
+        (("replication", "true"), "0A000"),
+        (("options", "-d 5"), "0A000"),
+        (("user", ""), "08P01"),
+    ] {
+        let (mut accept, mut out) = (accept(), Vec::new());
+        let packet = startup(3 << 16, &[("user", "u"), pair]);
+        let fault = accept.handle_input(&packet, &mut out).unwrap_err();
+        accept.refuse(&fault, &mut out);
+        assert_eq!(field(&out[5..], b'C'), Some(code.as_bytes()), "{pair:?}");
+    }
+}
+
+#[test]
+fn absurd_logins_are_refused() {
+    let mut many = vec![("user", "u")];
+    let names: Vec<String> = (0..300).map(|n| format!("x.n{n}")).collect();
+    many.extend(names.iter().map(|name| (name.as_str(), "v")));
+    let (mut a, mut out) = (accept(), Vec::new());
+    assert_eq!(
+        a.handle_input(&startup(3 << 16, &many), &mut out).unwrap_err().kind,
+        FaultKind::ClientTooLarge
+    );
+    // A password message that is none, or too long, or in the wrong shape.
+    for bad in [&b"Q\0\0\0\x05\0"[..], b"p\0\0\0\x03", b"p\x7f\xff\xff\xff", b"p\0\0\0\x05x"] {
+        let (mut a, mut out, _) = lookup(&startup(3 << 16, &[("user", "u")])).unwrap();
+        a.handle_lookup(admission(AuthMethod::Plain, Some(Secret::plain("pw"))), &mut out).unwrap();
+        assert_eq!(a.handle_input(bad, &mut out).unwrap_err().kind, FaultKind::ClientProtocol, "{bad:?}");
+    }
+    // A mechanism nobody offered.
+    let (mut a, mut out, _) = lookup(&startup(3 << 16, &[("user", "u")])).unwrap();
+    a.handle_lookup(admission(AuthMethod::ScramSha256, None), &mut out).unwrap();
+    let mut plus = Vec::new();
+    crate::message::auth::put_sasl_initial(&mut plus, "SCRAM-SHA-256-PLUS", b"p=tls-unique,,n=,r=x");
+    assert_eq!(a.handle_input(&plus, &mut out).unwrap_err().kind, FaultKind::ClientProtocol);
+}
+
+fn answered(connect: &mut Connect, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+    let (mut rest, mut out) = (bytes, Vec::new());
+    loop {
+        let (used, step) = connect.handle_input(rest, &mut out)?;
+        rest = &rest[used..];
+        if used == 0 || matches!(step, ConnectStep::LoggedIn) {
+            return Ok(out);
+        }
+    }
+}
+
+fn request(code: u32, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    crate::frame::put(&mut out, b'R', |o| {
+        o.extend_from_slice(&code.to_be_bytes());
+        o.extend_from_slice(data);
+    });
+    out
+}
+
+#[test]
+fn a_servers_refusal_is_kept() {
+    let mut c = connect(None);
+    let error = s::fatal("28000", "no pg_hba.conf entry");
+    let fault = answered(&mut c, &error).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::ServerLoginFailed);
+    assert_eq!(fault.detail, "no pg_hba.conf entry");
+    assert_eq!(c.rejection(), Some(&error[5..]));
+}
+
+#[test]
+fn a_server_cannot_skip_the_end_of_scram() {
+    let mut c = connect(Some(Secret::plain("pw")));
+    answered(&mut c, &request(10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")).unwrap();
+    assert_eq!(answered(&mut c, &request(0, b"")).unwrap_err().kind, FaultKind::ServerLoginFailed);
+}
+
+#[test]
+fn servers_that_ask_for_what_weir_does_not_have() {
+    for (bad, secret) in [
+        (request(7, b""), Some("pw")),
+        (request(10, b"OAUTHBEARER\0\0"), Some("pw")),
+        (request(3, b""), None),
+        (request(5, b"salt"), None),
+        (request(3, b""), Some("md54d45974e13472b5a0be3533de4666414")),
+    ] {
+        let mut c = connect(secret.map(Secret::from_userlist));
+        assert_eq!(answered(&mut c, &bad).unwrap_err().kind, FaultKind::ServerLoginFailed, "{bad:?}");
+    }
+    for bad in [
+        request(11, b"r=x"),
+        s::idle(),
+        s::parameter("a", "b"),
+        s::row(b"1"),
+        b"R\0\0\0\x05\0".to_vec(),
+        b"?".to_vec(),
+    ] {
+        let fault = answered(&mut connect(None), &bad).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::ServerProtocol, "{bad:?}");
+    }
+}
+
+#[test]
+fn a_server_cannot_fill_the_memory() {
+    let mut c = connect(None);
+    answered(&mut c, &request(0, b"")).unwrap();
+    let many: Vec<u8> = (0..5000).flat_map(|n| s::parameter(&format!("x.n{n}"), "value")).collect();
+    assert_eq!(answered(&mut c, &many).unwrap_err().kind, FaultKind::ServerTooLarge);
+}

@@ -1,0 +1,148 @@
+//! Requests: simple query and the extended protocol (protocol sections 55.2.2, 55.2.3, 55.7).
+
+use crate::frame::{put, put_cstr};
+use weir_wire::{Reader, Short};
+
+/// The body of a Parse message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parse<'a> {
+    /// Name of the statement; empty for the unnamed one.
+    pub name: &'a [u8],
+    /// The text.
+    pub text: &'a [u8],
+    /// All behind the name: the text with its NUL and the parameter types. This is what makes a statement
+    /// what it is.
+    pub content: &'a [u8],
+}
+
+/// Reads a Parse body. What stands behind the text is left for the server to check.
+pub fn read_parse(body: &[u8]) -> Result<Parse<'_>, Short> {
+    let mut reader = Reader::new(body);
+    let name = reader.cstr()?;
+    let content = reader.rest();
+    let text = reader.cstr()?;
+    Ok(Parse { name, text, content })
+}
+
+/// The body of a Bind message, as far as Weir looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bind<'a> {
+    /// Name of the portal.
+    pub portal: &'a [u8],
+    /// Name of the statement.
+    pub statement: &'a [u8],
+    /// Formats, values and result formats.
+    pub rest: &'a [u8],
+}
+
+/// Reads a Bind body; it may be cut anywhere behind the names.
+pub fn read_bind(body: &[u8]) -> Result<Bind<'_>, Short> {
+    let mut reader = Reader::new(body);
+    Ok(Bind { portal: reader.cstr()?, statement: reader.cstr()?, rest: reader.rest() })
+}
+
+/// What Describe and Close speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// A statement of this name.
+    Statement(&'a [u8]),
+    /// A portal of this name.
+    Portal(&'a [u8]),
+}
+
+/// Reads the body of Describe or Close.
+pub fn read_object(body: &[u8]) -> Result<Object<'_>, Short> {
+    let mut reader = Reader::new(body);
+    let kind = reader.u8()?;
+    let name = reader.cstr()?;
+    match kind {
+        _ if !reader.is_empty() => Err(Short),
+        b'S' => Ok(Object::Statement(name)),
+        b'P' => Ok(Object::Portal(name)),
+        _ => Err(Short),
+    }
+}
+
+/// The portal an Execute body names.
+pub fn read_execute(body: &[u8]) -> Result<&[u8], Short> {
+    let mut reader = Reader::new(body);
+    let portal = reader.cstr()?;
+    reader.u32_be()?;
+    if reader.is_empty() { Ok(portal) } else { Err(Short) }
+}
+
+/// The text of a Query body: up to its NUL, which must be its last byte.
+pub fn read_query(body: &[u8]) -> Result<&[u8], Short> {
+    let mut reader = Reader::new(body);
+    let text = reader.cstr()?;
+    if reader.is_empty() { Ok(text) } else { Err(Short) }
+}
+
+/// Query.
+pub fn put_query(out: &mut Vec<u8>, text: &[u8]) {
+    put(out, b'Q', |out| put_cstr(out, text));
+}
+
+/// Parse of `content` (text and types, as [`Parse::content`]) under a name.
+pub fn put_parse(out: &mut Vec<u8>, name: &[u8], content: &[u8]) {
+    put(out, b'P', |out| {
+        put_cstr(out, name);
+        out.extend_from_slice(content);
+    });
+}
+
+/// Describe or Close of a statement.
+pub fn put_statement(out: &mut Vec<u8>, tag: u8, name: &[u8]) {
+    put(out, tag, |out| {
+        out.push(b'S');
+        put_cstr(out, name);
+    });
+}
+
+/// Close of a portal.
+pub fn put_close_portal(out: &mut Vec<u8>, name: &[u8]) {
+    put(out, b'C', |out| {
+        out.push(b'P');
+        put_cstr(out, name);
+    });
+}
+
+/// Sync.
+pub const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// CopyFail with a reason.
+pub fn put_copy_fail(out: &mut Vec<u8>, reason: &str) {
+    put(out, b'f', |out| put_cstr(out, reason.as_bytes()));
+}
+
+/// Terminate.
+pub const TERMINATE: &[u8] = b"X\0\0\0\x04";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_keeps_text_and_types_together() {
+        let parse = read_parse(b"s1\0select $1\0\0\x01\0\0\0\x17").unwrap();
+        assert_eq!((parse.name, parse.text), (&b"s1"[..], &b"select $1"[..]));
+        assert_eq!(parse.content, b"select $1\0\0\x01\0\0\0\x17");
+        assert_eq!(read_parse(b"s1\0select"), Err(Short));
+        let mut out = Vec::new();
+        put_parse(&mut out, b"x", parse.content);
+        assert_eq!(read_parse(&out[5..]).unwrap().content, parse.content);
+    }
+
+    #[test]
+    fn objects() {
+        assert_eq!(read_object(b"Ss1\0"), Ok(Object::Statement(b"s1")));
+        assert_eq!(read_object(b"P\0"), Ok(Object::Portal(b"")));
+        for bad in [&b""[..], b"S", b"Ss1", b"Xs1\0", b"Ss1\0x"] {
+            assert_eq!(read_object(bad), Err(Short), "{bad:?}");
+        }
+        assert_eq!(read_execute(b"p\0\0\0\0\x01"), Ok(&b"p"[..]));
+        assert_eq!(read_execute(b"p\0\0\0\0"), Err(Short));
+        assert_eq!(read_query(b"select 1\0"), Ok(&b"select 1"[..]));
+        assert_eq!(read_query(b"select 1\0;drop\0"), Err(Short));
+    }
+}

@@ -1,0 +1,361 @@
+//! What a server owes, and to whom: the queue of requests and, in one row behind it, the replies that each
+//! of them still has to bring.
+//!
+//! Owns: [`Queue`], [`Entry`], [`Owed`]. Must not know: bytes.
+//!
+//! Invariants: the items of an entry stand together and in the order in which the server will answer;
+//! `items` of all entries add up to the length of the row; what a skipped message would have changed is
+//! undone in reverse order.
+
+use crate::effects::Effects;
+use crate::front::Front;
+use crate::prepared::{Names, ServerPrepared, Statement};
+use crate::session_state::Settings;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use weir_wire::{INTERNAL, Owner};
+
+/// A request of Weir's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Internal {
+    /// `ROLLBACK`.
+    Rollback,
+    /// `DISCARD ALL`.
+    Reset,
+}
+
+/// What kind of request an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A client's.
+    Client,
+    /// The check of a client's login settings.
+    Welcome,
+    /// Weir's own.
+    Internal,
+}
+
+/// One request in the queue.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Whose it is; `INTERNAL` when that client has gone.
+    pub owner: Owner,
+    pub kind: Kind,
+    /// Entries of one server are numbered from 1.
+    pub number: u64,
+    /// Replies it is owed: items of the row.
+    pub items: usize,
+    /// Its last message has been sent: when nothing is owed any more, it is done.
+    pub ended: bool,
+    /// An ErrorResponse came for it.
+    pub failed: bool,
+    /// A command of it completed.
+    pub completed: bool,
+    /// ReadyForQuery came last: the boundary is known.
+    pub ready: bool,
+    /// The server was idle, as far as was known, when it was sent.
+    pub from_idle: bool,
+    /// Effects of executions that succeeded; they count at ReadyForQuery.
+    pub succeeded: Vec<Arc<Effects>>,
+}
+
+/// What is to be put right in the client's map when a message failed or was skipped.
+#[derive(Debug)]
+pub(crate) enum Undo {
+    /// A name was given.
+    Named { name: Box<[u8]>, statement: Arc<Statement> },
+    /// A name was taken away.
+    Unnamed { name: Box<[u8]>, statement: Arc<Statement> },
+    /// All names were taken away.
+    AllUnnamed(Names),
+    /// The unnamed statement was replaced.
+    Replaced(Option<Arc<Statement>>),
+}
+
+/// A reply, or several, that a server owes for one message; or one that Weir owes itself.
+#[derive(Debug)]
+pub(crate) enum Owed {
+    /// For the query that brings settings: all of it through ReadyForQuery, hidden.
+    Settings {
+        /// What the server had before.
+        previous: Arc<Settings>,
+        /// The last of them: the request may go on.
+        last: bool,
+        /// There is no other.
+        only: bool,
+    },
+    /// For a request of Weir's own, through ReadyForQuery, hidden.
+    Internal(Internal),
+    /// For a simple Query, through ReadyForQuery.
+    Query { effects: Option<Arc<Effects>>, undo: Option<Box<Undo>> },
+    /// For a FunctionCall, through ReadyForQuery.
+    FunctionCall,
+    /// ParseComplete.
+    Parse {
+        /// The statement and the number of this Parse; `None` for the unnamed one and for raw names.
+        statement: Option<(Arc<Statement>, u64)>,
+        undo: Option<Box<Undo>>,
+        /// The name in it is in use, and will be refused under Weir's name for it.
+        taken: Option<Box<[u8]>>,
+        /// Weir added it; an error in it is the client's all the same.
+        hidden: bool,
+        /// An error in it is hidden, too.
+        quiet: bool,
+    },
+    /// ParseComplete by Weir itself: the server has the statement.
+    KnownParse { undo: Box<Undo> },
+    /// BindComplete.
+    Bind { statement: Option<Arc<Statement>> },
+    /// ParameterDescription first if `of_statement`, then RowDescription or NoData.
+    Describe { of_statement: bool, statement: Option<Arc<Statement>> },
+    /// Rows and CommandComplete, EmptyQueryResponse or PortalSuspended; or a COPY.
+    Execute { effects: Option<Arc<Effects>>, undo: Option<Box<Undo>> },
+    /// CloseComplete.
+    Close { undo: Option<Box<Undo>> },
+    /// CloseComplete by Weir itself.
+    KnownClose { undo: Option<Box<Undo>> },
+    /// CloseComplete for a Close that Weir added: of an evicted statement, or to make sure of something.
+    HiddenClose {
+        evicted: Option<Arc<Statement>>,
+        /// The name of a stand-in that must not stay behind.
+        stand_in: Option<Box<[u8]>>,
+    },
+    /// ReadyForQuery.
+    Sync,
+    /// ReadyForQuery for a Sync that Weir added.
+    HiddenSync,
+    /// Nothing: CopyDone or CopyFail was sent here.
+    CopyEnd,
+}
+
+impl Owed {
+    /// Weir answers it, nothing comes from the server.
+    pub fn is_synthetic(&self) -> bool {
+        matches!(self, Owed::KnownParse { .. } | Owed::KnownClose { .. } | Owed::CopyEnd)
+    }
+
+    /// Its message failed (`failed`) or was skipped by the server.
+    pub fn undo(self, failed: bool, front: Option<&mut Front>, prepared: &mut ServerPrepared) {
+        match self {
+            Owed::Parse { statement, undo, .. } => {
+                if let Some((statement, number)) = statement {
+                    prepared.fail(&statement.key(), number);
+                }
+                put_right(undo, failed, front);
+            }
+            Owed::KnownParse { undo } => put_right(Some(undo), failed, front),
+            Owed::KnownClose { undo }
+            | Owed::Close { undo }
+            | Owed::Execute { undo, .. }
+            | Owed::Query { undo, .. } => {
+                put_right(undo, failed, front);
+            }
+            Owed::HiddenClose { evicted, stand_in } => {
+                evicted.into_iter().for_each(|statement| prepared.put_back(statement));
+                prepared.leftovers.extend(stand_in);
+            }
+            Owed::Settings { .. }
+            | Owed::Internal(_)
+            | Owed::FunctionCall
+            | Owed::Bind { .. }
+            | Owed::Describe { .. }
+            | Owed::Sync
+            | Owed::HiddenSync
+            | Owed::CopyEnd => {}
+        }
+    }
+}
+
+/// Puts the client's map right after a message failed or was skipped.
+pub(crate) fn put_right(undo: Option<Box<Undo>>, failed: bool, front: Option<&mut Front>) {
+    let (Some(undo), Some(front)) = (undo, front) else { return };
+    let prepared = front.prepared_mut();
+    match *undo {
+        Undo::Named { name, statement } => prepared.remove_if(&name, &statement),
+        Undo::Unnamed { name, statement } => {
+            if prepared.get(&name).is_none() {
+                prepared.insert(&name, statement);
+            }
+        }
+        Undo::AllUnnamed(names) => prepared.restore_names(names),
+        // A Parse that fails has already dropped the statement it was to replace.
+        Undo::Replaced(before) => prepared.unnamed = before.filter(|_| !failed),
+    }
+}
+
+/// Requests and what is owed for them.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: VecDeque<Entry>,
+    owed: VecDeque<Owed>,
+    numbers: u64,
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn head(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    pub fn head_mut(&mut self) -> Option<&mut Entry> {
+        self.entries.front_mut()
+    }
+
+    pub fn tail(&self) -> Option<&Entry> {
+        self.entries.back()
+    }
+
+    pub fn tail_mut(&mut self) -> Option<&mut Entry> {
+        self.entries.back_mut()
+    }
+
+    /// What this owner has under way may change settings in a way that is not known yet.
+    pub fn may_change_settings(&self, owner: Owner) -> bool {
+        let mut first = 0;
+        self.entries.iter().any(|entry| {
+            let range = first..first + entry.items;
+            first += entry.items;
+            entry.owner == owner
+                && (!entry.succeeded.is_empty()
+                    || self.owed.range(range).any(|owed| match owed {
+                        Owed::Query { effects, .. } | Owed::Execute { effects, .. } => effects.is_some(),
+                        _ => false,
+                    }))
+        })
+    }
+
+    /// This owner has a request in front of the one at the end.
+    pub fn has_ahead(&self, owner: Owner) -> bool {
+        self.entries.iter().rev().skip(1).any(|entry| entry.owner == owner)
+    }
+
+    /// Requests of clients stand behind the head.
+    pub fn others_wait(&self) -> bool {
+        self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
+    }
+
+    pub fn has_owner(&self, owner: Owner) -> bool {
+        self.entries.iter().any(|entry| entry.owner == owner)
+    }
+
+    /// Nothing is waited for any more.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.owed.clear();
+    }
+
+    /// A new request at the end.
+    pub fn push_entry(&mut self, owner: Owner, kind: Kind, from_idle: bool) -> u64 {
+        self.numbers += 1;
+        self.entries.push_back(Entry {
+            owner,
+            kind,
+            number: self.numbers,
+            items: 0,
+            ended: false,
+            failed: false,
+            completed: false,
+            ready: false,
+            from_idle,
+            succeeded: Vec::new(),
+        });
+        self.numbers
+    }
+
+    /// One more reply for the request at the end.
+    pub fn push(&mut self, owed: Owed) {
+        if let Some(entry) = self.entries.back_mut() {
+            entry.items += 1;
+            self.owed.push_back(owed);
+        }
+    }
+
+    /// The last reply of the request at the end.
+    pub fn last_mut(&mut self) -> Option<&mut Owed> {
+        if self.entries.back()?.items == 0 { None } else { self.owed.back_mut() }
+    }
+
+    /// What the request at the head is owed next.
+    pub fn next(&self) -> Option<&Owed> {
+        if self.entries.front()?.items == 0 { None } else { self.owed.front() }
+    }
+
+    pub fn next_mut(&mut self) -> Option<&mut Owed> {
+        if self.entries.front()?.items == 0 { None } else { self.owed.front_mut() }
+    }
+
+    /// The head's next reply has come.
+    pub fn pop(&mut self) -> Option<Owed> {
+        let entry = self.entries.front_mut()?;
+        entry.items = entry.items.checked_sub(1)?;
+        self.owed.pop_front()
+    }
+
+    /// A COPY begins with the head's next reply: Syncs behind it that were sent before its end are read as
+    /// data and ignored. True when the end of the copy has been sent already.
+    pub fn begin_copy(&mut self) -> bool {
+        let mut at = 1;
+        while let Some(owed) = self.owed.get(at) {
+            match owed {
+                Owed::Sync => {
+                    self.remove(at);
+                }
+                Owed::CopyEnd => {
+                    self.remove(at);
+                    return true;
+                }
+                // The server will take it for an error of the copy.
+                Owed::Settings { .. }
+                | Owed::Internal(_)
+                | Owed::Query { .. }
+                | Owed::FunctionCall
+                | Owed::Parse { .. }
+                | Owed::Bind { .. }
+                | Owed::Describe { .. }
+                | Owed::Execute { .. }
+                | Owed::Close { .. }
+                | Owed::HiddenClose { .. }
+                | Owed::HiddenSync => return false,
+                Owed::KnownParse { .. } | Owed::KnownClose { .. } => at += 1,
+            }
+        }
+        false
+    }
+
+    fn remove(&mut self, at: usize) {
+        let mut before = 0;
+        for entry in &mut self.entries {
+            if at < before + entry.items {
+                entry.items -= 1;
+                self.owed.remove(at);
+                return;
+            }
+            before += entry.items;
+        }
+    }
+
+    /// The request at the head is done.
+    pub fn pop_entry(&mut self) -> Option<Entry> {
+        self.entries.pop_front()
+    }
+
+    /// The owner has gone: its requests are Weir's own from now on.
+    pub fn disown(&mut self, owner: Owner) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.owner == owner) {
+            entry.owner = INTERNAL;
+        }
+    }
+
+    /// Items counted by entry and in the row agree.
+    #[cfg(test)]
+    pub fn is_consistent(&self) -> bool {
+        self.entries.iter().map(|entry| entry.items).sum::<usize>() == self.owed.len()
+    }
+}

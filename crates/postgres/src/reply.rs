@@ -1,0 +1,328 @@
+//! From a server's bytes to what its clients get: each message is matched with what is owed next.
+//!
+//! Messages that only pass are counted by their headers and never looked into; a run of them is one
+//! [`Step::Forward`]. Whatever changes state (errors, parameters, ReadyForQuery) is waited for whole.
+//!
+//! Invariants: a reply that does not fit what is owed ends the server; nothing reaches a client but the head's
+//! owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
+
+use crate::back::Back;
+use crate::frame::{Header, ServerTag, server_header};
+use crate::front::Front;
+use crate::message::query::{SYNC, put_copy_fail};
+use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE, put_parameter};
+use crate::relay::Owed;
+use weir_wire::limits::SERVER_GATHER_BYTES;
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
+
+/// Where the bytes of a message go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// To the owner, unchanged.
+    Forward,
+    /// Nowhere.
+    Hide,
+}
+
+fn protocol(detail: String) -> Fault {
+    Fault::new(FaultKind::ServerProtocol, detail)
+}
+
+impl Back {
+    /// Looks at the start of the server's bytes. `front` is the head's owner or, when nothing is queued, the
+    /// client that holds the lease; `None` when that client has gone. Called again with the rest, also with an
+    /// empty rest, until it returns `Incomplete`.
+    ///
+    /// # Errors
+    /// The bytes are not the protocol, or do not fit what is owed: the server must be closed.
+    pub fn handle_reply(
+        &mut self,
+        mut front: Option<&mut Front>,
+        input: &[u8],
+        to_client: &mut Vec<u8>,
+        to_server: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        if self.incoming > 0 {
+            // Its reader may have gone while it was on its way.
+            self.incoming_hidden |= front.is_none();
+            return Ok(self.continue_message(input));
+        }
+        if let Some(front) = front.as_deref_mut().filter(|front| front.tell_settings)
+            && !matches!(self.queue.next(), Some(Owed::Settings { .. }))
+        {
+            front.tell_settings = false;
+            for (name, value) in self.reported.iter().filter(|(name, _)| front.settings.get(name).is_some()) {
+                put_parameter(to_client, name, value);
+            }
+        }
+        let mut run = 0;
+        let mut run_way = Way::Forward;
+        loop {
+            if self.is_unsettled() {
+                if run > 0 {
+                    break;
+                }
+                if let Some(step) = self.settle(front.as_deref_mut(), to_client) {
+                    return Ok(step);
+                }
+            }
+            let rest = input.get(run..).unwrap_or_default();
+            let Some(header) = server_header(rest)? else { break };
+            if is_gathered(header.tag) {
+                if header.total > SERVER_GATHER_BYTES {
+                    return Err(Fault::new(FaultKind::ServerTooLarge, format!("{:?}", header.tag)));
+                }
+                if rest.len() < header.total {
+                    break;
+                }
+            }
+            let way = self.way(front.is_some());
+            if run > 0 && (way != run_way || stands_alone(header.tag)) {
+                break;
+            }
+            let message = rest.get(..header.total).unwrap_or(rest);
+            if stands_alone(header.tag) {
+                return self.alone(front, header, message, to_client);
+            }
+            run_way = self.pass(front.as_deref_mut(), header, message, way, to_server, to_client)?;
+            run += message.len();
+            if message.len() < header.total {
+                self.incoming = header.total - message.len();
+                self.incoming_hidden = run_way == Way::Hide;
+                break;
+            }
+        }
+        Ok(match (run, run_way) {
+            (0, _) => Step::Incomplete,
+            (run, Way::Forward) => Step::Forward(run),
+            (run, Way::Hide) => Step::Consumed(run),
+        })
+    }
+
+    fn continue_message(&mut self, input: &[u8]) -> Step {
+        let len = input.len().min(self.incoming);
+        if len == 0 {
+            return Step::Incomplete;
+        }
+        self.incoming -= len;
+        if self.incoming_hidden { Step::Consumed(len) } else { Step::Forward(len) }
+    }
+
+    /// Something can be done before the next byte of the server.
+    #[inline]
+    fn is_unsettled(&self) -> bool {
+        match self.queue.head() {
+            None => false,
+            Some(entry) if entry.items == 0 => entry.ended,
+            Some(_) => self.skipping || self.queue.next().is_some_and(Owed::is_synthetic),
+        }
+    }
+
+    /// Answers what Weir owes itself, drops what the server skips, and ends the head when it is done.
+    fn settle(&mut self, mut front: Option<&mut Front>, to_client: &mut Vec<u8>) -> Option<Step> {
+        if self.skipping {
+            self.skip(front.as_deref_mut());
+        }
+        while self.queue.next().is_some_and(Owed::is_synthetic) {
+            let visible = self.way(front.is_some()) == Way::Forward;
+            match self.queue.pop() {
+                Some(Owed::KnownParse { .. }) if visible => to_client.extend_from_slice(PARSE_COMPLETE),
+                Some(Owed::KnownClose { .. }) if visible => to_client.extend_from_slice(CLOSE_COMPLETE),
+                _ => {}
+            }
+        }
+        let entry = self.queue.head()?;
+        if entry.items > 0 || !entry.ended {
+            return None;
+        }
+        let entry = self.queue.pop_entry()?;
+        if !entry.ready {
+            // Its Sync is still to come (an error behind which a simple Query was skipped, a COPY of the
+            // extended protocol): the server is not idle, whatever it said last.
+            self.needs_sync = true;
+            self.boundary = if self.skipping { Boundary::Failed } else { Boundary::InTransaction };
+        }
+        if let Some(front) = front {
+            front.outstanding = front.outstanding.saturating_sub(1);
+            front.boundary = self.boundary;
+        }
+        Some(Step::Done { owner: entry.owner, boundary: self.boundary })
+    }
+
+    /// The server discards everything up to the head's Sync: so does what is owed, and what it would have
+    /// changed is undone, last first.
+    fn skip(&mut self, mut front: Option<&mut Front>) {
+        let mut skipped = Vec::new();
+        while let Some(owed) = self.queue.next() {
+            if matches!(owed, Owed::Sync | Owed::HiddenSync) {
+                self.skipping = false;
+                break;
+            }
+            skipped.extend(self.queue.pop());
+        }
+        for owed in skipped.into_iter().rev() {
+            if matches!(owed, Owed::Parse { statement: None, .. }) {
+                self.unnamed = None;
+            }
+            owed.undo(false, front.as_deref_mut(), &mut self.prepared);
+        }
+    }
+
+    /// Where the next message of the head goes.
+    #[inline]
+    fn way(&self, has_front: bool) -> Way {
+        let Some(entry) = self.queue.head() else {
+            return if has_front { Way::Forward } else { Way::Hide };
+        };
+        if !has_front || entry.owner == INTERNAL {
+            return Way::Hide;
+        }
+        match self.queue.next() {
+            Some(
+                Owed::Settings { .. }
+                | Owed::Internal(_)
+                | Owed::HiddenClose { .. }
+                | Owed::HiddenSync
+                | Owed::Parse { hidden: true, .. },
+            ) => Way::Hide,
+            Some(
+                Owed::Query { .. }
+                | Owed::FunctionCall
+                | Owed::Parse { hidden: false, .. }
+                | Owed::KnownParse { .. }
+                | Owed::Bind { .. }
+                | Owed::Describe { .. }
+                | Owed::Execute { .. }
+                | Owed::Close { .. }
+                | Owed::KnownClose { .. }
+                | Owed::Sync
+                | Owed::CopyEnd,
+            )
+            | None => Way::Forward,
+        }
+    }
+
+    /// A message that passes as it is. Changes what is owed; returns where it goes.
+    fn pass(
+        &mut self,
+        front: Option<&mut Front>,
+        header: Header<ServerTag>,
+        message: &[u8],
+        way: Way,
+        to_server: &mut Vec<u8>,
+        to_client: &mut Vec<u8>,
+    ) -> Result<Way, Fault> {
+        use ServerTag as T;
+        let tag = header.tag;
+        if matches!(tag, T::NoticeResponse | T::NotificationResponse) {
+            return Ok(way);
+        }
+        let Some(owed) = self.queue.next_mut() else {
+            return Err(protocol(format!("{tag:?} although nothing is owed")));
+        };
+        match (owed, tag) {
+            (_, T::ReadyForQuery) => return self.ready(front, message, way, to_server, to_client),
+            (
+                Owed::Settings { .. } | Owed::Internal(_),
+                T::RowDescription | T::DataRow | T::CommandComplete | T::EmptyQueryResponse,
+            )
+            | (
+                Owed::Query { .. },
+                T::RowDescription | T::DataRow | T::CopyOutResponse | T::CopyData | T::CopyDone,
+            )
+            | (Owed::Execute { .. }, T::DataRow | T::CopyOutResponse | T::CopyData | T::CopyDone)
+            | (Owed::FunctionCall, T::FunctionCallResponse) => {}
+            (Owed::Query { .. }, T::CommandComplete | T::EmptyQueryResponse) => {
+                if let Some(entry) = self.queue.head_mut() {
+                    entry.completed = true;
+                }
+                self.end_copy(front);
+            }
+            (Owed::Query { .. } | Owed::Execute { .. }, T::CopyInResponse) => {
+                self.begin_copy(front, to_server)
+            }
+            (Owed::Parse { .. }, T::ParseComplete) => self.parse_complete(),
+            (Owed::Bind { .. }, T::BindComplete)
+            | (Owed::Close { .. } | Owed::HiddenClose { .. }, T::CloseComplete)
+            | (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
+                self.queue.pop();
+            }
+            (Owed::Describe { of_statement, .. }, T::ParameterDescription) if *of_statement => {
+                *of_statement = false;
+            }
+            (Owed::Execute { .. }, T::CommandComplete | T::EmptyQueryResponse | T::PortalSuspended) => {
+                self.execute_complete(front);
+            }
+            (owed, _) => return Err(protocol(format!("{tag:?} where {owed:?} is owed"))),
+        }
+        Ok(way)
+    }
+
+    fn parse_complete(&mut self) {
+        match self.queue.pop() {
+            Some(Owed::Parse { statement: Some((statement, number)), .. }) => {
+                self.prepared.confirm(&statement.key(), number);
+            }
+            Some(Owed::Parse { statement: None, .. }) => {
+                // An older answer is never taken for a newer statement: the entry says which one is meant.
+                let number = self.queue.head().map_or(0, |entry| entry.number);
+                if let Some(unnamed) = &mut self.unnamed
+                    && unnamed.entry == number
+                {
+                    unnamed.confirmed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn execute_complete(&mut self, front: Option<&mut Front>) {
+        if let Some(Owed::Execute { effects: Some(effects), .. }) = self.queue.pop()
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.succeeded.push(effects);
+        }
+        self.end_copy(front);
+    }
+
+    fn begin_copy(&mut self, front: Option<&mut Front>, to_server: &mut Vec<u8>) {
+        let extended = matches!(self.queue.next(), Some(Owed::Execute { .. }));
+        if self.queue.begin_copy() {
+            return;
+        }
+        let owned = self.queue.head().is_some_and(|entry| entry.owner != INTERNAL);
+        if let Some(front) = front.filter(|_| owned) {
+            self.copy_in = true;
+            front.copy_in = true;
+            return;
+        }
+        // Nobody is there to send the data. The Sync that was sent behind has been read as data.
+        put_copy_fail(to_server, "the client went away");
+        if extended {
+            to_server.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+    }
+
+    fn end_copy(&mut self, front: Option<&mut Front>) {
+        self.copy_in = false;
+        if let Some(front) = front {
+            front.copy_in = false;
+        }
+    }
+}
+
+/// A message that must be there whole before anything of it is dealt with.
+#[inline]
+fn is_gathered(tag: ServerTag) -> bool {
+    matches!(tag, ServerTag::ReadyForQuery | ServerTag::ErrorResponse | ServerTag::ParameterStatus)
+}
+
+/// A message that may be rewritten, and so is dealt with by itself.
+#[inline]
+fn stands_alone(tag: ServerTag) -> bool {
+    matches!(tag, ServerTag::ErrorResponse | ServerTag::ParameterStatus)
+}
+
+mod alone;
+mod ready;

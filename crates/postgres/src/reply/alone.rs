@@ -1,0 +1,237 @@
+//! Messages that stand alone: ErrorResponse and ParameterStatus. They are waited for whole, change what Weir
+//! knows, and may be rewritten.
+//!
+//! Invariant: no name of Weir's own making reaches a client.
+
+use super::{Way, protocol};
+use crate::back::Back;
+use crate::error::{field, fields, put_as_fatal};
+use crate::frame::{Header, ServerTag, body, put, put_cstr};
+use crate::front::Front;
+use crate::message::reply::read_parameter;
+use crate::prepared::{NAME_BYTES, NAME_PREFIX};
+use crate::relay::{Kind, Owed};
+use crate::session_state::{Settings, after_report, follows};
+use std::sync::Arc;
+use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
+
+impl Back {
+    /// An ErrorResponse or a ParameterStatus, whole.
+    pub(super) fn alone(
+        &mut self,
+        mut front: Option<&mut Front>,
+        header: Header<ServerTag>,
+        message: &[u8],
+        to_client: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        if header.tag == ServerTag::ErrorResponse {
+            if self.request_is_behind_settings() {
+                // These settings were good here before, so the request is on its way behind them: it runs,
+                // and under others. Whoever is told that it did not run might repeat it.
+                return Err(Fault::new(FaultKind::ServerLost, "settings refused in front of a request"));
+            }
+            return Ok(self.error(front, message, to_client));
+        }
+        let (name, value) =
+            read_parameter(body(message)).map_err(|_| protocol("malformed ParameterStatus".to_owned()))?;
+        if !self.reported.set(name, value) {
+            return Err(Fault::new(FaultKind::ServerTooLarge, format!("parameter {name}")));
+        }
+        let way = self.way(front.is_some());
+        let brought = matches!(self.queue.next(), Some(Owed::Settings { .. }));
+        if self.queue.is_empty() {
+            // The server's own configuration has changed.
+            if self.applied.get(name).is_none() {
+                self.base.set(name, value);
+            }
+        } else if !brought && follows(name) {
+            self.follow(front.as_deref_mut().filter(|_| way == Way::Forward), name, value);
+        }
+        match front {
+            Some(front) if way == Way::Forward => {
+                front.observe(name, value);
+                Ok(Step::Forward(header.total))
+            }
+            _ => Ok(Step::Consumed(header.total)),
+        }
+    }
+
+    /// A setting changed while a request ran: it is in force here, and moves with the client.
+    pub(super) fn follow(&mut self, front: Option<&mut Front>, name: &str, value: &[u8]) {
+        let nothing = Settings::default();
+        let applied = after_report(&self.applied, &nothing, &self.base, name, value);
+        let Some(front) = front else {
+            match applied {
+                Ok(applied) => self.applied = applied,
+                Err(_) => self.spoiled = true,
+            }
+            return;
+        };
+        let same = Arc::ptr_eq(&self.applied, &front.settings);
+        match (applied, after_report(&front.settings, &front.startup, &self.base, name, value)) {
+            (Ok(applied), Ok(settings)) => {
+                front.settings = settings;
+                self.applied = if same { Arc::clone(&front.settings) } else { applied };
+            }
+            _ => {
+                front.traces.pin(Pin::Setting);
+                self.traces.pin(Pin::Setting);
+            }
+        }
+    }
+
+    /// ErrorResponse: it goes to the client at once, and in the extended protocol the server now discards
+    /// everything up to the Sync.
+    pub(super) fn error(
+        &mut self,
+        mut front: Option<&mut Front>,
+        message: &[u8],
+        to_client: &mut Vec<u8>,
+    ) -> Step {
+        let body = body(message);
+        let fatal = matches!(field(body, b'V').or_else(|| field(body, b'S')), Some(b"FATAL" | b"PANIC"));
+        self.spoiled |= fatal;
+        self.learn_from(body);
+        let way = self.way(front.is_some());
+        let Some(entry) = self.queue.head_mut() else {
+            if let Some(front) = front {
+                front.told_fatal |= fatal;
+            }
+            return if way == Way::Forward {
+                Step::Forward(message.len())
+            } else {
+                Step::Consumed(message.len())
+            };
+        };
+        entry.failed = true;
+        let kind = entry.kind;
+        let visible = entry.owner != INTERNAL && front.is_some();
+        let mut taken_name = None;
+        let quiet = matches!(self.queue.next(), Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync));
+        match self.queue.next() {
+            Some(
+                Owed::Parse { .. }
+                | Owed::KnownParse { .. }
+                | Owed::Bind { .. }
+                | Owed::Describe { .. }
+                | Owed::Execute { .. }
+                | Owed::Close { .. }
+                | Owed::KnownClose { .. }
+                | Owed::HiddenClose { .. }
+                | Owed::CopyEnd,
+            ) => {
+                taken_name = self.fail_extended(front.as_deref_mut());
+            }
+            Some(Owed::Internal(_)) => self.spoiled = true,
+            Some(
+                Owed::Settings { .. }
+                | Owed::Query { .. }
+                | Owed::FunctionCall
+                | Owed::Sync
+                | Owed::HiddenSync,
+            ) => {}
+            // Behind the last message of a part that is not ended.
+            None => self.skipping = true,
+        }
+        self.end_copy(front.as_deref_mut());
+        if quiet {
+            if let Some(entry) = self.queue.head_mut() {
+                entry.failed = false;
+            }
+            return Step::Consumed(message.len());
+        }
+        match front {
+            Some(front) if visible => {
+                front.told_fatal |= fatal;
+                if kind == Kind::Welcome {
+                    front.welcome_refused = true;
+                    put_as_fatal(to_client, body);
+                    return Step::Consumed(message.len());
+                }
+                if way == Way::Forward && !contains_server_name(body) {
+                    return Step::Forward(message.len());
+                }
+                put_with_client_names(to_client, body, taken_name.as_deref(), front);
+                Step::Consumed(message.len())
+            }
+            _ => Step::Consumed(message.len()),
+        }
+    }
+
+    /// A message of the extended protocol failed: the server skips to the Sync, and what the message and those
+    /// behind it would have changed is undone. Returns the client's name in it, if that was refused as taken.
+    fn fail_extended(&mut self, mut front: Option<&mut Front>) -> Option<Box<[u8]>> {
+        let owed = self.queue.pop()?;
+        self.skipping = true;
+        // At once, and what came last first: the error may speak of a name that a skipped Close has taken away.
+        self.skip(front.as_deref_mut());
+        let mut taken_name = None;
+        if let Owed::Parse { taken, statement, .. } = &owed {
+            taken_name.clone_from(taken);
+            if statement.is_none() {
+                self.unnamed = None;
+            }
+        }
+        owed.undo(true, front, &mut self.prepared);
+        taken_name
+    }
+
+    /// What is owed next is for settings, and the request that needs them was sent with them.
+    fn request_is_behind_settings(&self) -> bool {
+        let Some(Owed::Settings { last, .. }) = self.queue.next() else { return false };
+        let Some(entry) = self.queue.head() else { return false };
+        let held = self.held.as_ref().is_some_and(|held| held.entry == entry.number);
+        entry.items > if *last { 1 } else { 2 } && !held
+    }
+
+    /// Some errors say that a statement of Weir's is not what it was.
+    fn learn_from(&mut self, body: &[u8]) {
+        match field(body, b'C') {
+            // "cached plan must not change result type". The text may be translated, the routine is not.
+            Some(b"0A000") if field(body, b'R') == Some(b"RevalidateCachedQuery") => {
+                if let Some(
+                    Owed::Bind { statement: Some(statement) }
+                    | Owed::Describe { statement: Some(statement), .. },
+                ) = self.queue.next()
+                {
+                    self.prepared.mark_stale(&statement.key());
+                }
+            }
+            // Something dropped it unseen.
+            Some(b"26000") if contains_server_name(body) => self.prepared.distrust_all(),
+            _ => {}
+        }
+    }
+}
+
+fn server_name_at(text: &[u8]) -> Option<usize> {
+    text.windows(NAME_BYTES).position(|w| {
+        w.starts_with(NAME_PREFIX) && w.iter().skip(NAME_PREFIX.len()).all(u8::is_ascii_hexdigit)
+    })
+}
+
+fn contains_server_name(body: &[u8]) -> bool {
+    server_name_at(body).is_some()
+}
+
+/// Appends an ErrorResponse in which Weir's names of statements are the client's again.
+fn put_with_client_names(out: &mut Vec<u8>, body: &[u8], known: Option<&[u8]>, front: &Front) {
+    put(out, b'E', |out| {
+        for (field, text) in fields(body) {
+            out.push(field);
+            let mut fresh = Vec::new();
+            let mut rest = text;
+            while let Some(at) = server_name_at(rest) {
+                let (before, from) = rest.split_at(at);
+                let (name, after) = from.split_at(from.len().min(NAME_BYTES));
+                fresh.extend_from_slice(before);
+                let own = known.or_else(|| front.prepared.as_deref().and_then(|p| p.name_of(name)));
+                fresh.extend_from_slice(own.unwrap_or(b"?"));
+                rest = after;
+            }
+            fresh.extend_from_slice(rest);
+            put_cstr(out, &fresh);
+        }
+        out.push(0);
+    });
+}

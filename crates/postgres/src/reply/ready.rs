@@ -1,0 +1,236 @@
+//! What becomes certain at ReadyForQuery: where the boundary is, which effects stay, whether settings took.
+//!
+//! Invariant: an effect counts only when its request is over, and what a ROLLBACK may bring back is doubted.
+
+use super::{Way, protocol};
+use crate::back::Back;
+use crate::dispatch::remember_accepted;
+use crate::effects::{Effects, Outcome};
+use crate::frame::body;
+use crate::front::Front;
+use crate::message::reply::read_ready;
+use crate::relay::{Internal, Owed, Undo, put_right};
+use crate::session_state::{Settings, follows};
+use std::sync::Arc;
+use weir_sql::Clears;
+use weir_wire::{Boundary, Fault, FaultKind};
+
+/// See [`Owed::Settings`].
+struct SettingsOwed {
+    previous: Arc<Settings>,
+    last: bool,
+    only: bool,
+}
+
+impl Back {
+    /// ReadyForQuery.
+    pub(super) fn ready(
+        &mut self,
+        mut front: Option<&mut Front>,
+        message: &[u8],
+        way: Way,
+        to_server: &mut Vec<u8>,
+        to_client: &mut Vec<u8>,
+    ) -> Result<Way, Fault> {
+        let boundary =
+            read_ready(body(message)).map_err(|_| protocol("malformed ReadyForQuery".to_owned()))?;
+        self.boundary = boundary;
+        self.needs_sync = false;
+        let Some(owed) = self.queue.pop() else { return Ok(way) };
+        match owed {
+            Owed::Settings { previous, last, only } => {
+                let owed = SettingsOwed { previous, last, only };
+                self.settings_done(front, owed, to_server, to_client)?;
+                return Ok(Way::Hide);
+            }
+            Owed::Internal(what) => {
+                self.internal_done(what);
+                return Ok(Way::Hide);
+            }
+            Owed::HiddenSync => {
+                if let Some(entry) = self.queue.head_mut() {
+                    entry.ready = entry.items == 0;
+                }
+                return Ok(Way::Hide);
+            }
+            Owed::Query { effects, undo } => self.query_done(front.as_deref_mut(), effects, undo),
+            Owed::Sync | Owed::FunctionCall => {}
+            other => return Err(protocol(format!("ReadyForQuery where {other:?} is owed"))),
+        }
+        self.end_copy(front.as_deref_mut());
+        while let Some(Owed::CopyEnd) = self.queue.next() {
+            self.queue.pop();
+        }
+        if let Some(entry) = self.queue.head_mut() {
+            entry.ready = entry.items == 0;
+            let outcome = match (entry.failed, entry.from_idle && boundary == Boundary::Idle) {
+                (true, _) => Outcome::Doubtful,
+                (false, true) => Outcome::Settled,
+                (false, false) => Outcome::InTransaction,
+            };
+            for effects in std::mem::take(&mut entry.succeeded) {
+                self.apply(front.as_deref_mut(), &effects, outcome);
+            }
+        }
+        if let Some(front) = front {
+            front.boundary = boundary;
+            if boundary == Boundary::Idle
+                && let Some(prepared) = front.prepared.as_deref_mut()
+            {
+                prepared.end_portals();
+            }
+        }
+        Ok(way)
+    }
+
+    fn query_done(
+        &mut self,
+        front: Option<&mut Front>,
+        effects: Option<Arc<Effects>>,
+        undo: Option<Box<Undo>>,
+    ) {
+        let Some(entry) = self.queue.head_mut() else { return };
+        // Of several statements some may have taken effect before the error.
+        if let Some(effects) = effects.filter(|_| !entry.failed || entry.completed) {
+            entry.succeeded.push(effects);
+        }
+        if entry.failed {
+            put_right(undo, true, front);
+        }
+    }
+
+    /// Something with effects has succeeded.
+    pub(super) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
+        let reported = &self.reported;
+        let followed = |name: &str| follows(name) && reported.get(name).is_some();
+        self.traces.apply(effects, outcome, followed);
+        let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
+        let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
+        if outcome == Outcome::Settled {
+            if clears_settings {
+                self.applied = Arc::default();
+            }
+            for set in resets() {
+                self.applied = Arc::new(self.applied.without(&set.name));
+            }
+        } else {
+            // A ROLLBACK may bring the value back; only those that are reported would say so.
+            let names: Vec<String> = match clears_settings {
+                true => self.applied.iter().map(|(name, _)| name.to_owned()).collect(),
+                false => resets().map(|set| set.name.to_string()).collect(),
+            };
+            for name in names {
+                self.applied = Arc::new(self.applied.doubt(&name));
+            }
+        }
+        let Some(front) = front else { return };
+        front.traces.apply(effects, outcome, followed);
+        if outcome == Outcome::Doubtful || !(clears_settings || resets().next().is_some()) {
+            return;
+        }
+        // Back to what was named at the start.
+        let mut settings = Settings::clone(&front.settings);
+        if clears_settings {
+            settings = Settings::clone(&front.startup);
+        }
+        for set in resets() {
+            settings = match front.startup.get(&set.name) {
+                Some(value) => settings.with(&set.name, value).unwrap_or(settings),
+                None => settings.without(&set.name),
+            };
+        }
+        front.settings = Arc::new(settings);
+        front.were_reset = true;
+        self.follow_again(front);
+    }
+
+    /// What was set behind a reset in the same request has been reported with its last value.
+    fn follow_again(&mut self, front: &mut Front) {
+        let set_again: Vec<(String, Vec<u8>)> = self
+            .reported
+            .iter()
+            .filter(|&(name, value)| follows(name) && self.base.get(name) != Some(value))
+            .map(|(name, value)| (name.to_owned(), value.to_vec()))
+            .collect();
+        for (name, value) in set_again {
+            self.follow(Some(&mut *front), &name, &value);
+        }
+    }
+
+    fn internal_done(&mut self, what: Internal) {
+        let Some(entry) = self.queue.head_mut() else { return };
+        entry.ready = entry.items == 0;
+        if entry.failed {
+            return;
+        }
+        match what {
+            Internal::Rollback => {}
+            Internal::Reset => {
+                self.traces.clear();
+                self.applied = Arc::default();
+                if self.queue.len() == 1 {
+                    self.prepared.clear();
+                }
+            }
+        }
+    }
+
+    /// The settings in front of a request are there, or were refused.
+    fn settings_done(
+        &mut self,
+        front: Option<&mut Front>,
+        owed: SettingsOwed,
+        to_server: &mut Vec<u8>,
+        to_client: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let others = self.queue.others_wait();
+        let Some(entry) = self.queue.head_mut() else { return Ok(()) };
+        entry.ready = entry.items == 0;
+        let (failed, number) = (entry.failed, entry.number);
+        if failed {
+            // Of two queries one may have taken effect; such a server is not used again.
+            self.spoiled |= !owed.only;
+            self.applied = owed.previous;
+            if others {
+                // They were sent for a server that has the settings it has just refused.
+                return Err(Fault::new(FaultKind::ServerLost, "settings refused in front of other requests"));
+            }
+        } else if owed.last {
+            remember_accepted(&mut self.accepted, self.applied.plan_key());
+        }
+        if !owed.last {
+            return Ok(());
+        }
+        let held = self.held.take_if(|held| held.entry == number);
+        match (held, failed) {
+            (Some(held), false) => {
+                to_server.extend_from_slice(&held.request);
+                to_server.extend_from_slice(&held.behind);
+            }
+            (Some(_), true) => self.abandon(front, to_client),
+            // Nothing was sent behind them.
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// The request at the head was never sent, because its settings failed.
+    fn abandon(&mut self, mut front: Option<&mut Front>, to_client: &mut Vec<u8>) {
+        let mut dropped = Vec::new();
+        while self.queue.next().is_some() {
+            dropped.extend(self.queue.pop());
+        }
+        for owed in dropped.into_iter().rev() {
+            owed.undo(false, front.as_deref_mut(), &mut self.prepared);
+        }
+        self.unnamed = None;
+        self.outgoing = 0;
+        if let Some(entry) = self.queue.head_mut() {
+            entry.ended = true;
+            entry.ready = true;
+        }
+        if let Some(front) = front {
+            front.end_failed(to_client);
+        }
+    }
+}

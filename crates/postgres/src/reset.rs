@@ -1,0 +1,123 @@
+//! Requests of Weir's own, and the end of a client that left in the middle of one.
+//!
+//! Invariant: nothing here touches the replies of other owners; a message that was cut in two cannot be
+//! ended, so its server is spoiled.
+
+use crate::back::Back;
+use crate::dispatch::NOBODY;
+use crate::frame::{put, put_cstr};
+use crate::message::query::{SYNC, TERMINATE, put_copy_fail, put_query};
+use crate::relay::{Internal, Kind, Owed};
+use weir_wire::{Boundary, INTERNAL, Owner};
+
+/// The reason in a CopyFail of Weir's own; the server writes it to its log.
+const CLIENT_LEFT: &str = "the client went away";
+
+impl Back {
+    /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for it,
+    /// appended to `out`. When that cannot be done, the server is broken ([`Back::is_broken`]).
+    pub fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+        let mine = self.queue.tail().is_some_and(|tail| tail.owner == owner);
+        self.incoming_hidden |= self.head() == Some(owner);
+        self.queue.disown(owner);
+        if !mine {
+            return;
+        }
+        if self.outgoing > 0 {
+            // Whatever is sent now would be read as the rest of that message: nothing can be waited for.
+            self.spoiled = true;
+            self.queue.clear();
+            self.held = None;
+            self.boundary = Boundary::Idle;
+            return;
+        }
+        let mut ending = Vec::new();
+        if self.copy_in {
+            self.copy_in = false;
+            put_copy_fail(&mut ending, CLIENT_LEFT);
+            // A copy of the extended protocol has swallowed the Sync that was sent behind it.
+            let extended = matches!(self.queue.next(), Some(Owed::Execute { .. }));
+            if let Some(tail) = self.queue.tail_mut().filter(|_| extended) {
+                tail.ended = false;
+            }
+        }
+        if let Some(tail) = self.queue.tail_mut()
+            && !tail.ended
+        {
+            tail.ended = true;
+            // Its Sync would commit what it has run. It never came, so without Weir that would be undone.
+            put_bind_nobody(&mut ending);
+            self.queue.push(Owed::Bind { statement: None });
+            ending.extend_from_slice(SYNC);
+            self.queue.push(Owed::Sync);
+        }
+        self.write(&ending, out);
+    }
+
+    /// Queues a ROLLBACK of Weir's own.
+    pub fn rollback(&mut self, out: &mut Vec<u8>) {
+        self.internal(Internal::Rollback, b"ROLLBACK", out);
+    }
+
+    /// Queues a full reset of Weir's own. An open transaction is rolled back first: DISCARD ALL cannot run
+    /// in one.
+    pub fn reset(&mut self, out: &mut Vec<u8>) {
+        if self.boundary != Boundary::Idle || !self.queue.is_empty() {
+            self.rollback(out);
+        }
+        self.internal(Internal::Reset, b"DISCARD ALL", out);
+        self.prepared.distrust_all();
+        self.unnamed = None;
+    }
+
+    /// Queues the cheapest question that proves that the server answers: a Sync alone.
+    pub fn check(&mut self, out: &mut Vec<u8>) {
+        self.begin_internal();
+        self.queue.push(Owed::HiddenSync);
+        self.write(SYNC, out);
+    }
+
+    fn internal(&mut self, what: Internal, text: &[u8], out: &mut Vec<u8>) {
+        self.begin_internal();
+        let mut bytes = Vec::new();
+        if self.needs_sync || self.skipping {
+            bytes.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+        put_query(&mut bytes, text);
+        self.queue.push(Owed::Internal(what));
+        self.unnamed = None;
+        self.write(&bytes, out);
+    }
+
+    fn begin_internal(&mut self) {
+        self.queue.push_entry(INTERNAL, Kind::Internal, false);
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.ended = true;
+        }
+    }
+
+    /// Says goodbye.
+    pub fn quit(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(TERMINATE);
+    }
+
+    /// Appends bytes to `out`, or behind those that are held back.
+    pub(crate) fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let tail = self.queue.tail().map_or(0, |entry| entry.number);
+        match &mut self.held {
+            Some(held) if held.entry == tail => held.request.extend_from_slice(bytes),
+            Some(held) => held.behind.extend_from_slice(bytes),
+            None => out.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// Appends a Bind of a statement that does not exist.
+fn put_bind_nobody(out: &mut Vec<u8>) {
+    put(out, b'B', |out| {
+        put_cstr(out, b"");
+        put_cstr(out, NOBODY);
+        out.extend_from_slice(&[0; 6]);
+    });
+}

@@ -1,0 +1,151 @@
+//! What the clients of one pool are told at the end of their login: the ParameterStatus set of a real server
+//! under the settings the client named.
+//!
+//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them.
+//! Must not know: who waits.
+//!
+//! Invariants: nothing is told that no server of this pool has said; when a server says something else than
+//! before, everything older is forgotten.
+
+use crate::back::Back;
+use crate::front::Front;
+use crate::message::reply::{put_key, put_parameter, put_ready};
+use crate::session_state::{APPLICATION_NAME, Reported, Settings, follows, reported_application_name};
+use std::collections::HashMap;
+use std::sync::Arc;
+use weir_wire::Boundary;
+
+/// Sets of settings remembered for one pool; the oldest leaves.
+const WELCOMES_KEPT: usize = 256;
+
+/// Settings that clients have begun with, and what servers reported under them.
+#[derive(Debug, Default)]
+pub struct Welcomes {
+    base: Option<Reported>,
+    by_key: HashMap<u64, Arc<Welcome>>,
+    order: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Welcome {
+    /// As the client named them; `application_name` is left out.
+    named: Settings,
+    /// With the server's spelling of the values.
+    settings: Arc<Settings>,
+    reported: Reported,
+}
+
+impl Welcomes {
+    /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
+    pub fn observe(&mut self, back: &Back) {
+        let changed = self.base.as_ref().is_some_and(|base| !same_facts(base, &back.base));
+        if changed {
+            self.by_key.clear();
+            self.order.clear();
+        }
+        if changed || self.base.is_none() {
+            self.base = Some(back.base.clone());
+        }
+        if back.applied.is_empty() && !self.by_key.contains_key(&0) {
+            self.insert(Settings::default(), Arc::default(), back.base.clone());
+        }
+    }
+
+    /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
+    /// first (`Back::dispatch_welcome`).
+    pub fn greet(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        let name = match front.startup.get(APPLICATION_NAME) {
+            None => None,
+            Some(value) => match reported_application_name(value) {
+                Some(name) => Some(name.to_vec()),
+                // Only the server knows how it spells such a name.
+                None => return self.greet_exact(front, out),
+            },
+        };
+        let Some(welcome) = self.by_key.get(&front.startup.plan_key()).cloned() else { return false };
+        if !welcome.named.same_but_application_name(&front.startup) {
+            return false;
+        }
+        if name.is_none() {
+            front.settings = Arc::clone(&welcome.settings);
+        } else if let Ok(settings) =
+            welcome.settings.with(APPLICATION_NAME, name.as_deref().unwrap_or_default())
+        {
+            front.settings = Arc::new(settings);
+        }
+        front.startup = Arc::clone(&front.settings);
+        tell(front, &welcome.reported, name.as_deref(), out);
+        true
+    }
+
+    /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
+    fn greet_exact(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        let Some(reported) = front.asked.take() else { return false };
+        tell(front, &reported, None, out);
+        true
+    }
+
+    /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed. False: the
+    /// server refused the settings; its error has gone to the client, close it.
+    pub fn record(&mut self, front: &mut Front, back: &Back) -> bool {
+        if front.welcome_refused {
+            return false;
+        }
+        let named = front.startup.without(APPLICATION_NAME);
+        let mut settings = named.clone();
+        for (name, _) in named.iter() {
+            if follows(name)
+                && let Some(value) = back.reported.get(name)
+                && let Ok(spelt) = settings.with(name, value)
+            {
+                settings = spelt;
+            }
+        }
+        let unusual =
+            front.startup.get(APPLICATION_NAME).filter(|name| reported_application_name(name).is_none());
+        if unusual.is_some() {
+            front.asked = Some(Box::new(back.reported.clone()));
+        }
+        let mut reported = back.reported.clone();
+        if let Some(base) = back.base.get(APPLICATION_NAME) {
+            reported.set(APPLICATION_NAME, base);
+        }
+        self.insert(named, Arc::new(settings), reported);
+        true
+    }
+
+    fn insert(&mut self, named: Settings, settings: Arc<Settings>, reported: Reported) {
+        let key = named.plan_key();
+        if self.by_key.insert(key, Arc::new(Welcome { named, settings, reported })).is_none() {
+            self.order.push(key);
+        }
+        if self.order.len() > WELCOMES_KEPT {
+            let oldest = self.order.remove(0);
+            self.by_key.remove(&oldest);
+        }
+    }
+}
+
+/// ParameterStatus for all, BackendKeyData, ReadyForQuery.
+fn tell(front: &mut Front, reported: &Reported, application_name: Option<&[u8]>, out: &mut Vec<u8>) {
+    front.observe_all(reported);
+    for (name, value) in reported.iter() {
+        let own = application_name.filter(|_| name.eq_ignore_ascii_case(APPLICATION_NAME));
+        put_parameter(out, name, own.unwrap_or(value));
+    }
+    put_key(out, front.id(), front.key().bytes());
+    put_ready(out, Boundary::Idle);
+}
+
+/// The servers say the same of themselves. Whether one is in recovery changes with a failover and is no
+/// reason to ask all clients' settings anew.
+fn same_facts(a: &Reported, b: &Reported) -> bool {
+    const CHANGES_WITH_ROLE: [&str; 2] = ["in_hot_standby", "default_transaction_read_only"];
+    let fits = |a: &Reported, b: &Reported| {
+        a.iter().all(|(name, value)| CHANGES_WITH_ROLE.contains(&name) || b.get(name) == Some(value))
+    };
+    fits(a, b) && fits(b, a)
+}
+
+#[cfg(test)]
+mod tests;

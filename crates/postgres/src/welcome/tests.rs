@@ -1,0 +1,145 @@
+use super::Welcomes;
+use crate::back::Back;
+use crate::cancel::ServerKey;
+use crate::front::Front;
+use crate::testing::{back, front, front_with, receive, reported, s, tags};
+
+fn parameters(bytes: &[u8]) -> Vec<String> {
+    let (mut rest, mut all) = (bytes, Vec::new());
+    while rest.first() == Some(&b'S') {
+        let total = u32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize + 1;
+        let text = String::from_utf8(rest[5..total - 1].to_vec()).unwrap();
+        all.push(text.replace('\0', "="));
+        rest = &rest[total..];
+    }
+    all
+}
+
+fn greeted(welcomes: &mut Welcomes, front: &mut Front) -> Vec<u8> {
+    let mut out = Vec::new();
+    assert!(welcomes.greet(front, &mut out));
+    out
+}
+
+#[test]
+fn a_client_without_settings_hears_what_a_server_said() {
+    let (mut welcomes, b) = (Welcomes::default(), back());
+    assert!(!welcomes.greet(&mut front(1), &mut Vec::new()), "nothing is known before a server spoke");
+    welcomes.observe(&b);
+    let out = greeted(&mut welcomes, &mut front(9));
+    assert_eq!(tags(&out), "SSSSSSKZ");
+    assert!(parameters(&out).contains(&"server_version=15.6".to_owned()));
+    assert!(out.ends_with(&[b'K', 0, 0, 0, 12, 0, 0, 0, 9, 9, 9, 9, 9, b'Z', 0, 0, 0, 5, b'I']));
+}
+
+#[test]
+fn application_names_need_no_server() {
+    let (mut welcomes, b) = (Welcomes::default(), back());
+    welcomes.observe(&b);
+    for name in ["a", "b"] {
+        let mut f = front_with(1, &[("application_name", name)]);
+        let out = greeted(&mut welcomes, &mut f);
+        assert!(parameters(&out).contains(&format!("application_name={name}")));
+        assert_eq!(f.settings.get("application_name"), Some(name.as_bytes()));
+    }
+}
+
+#[test]
+fn settings_are_asked_once_and_kept_in_the_servers_spelling() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&b);
+    let named = [("client_encoding", "latin-1"), ("statement_timeout", "5s"), ("application_name", "x")];
+    let mut f = front_with(1, &named);
+    assert!(!welcomes.greet(&mut f, &mut Vec::new()));
+    let mut out = Vec::new();
+    b.dispatch_welcome(&mut f, 1, &mut out).unwrap();
+    assert_eq!(tags(&out), "Q");
+    let reply = [
+        s::row_description(),
+        s::complete("SELECT 1"),
+        s::parameter("client_encoding", "LATIN1"),
+        s::parameter("application_name", "x"),
+        s::idle(),
+    ]
+    .concat();
+    let got = receive(&mut b, Some(&mut f), &reply);
+    assert_eq!((got.to_client.len(), got.done.len()), (0, 1));
+    assert!(welcomes.record(&mut f, &b));
+    let out = greeted(&mut welcomes, &mut f);
+    assert!(parameters(&out).contains(&"client_encoding=LATIN1".to_owned()));
+    assert_eq!(f.settings.get("client_encoding"), Some(&b"LATIN1"[..]));
+    assert_eq!(f.outstanding, 0);
+    // The next one like it is greeted at once, with its own name.
+    let mut g = front_with(2, &[named[0], named[1], ("application_name", "y")]);
+    let out = greeted(&mut welcomes, &mut g);
+    assert!(parameters(&out).contains(&"application_name=y".to_owned()));
+    assert!(parameters(&out).contains(&"client_encoding=LATIN1".to_owned()));
+    // One without a name hears the server's own.
+    let mut h = front_with(3, &[named[0], named[1]]);
+    assert!(parameters(&greeted(&mut welcomes, &mut h)).contains(&"application_name=".to_owned()));
+}
+
+#[test]
+fn settings_a_server_refuses_end_the_login_with_its_words() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&b);
+    let mut f = front_with(1, &[("nonsense", "1")]);
+    b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
+    let got = receive(&mut b, Some(&mut f), &[s::error("42704", "unrecognized"), s::idle()].concat());
+    assert_eq!(got.to_client, s::fatal("42704", "unrecognized"));
+    assert!(!welcomes.record(&mut f, &b));
+    assert!(b.is_reusable());
+    assert!(!welcomes.greet(&mut front_with(2, &[("nonsense", "1")]), &mut Vec::new()));
+}
+
+#[test]
+fn settings_the_server_has_anyway_are_asked_with_a_sync() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    let mut f = front_with(1, &[("client_encoding", "UTF8")]);
+    let mut out = Vec::new();
+    b.dispatch_welcome(&mut f, 1, &mut out).unwrap();
+    assert_eq!(tags(&out), "S");
+    assert_eq!(receive(&mut b, Some(&mut f), &s::idle()).done.len(), 1);
+    assert!(welcomes.record(&mut f, &b));
+    greeted(&mut welcomes, &mut f);
+}
+
+#[test]
+fn an_unusual_application_name_is_spelt_by_the_server() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&b);
+    let mut f = front_with(1, &[("application_name", "caf\u{e9}")]);
+    assert!(!welcomes.greet(&mut f, &mut Vec::new()));
+    b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
+    let reply = [s::complete("SELECT 1"), s::parameter("application_name", "caf??"), s::idle()].concat();
+    receive(&mut b, Some(&mut f), &reply);
+    assert!(welcomes.record(&mut f, &b));
+    let out = greeted(&mut welcomes, &mut f);
+    assert!(parameters(&out).contains(&"application_name=caf??".to_owned()));
+    // It is told to nobody else.
+    let out = greeted(&mut welcomes, &mut front(2));
+    assert!(parameters(&out).contains(&"application_name=".to_owned()));
+}
+
+#[test]
+fn trap_21_another_servers_word_replaces_the_old() {
+    let mut welcomes = Welcomes::default();
+    welcomes.observe(&back());
+    let mut newer = reported();
+    newer.set("server_version", b"16.2");
+    welcomes.observe(&Back::new(ServerKey::default(), newer, 10));
+    let out = greeted(&mut welcomes, &mut front(1));
+    assert!(parameters(&out).contains(&"server_version=16.2".to_owned()));
+}
+
+#[test]
+fn the_cache_is_bounded() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    for n in 0..1000 {
+        let mut f = front_with(1, &[("statement_timeout", &n.to_string())]);
+        b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
+        receive(&mut b, Some(&mut f), &s::settings_done());
+        assert!(welcomes.record(&mut f, &b));
+    }
+    assert!(welcomes.by_key.len() <= super::WELCOMES_KEPT && welcomes.order.len() == welcomes.by_key.len());
+}
