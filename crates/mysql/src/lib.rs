@@ -1,0 +1,41 @@
+//! MySQL's and MariaDB's protocol as pure machines: bytes in, bytes out.
+//!
+//! Owns: packets, messages, login in both roles, the client's end ([`Front`]) and the server's end ([`Back`])
+//! of a session, what moves with a client from server to server, prepared statements under numbers of
+//! Weir's own, and the words for a [`weir_wire::Fault`].
+//! Must not know: sockets, clocks, settings, pools, metrics.
+//!
+//! Invariants: nothing a peer sends makes it panic or grow without bound; a reply goes to the owner of its
+//! request and to nobody else; a request runs only in its client's state, or the client gets an error.
+//!
+//! Capabilities are negotiated on each side by itself. Towards servers Weir always has DEPRECATE_EOF and
+//! SESSION_TRACK (MySQL 5.7, MariaDB 10.2 or newer); packets are rewritten for clients that lack either.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::field_reassign_with_default,
+    clippy::collapsible_match,
+    clippy::collapsible_if,
+    clippy::type_complexity
+)]
+
+mod back;
+mod cancel;
+pub mod error;
+pub mod frame;
+mod front;
+mod login;
+mod long;
+pub mod message;
+mod prepared;
+mod relay;
+mod reset;
+mod rewrite;
+mod session_state;
+mod warnings;
+mod welcome;
+
+pub use back::Back;
+pub use front::Front;
+pub use login::accept::Accept;
+pub use login::connect::Connect;
+pub use welcome::Welcomes;

@@ -1,0 +1,336 @@
+//! A client logs in to Weir: greeting, handshake response, AuthSwitch, mysql_native_password,
+//! caching_sha2_password (fast, full by RSA, full in clear on a Unix socket), mysql_clear_password on a
+//! Unix socket.
+//!
+//! Owns: the order of the packets, the sequence number, the capabilities the client has.
+//! Must not know: users (the proxy looks them up), sockets, clocks.
+//!
+//! Invariants: a user that does not exist walks the same path as a wrong password and gets the same
+//! words; the final OK is not sent here but when the client is greeted (see `welcome.rs`), so that a
+//! schema or a charset that does not exist is refused inside the login, as the server would do it.
+//!
+//! TLS is not offered yet: its place is `ExpectResponse`, where a packet of 32 bytes with the SSL flag
+//! would arrive.
+
+use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
+use crate::error;
+use crate::frame;
+use crate::front::Front;
+use crate::message::greeting::{Greeting, SCRAMBLE_BYTES, is_mariadb};
+use crate::message::response::{HandshakeResponse, put_auth_switch, read_capabilities};
+use crate::message::{Capabilities, status};
+use std::sync::Arc;
+use weir_auth::caching_sha2::{self, Fast};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission};
+use weir_auth::{AuthMethod, Job, JobDone, Login, Secret, native};
+use weir_wire::{Fault, FaultKind, limits};
+use zeroize::Zeroizing;
+
+/// What the login waits for.
+enum State {
+    /// The client's handshake response.
+    ExpectResponse,
+    /// The proxy's word about the user.
+    ExpectLookup { plugin: Option<Vec<u8>>, answer: Vec<u8> },
+    /// The answer to an AuthSwitchRequest.
+    ExpectSwitched(Admission),
+    /// caching_sha2_password: the password or the request for the key.
+    ExpectFull(Option<Arc<Secret>>),
+    /// caching_sha2_password: the envelope.
+    ExpectSealed(Option<Arc<Secret>>),
+    /// The envelope is being opened.
+    ExpectJob(Option<Arc<Secret>>),
+    /// Through.
+    Done,
+    /// Refused, or an error.
+    Failed,
+}
+
+/// A client's login.
+pub struct Accept {
+    params: AcceptParams,
+    scramble: [u8; SCRAMBLE_BYTES],
+    /// Sequence number of our next packet.
+    seq: u8,
+    capabilities: Capabilities,
+    collation: u8,
+    user: String,
+    database: Option<Arc<str>>,
+    with_password: bool,
+    state: State,
+}
+
+impl Accept {
+    /// A login that has not begun.
+    pub fn new(params: AcceptParams) -> Self {
+        let scramble = scramble_of(&params.nonce);
+        Accept {
+            params,
+            scramble,
+            seq: 0,
+            capabilities: Capabilities::default(),
+            collation: 0,
+            user: String::new(),
+            database: None,
+            with_password: false,
+            state: State::ExpectResponse,
+        }
+    }
+
+    /// Appends the greeting.
+    pub fn start(&mut self, out: &mut Vec<u8>) {
+        let version = self.params.server_version.as_bytes();
+        let greeting = Greeting {
+            version,
+            id: self.params.id,
+            scramble: self.scramble,
+            capabilities: Capabilities::OFFERED,
+            // What drivers show as the server's charset: utf8mb4 in the server's own default collation.
+            collation: if is_mariadb(version) { 45 } else { 255 },
+            status: status::AUTOCOMMIT,
+            plugin: plugin_of(self.params.default_method),
+        };
+        self.seq = frame::put(out, 0, |out| greeting.write(out));
+    }
+
+    /// Looks at the client's bytes; returns how many are dealt with.
+    ///
+    /// # Errors
+    /// `ClientProtocol` or `ClientTooLarge` for what is no login, `LoginFailed` for a wrong one.
+    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
+        match self.state {
+            State::ExpectResponse
+            | State::ExpectSwitched(_)
+            | State::ExpectFull(_)
+            | State::ExpectSealed(_) => {}
+            State::ExpectLookup { .. } | State::ExpectJob(_) | State::Done | State::Failed => {
+                return Ok((0, AcceptStep::More));
+            }
+        }
+        let Some((header, payload)) = frame::whole(input, limits::LOGIN_BYTES, FaultKind::ClientTooLarge)?
+        else {
+            return Ok((0, AcceptStep::More));
+        };
+        if header.seq != self.seq {
+            return Err(Fault::new(FaultKind::ClientProtocol, "login packets out of order"));
+        }
+        self.seq = header.seq.wrapping_add(1);
+        let used = header.total();
+        let step = match std::mem::replace(&mut self.state, State::Failed) {
+            State::ExpectResponse => self.handle_response(payload)?,
+            State::ExpectSwitched(admission) => self.check(admission, payload, out)?,
+            State::ExpectFull(secret) => self.handle_full(secret, payload, out)?,
+            State::ExpectSealed(secret) => self.handle_sealed(secret, payload)?,
+            State::ExpectLookup { .. } | State::ExpectJob(_) | State::Done | State::Failed => {
+                AcceptStep::More
+            }
+        };
+        Ok((used, step))
+    }
+
+    fn handle_response(&mut self, payload: &[u8]) -> Result<AcceptStep, Fault> {
+        let malformed = |_| Fault::new(FaultKind::ClientProtocol, "malformed handshake response");
+        let said = read_capabilities(payload).map_err(malformed)?;
+        if !said.has(Capabilities::PROTOCOL_41) {
+            return Err(Fault::new(FaultKind::ClientProtocol, "a client older than 4.1"));
+        }
+        if said.has(Capabilities::SSL) {
+            return Err(Fault::new(FaultKind::ClientProtocol, "TLS was not offered"));
+        }
+        let response = HandshakeResponse::read(payload).map_err(malformed)?;
+        self.capabilities = response.capabilities.and(Capabilities::OFFERED);
+        self.collation = response.collation;
+        self.user = String::from_utf8_lossy(response.user).into_owned();
+        let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());
+        self.database = database.as_deref().map(Arc::from);
+        self.with_password = !response.answer.is_empty();
+        self.state = State::ExpectLookup {
+            plugin: response.plugin.map(<[u8]>::to_vec),
+            answer: response.answer.to_vec(),
+        };
+        Ok(AcceptStep::Lookup(Login { user: self.user.clone(), database, replication: false }))
+    }
+
+    /// The answer to `AcceptStep::Lookup`.
+    ///
+    /// # Errors
+    /// `LoginFailed` when the client's first answer is already a wrong one.
+    pub fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectLookup { plugin, answer } = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(Fault::new(FaultKind::ClientProtocol, "no lookup was asked for"));
+        };
+        if admission.method == AuthMethod::Trust {
+            return Ok(self.logged_in());
+        }
+        let wanted = plugin_of(admission.method);
+        if wanted == CLEAR && !self.params.unix {
+            let text = "mysql_clear_password is only taken on a Unix socket";
+            return Err(Fault::new(FaultKind::LoginFailed, text));
+        }
+        // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
+        // its name says so.
+        if plugin.as_deref().unwrap_or(NATIVE) == wanted {
+            return self.check(admission, &answer, out);
+        }
+        if !self.capabilities.has(Capabilities::PLUGIN_AUTH) && wanted != CLEAR {
+            // A client that knows no names of methods has answered by the one of 4.1.
+            return self.check(Admission { method: AuthMethod::Native, ..admission }, &answer, out);
+        }
+        let scramble = self.scramble;
+        self.seq = frame::put(out, self.seq, |out| put_auth_switch(out, wanted, &scramble));
+        self.state = State::ExpectSwitched(admission);
+        Ok(AcceptStep::More)
+    }
+
+    /// Checks an answer that was made for the admission's method.
+    fn check(&mut self, admission: Admission, answer: &[u8], out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let secret = admission.secret;
+        let right = match admission.method {
+            AuthMethod::Trust => true,
+            AuthMethod::Native => native::verify(secret.as_deref(), &self.scramble, answer),
+            AuthMethod::Plain => {
+                let password = answer.strip_suffix(&[0]).unwrap_or(answer);
+                caching_sha2::verify_full(secret.as_deref(), password)
+            }
+            AuthMethod::CachingSha2 | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
+                // An empty password is answered by nothing or by its NUL.
+                let answer = if answer == [0] { &[] } else { answer };
+                match caching_sha2::verify_fast(secret.as_deref(), &self.scramble, answer) {
+                    Fast::Right if answer.is_empty() => true,
+                    Fast::Right => {
+                        self.seq =
+                            frame::put(out, self.seq, |out| out.extend_from_slice(&[MORE_DATA, FAST_OK]));
+                        true
+                    }
+                    Fast::Wrong => false,
+                    Fast::NeedsFull => {
+                        self.seq =
+                            frame::put(out, self.seq, |out| out.extend_from_slice(&[MORE_DATA, FULL_NEEDED]));
+                        self.state = State::ExpectFull(secret);
+                        return Ok(AcceptStep::More);
+                    }
+                }
+            }
+        };
+        self.verdict(right)
+    }
+
+    fn handle_full(
+        &mut self,
+        secret: Option<Arc<Secret>>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<AcceptStep, Fault> {
+        if payload == [KEY_REQUEST] && !self.params.unix {
+            let Some(key) = &self.params.rsa else {
+                return Err(Fault::new(FaultKind::LoginFailed, "there is no RSA key to send"));
+            };
+            self.seq = frame::put(out, self.seq, |out| {
+                out.push(MORE_DATA);
+                out.extend_from_slice(key.public_pem().as_bytes());
+            });
+            self.state = State::ExpectSealed(secret);
+            return Ok(AcceptStep::More);
+        }
+        match payload.strip_suffix(&[0]) {
+            Some(password) if self.params.unix => {
+                let right = caching_sha2::verify_full(secret.as_deref(), password);
+                self.verdict(right)
+            }
+            // The client has the key already, by an option of its own or from an earlier login.
+            Some(_) | None => self.handle_sealed(secret, payload),
+        }
+    }
+
+    fn handle_sealed(&mut self, secret: Option<Arc<Secret>>, payload: &[u8]) -> Result<AcceptStep, Fault> {
+        let Some(key) = self.params.rsa.clone() else {
+            return Err(Fault::new(FaultKind::LoginFailed, "there is no RSA key to open the password with"));
+        };
+        self.state = State::ExpectJob(secret);
+        Ok(AcceptStep::Work(Job::RsaDecrypt { key, sealed: payload.into() }))
+    }
+
+    /// The answer to `AcceptStep::Work`.
+    ///
+    /// # Errors
+    /// `LoginFailed` when the envelope cannot be opened or holds the wrong password.
+    pub fn handle_job(&mut self, done: JobDone, _out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectJob(secret) = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(Fault::new(FaultKind::ClientProtocol, "no work was asked for"));
+        };
+        let opened = match done {
+            JobDone::RsaDecrypted(opened) => opened,
+            JobDone::RsaEncrypted(_) | JobDone::ScramKeys(_) => None,
+        };
+        let mut password: Zeroizing<Vec<u8>> = opened.unwrap_or_default();
+        caching_sha2::mask(&mut password, &self.scramble);
+        let right = password.pop() == Some(0) && caching_sha2::verify_full(secret.as_deref(), &password);
+        self.verdict(right)
+    }
+
+    fn verdict(&mut self, right: bool) -> Result<AcceptStep, Fault> {
+        if right { Ok(self.logged_in()) } else { Err(FaultKind::LoginFailed.into()) }
+    }
+
+    fn logged_in(&mut self) -> AcceptStep {
+        self.state = State::Done;
+        AcceptStep::LoggedIn
+    }
+
+    /// The last words to a client whose login ends here.
+    pub fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
+        if fault.kind == FaultKind::LoginFailed {
+            let using = if self.with_password { "YES" } else { "NO" };
+            let text = format!("Access denied for user '{}' (using password: {using})", self.user);
+            error::put(out, self.seq, 1045, "28000", &text);
+        } else if fault.kind == FaultKind::ClientProtocol && self.user.is_empty() {
+            error::put(out, self.seq, 1043, "08S01", "Bad handshake");
+        } else {
+            error::put_fault(out, self.seq, fault.kind);
+        }
+    }
+
+    /// After `LoggedIn`.
+    pub fn into_front(self) -> Front {
+        let mut front =
+            Front::new(self.params.id, self.user, self.capabilities, u16::from(self.collation), self.seq);
+        front.set_schema(self.database.as_deref());
+        front
+    }
+}
+
+/// A scramble has no NUL, which ends it on the wire, and no `$`, which separates fields where servers store
+/// salts; MySQL's servers keep it below 128.
+fn scramble_of(nonce: &[u8; 64]) -> [u8; SCRAMBLE_BYTES] {
+    let mut scramble = [0; SCRAMBLE_BYTES];
+    for (to, from) in scramble.iter_mut().zip(nonce) {
+        *to = from & 0x7F;
+        if *to == 0 || *to == b'$' {
+            *to += 1;
+        }
+    }
+    scramble
+}
+
+fn plugin_of(method: AuthMethod) -> &'static [u8] {
+    match method {
+        AuthMethod::Native => NATIVE,
+        AuthMethod::Plain => CLEAR,
+        AuthMethod::CachingSha2 | AuthMethod::Trust | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
+            CACHING_SHA2
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scrambles_have_no_nul_and_no_dollar() {
+        for byte in 0..=255 {
+            let scramble = scramble_of(&[byte; 64]);
+            assert!(scramble.iter().all(|&b| b != 0 && b != b'$' && b < 128));
+        }
+    }
+}

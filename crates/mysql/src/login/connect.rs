@@ -1,0 +1,391 @@
+//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in
+//! clear on a Unix socket), AuthSwitch; then the session is set up with one more round trip.
+//!
+//! Owns: the order of the packets, what the server can, what the new session starts from.
+//! Must not know: sockets, clocks, clients, pools.
+//!
+//! Invariants: a password leaves in clear only on a Unix socket; what the server asks for beyond that is
+//! refused.
+//!
+//! The set-up: `SET` of the three trackers Weir relies on, and `SELECT` of every setting Weir can move with
+//! a client, so that each can be put back to where this session began. Both are sent with one write. A
+//! server that refuses the first is used without trackers (what only they would tell is then a pin); one that
+//! refuses the second, without moving settings.
+
+use super::again::Again;
+use super::credentials::{Credentials, Method, refuse};
+use super::{FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA};
+use crate::back::Back;
+use crate::frame::{self, Header};
+use crate::message::greeting::Greeting;
+use crate::message::ok::{self, OkPacket};
+use crate::message::response::HandshakeResponse;
+use crate::message::{Capabilities, Command, lenenc, status};
+use crate::session_state::{Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
+use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::{Job, JobDone};
+use weir_wire::{Fault, FaultKind, Reader, limits};
+
+/// What the login waits for.
+enum State {
+    ExpectGreeting,
+    /// OK, ERR, a switch, or more data of the method under way.
+    ExpectVerdict {
+        method: Method,
+        scramble: Vec<u8>,
+    },
+    /// The server's public key.
+    ExpectKey {
+        scramble: Vec<u8>,
+    },
+    /// The envelope is being made.
+    ExpectJob {
+        scramble: Vec<u8>,
+    },
+    /// The reply to the SET of trackers.
+    ExpectTrackers,
+    /// The reply to the SELECT of settings.
+    ExpectBase(BaseReply),
+    Done,
+    Failed,
+}
+
+/// How far the SELECT of settings is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BaseReply {
+    First,
+    Columns(u64),
+    Row,
+    End,
+}
+
+/// What is known of a server after its login.
+pub(crate) struct ServerFacts {
+    /// Its version as in the greeting.
+    pub version: String,
+    /// Which of the two it is.
+    pub flavour: Flavour,
+    /// Its connection id.
+    pub id: u64,
+    /// Capabilities both sides have.
+    pub capabilities: Capabilities,
+    /// Status flags of the last OK.
+    pub status: u16,
+    /// The trackers are on.
+    pub trackers: bool,
+    /// The settings at login, in the order of [`Slot::BASED`]; empty when they could not be read.
+    pub base: Vec<Option<Box<str>>>,
+}
+
+/// Weir's login to a server.
+pub struct Connect {
+    params: ConnectParams,
+    state: State,
+    seq: u8,
+    rejection: Option<Vec<u8>>,
+    credentials: Credentials,
+    /// Method and scramble of the login that went through.
+    again: Option<(Method, Vec<u8>)>,
+    facts: ServerFacts,
+    /// The login ends with the server's OK: no session is set up.
+    bare: bool,
+}
+
+impl Connect {
+    /// A login that has not begun.
+    pub fn new(params: ConnectParams) -> Self {
+        let credentials =
+            Credentials { user: params.user.clone(), secret: params.secret.clone(), unix: params.unix };
+        Connect {
+            params,
+            credentials,
+            again: None,
+            state: State::ExpectGreeting,
+            seq: 0,
+            rejection: None,
+            facts: ServerFacts {
+                version: String::new(),
+                flavour: Flavour::MySql,
+                id: 0,
+                capabilities: Capabilities::default(),
+                status: status::AUTOCOMMIT,
+                trackers: false,
+                base: Vec::new(),
+            },
+            bare: false,
+        }
+    }
+
+    /// A login that ends with the server's OK, as a driver's does: for a load generator, which carries no
+    /// client's settings. Not for [`Connect::into_back`].
+    pub fn bare(params: ConnectParams) -> Self {
+        Connect { bare: true, ..Connect::new(params) }
+    }
+
+    /// The server speaks first.
+    pub fn start(&mut self, _out: &mut Vec<u8>) {}
+
+    /// Looks at the server's bytes; returns how many are dealt with.
+    ///
+    /// # Errors
+    /// `ServerLoginFailed` when the server refuses or asks for what Weir does not give,
+    /// `ServerProtocol` for what is no login.
+    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+        match self.state {
+            State::ExpectJob { .. } | State::Done | State::Failed => return Ok((0, ConnectStep::More)),
+            State::ExpectGreeting
+            | State::ExpectVerdict { .. }
+            | State::ExpectKey { .. }
+            | State::ExpectTrackers
+            | State::ExpectBase(_) => {}
+        }
+        let found = frame::whole(input, limits::SERVER_GATHER_BYTES, FaultKind::ServerTooLarge)?;
+        let Some((header, payload)) = found else { return Ok((0, ConnectStep::More)) };
+        self.seq = header.seq.wrapping_add(1);
+        let step = self.handle_packet(header, payload, out)?;
+        Ok((header.total(), step))
+    }
+
+    fn handle_packet(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<ConnectStep, Fault> {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::ExpectGreeting => {
+                if header.seq != 0 {
+                    return Err(malformed("a greeting with a sequence number"));
+                }
+                self.handle_greeting(payload, out)
+            }
+            State::ExpectVerdict { method, scramble } => self.handle_verdict(method, scramble, payload, out),
+            State::ExpectKey { scramble } => self.handle_key(scramble, payload),
+            State::ExpectTrackers => {
+                match payload.first() {
+                    Some(&ok::OK) => self.facts.trackers = true,
+                    Some(&ok::ERR) => self.facts.trackers = false,
+                    Some(_) | None => return Err(malformed("an answer to SET that is neither OK nor ERR")),
+                }
+                self.state = State::ExpectBase(BaseReply::First);
+                Ok(ConnectStep::More)
+            }
+            State::ExpectBase(at) => self.handle_base(at, payload),
+            State::ExpectJob { .. } | State::Done | State::Failed => Ok(ConnectStep::More),
+        }
+    }
+
+    fn handle_greeting(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        if payload.first() == Some(&ok::ERR) {
+            return Err(self.rejected(payload));
+        }
+        let greeting = Greeting::read(payload).map_err(|_| malformed("malformed greeting"))?;
+        let Some(greeting) = greeting else { return Err(malformed("a greeting older than version 10")) };
+        if !greeting.capabilities.has(Capabilities::PROTOCOL_41) {
+            return Err(malformed("a server older than 4.1"));
+        }
+        if !greeting.capabilities.has(Capabilities::DEPRECATE_EOF.or(Capabilities::SESSION_TRACK)) {
+            return Err(refuse("the server is older than MySQL 5.7 or MariaDB 10.2"));
+        }
+        let mut wanted =
+            Capabilities::WANTED.or(Capabilities(self.params.variant).and(Capabilities::VARIANT));
+        if !self.params.database.is_empty() {
+            wanted = wanted.or(Capabilities::CONNECT_WITH_DB);
+        }
+        self.facts.capabilities = wanted.and(greeting.capabilities);
+        self.facts.version = String::from_utf8_lossy(greeting.version).into_owned();
+        self.facts.flavour = Flavour::of(greeting.version);
+        self.facts.id = u64::from(greeting.id);
+        // An unknown method: answer for the one every server of that kind has, it will switch.
+        let method = Method::named(greeting.plugin).filter(|m| *m != Method::Clear).unwrap_or(Method::Native);
+        let answer = self.credentials.answer(method, &greeting.scramble)?;
+        self.put_response(method, &answer, out);
+        self.state = State::ExpectVerdict { method, scramble: greeting.scramble.to_vec() };
+        Ok(ConnectStep::More)
+    }
+
+    fn put_response(&mut self, method: Method, answer: &[u8], out: &mut Vec<u8>) {
+        let mut attributes = Vec::new();
+        for (name, value) in &self.params.parameters {
+            lenenc::put_string(&mut attributes, name.as_bytes());
+            lenenc::put_string(&mut attributes, value.as_bytes());
+        }
+        let response = HandshakeResponse {
+            capabilities: self.facts.capabilities,
+            max_packet_bytes: 0x4000_0000,
+            collation: LOGIN_COLLATION,
+            user: self.params.user.as_bytes(),
+            answer,
+            database: Some(self.params.database.as_bytes()),
+            plugin: Some(method.name()),
+            attributes: &attributes,
+        };
+        self.seq = frame::put(out, self.seq, |out| response.write(out));
+    }
+
+    fn handle_verdict(
+        &mut self,
+        method: Method,
+        scramble: Vec<u8>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<ConnectStep, Fault> {
+        let mut r = Reader::new(payload);
+        match r.u8() {
+            Ok(ok::OK) => {
+                self.again = Some((method, scramble));
+                self.set_up(payload, out)
+            }
+            Ok(ok::ERR) => Err(self.rejected(payload)),
+            Ok(ok::EOF) => self.handle_switch(r.rest(), out),
+            Ok(MORE_DATA) if method == Method::CachingSha2 => self.handle_more(scramble, r.rest(), out),
+            Ok(_) | Err(_) => Err(malformed("an answer to the login that is not understood")),
+        }
+    }
+
+    fn handle_switch(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        let (method, scramble, answer) = self.credentials.switch(payload)?;
+        self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&answer));
+        self.state = State::ExpectVerdict { method, scramble };
+        Ok(ConnectStep::More)
+    }
+
+    fn handle_more(
+        &mut self,
+        scramble: Vec<u8>,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<ConnectStep, Fault> {
+        match data {
+            [FAST_OK] => self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble },
+            [FULL_NEEDED] if self.credentials.unix => {
+                let password = self.credentials.password()?;
+                self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&password));
+                self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble };
+            }
+            [FULL_NEEDED] => {
+                self.seq = frame::put(out, self.seq, |out| out.push(KEY_REQUEST));
+                self.state = State::ExpectKey { scramble };
+            }
+            _ => return Err(malformed("data of caching_sha2_password that is not understood")),
+        }
+        Ok(ConnectStep::More)
+    }
+
+    fn handle_key(&mut self, scramble: Vec<u8>, payload: &[u8]) -> Result<ConnectStep, Fault> {
+        match payload.split_first() {
+            Some((&MORE_DATA, pem)) => {
+                let masked = self.credentials.masked(&scramble)?;
+                self.state = State::ExpectJob { scramble };
+                Ok(ConnectStep::Work(Job::RsaEncrypt { pem: pem.into(), masked }))
+            }
+            Some((&ok::ERR, _)) => Err(self.rejected(payload)),
+            Some(_) | None => Err(malformed("no public key")),
+        }
+    }
+
+    /// The answer to `ConnectStep::Work`.
+    ///
+    /// # Errors
+    /// `ServerLoginFailed` when the server's key cannot be used.
+    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        let State::ExpectJob { scramble } = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(refuse("no work was asked for"));
+        };
+        let JobDone::RsaEncrypted(Some(sealed)) = done else {
+            return Err(refuse("the server's public key cannot be used"));
+        };
+        self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&sealed));
+        self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble };
+        Ok(ConnectStep::More)
+    }
+
+    fn set_up(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        let ok = OkPacket::read(payload, self.facts.capabilities).map_err(|_| malformed("malformed OK"))?;
+        self.facts.status = ok.status;
+        if self.bare {
+            self.state = State::Done;
+            return Ok(ConnectStep::LoggedIn);
+        }
+        for text in [setup_query(), &base_query(self.facts.flavour)] {
+            frame::put(out, 0, |out| {
+                out.push(Command::Query as u8);
+                out.extend_from_slice(text.as_bytes());
+            });
+        }
+        self.state = State::ExpectTrackers;
+        Ok(ConnectStep::More)
+    }
+
+    fn handle_base(&mut self, at: BaseReply, payload: &[u8]) -> Result<ConnectStep, Fault> {
+        let next = match at {
+            BaseReply::First if payload.first() == Some(&ok::ERR) => {
+                self.state = State::Done;
+                return Ok(ConnectStep::LoggedIn);
+            }
+            BaseReply::First => {
+                let columns = lenenc::number(&mut Reader::new(payload));
+                BaseReply::Columns(columns.map_err(|_| malformed("malformed count of columns"))?)
+            }
+            BaseReply::Columns(_) | BaseReply::Row | BaseReply::End if payload.first() == Some(&ok::ERR) => {
+                return Err(self.rejected(payload));
+            }
+            BaseReply::Columns(n @ 2..) => BaseReply::Columns(n - 1),
+            BaseReply::Columns(_) => BaseReply::Row,
+            BaseReply::Row => {
+                self.read_base(payload)?;
+                BaseReply::End
+            }
+            BaseReply::End => {
+                self.state = State::Done;
+                return Ok(ConnectStep::LoggedIn);
+            }
+        };
+        self.state = State::ExpectBase(next);
+        Ok(ConnectStep::More)
+    }
+
+    fn read_base(&mut self, row: &[u8]) -> Result<(), Fault> {
+        let mut r = Reader::new(row);
+        let mut base = Vec::with_capacity(Slot::BASED.len());
+        for slot in Slot::BASED {
+            if r.rest().first() == Some(&ok::LOCAL_INFILE) {
+                // 0xFB is NULL: this server has no such variable.
+                r.take(1).map_err(|_| malformed("malformed row"))?;
+                base.push(None);
+                continue;
+            }
+            let value = lenenc::string(&mut r).map_err(|_| malformed("malformed row"))?;
+            base.push(slot.literal_of(value));
+        }
+        if let Ok(id) = lenenc::string(&mut r) {
+            let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
+            self.facts.id = id.unwrap_or(self.facts.id);
+        }
+        self.facts.base = base;
+        Ok(())
+    }
+
+    fn rejected(&mut self, payload: &[u8]) -> Fault {
+        self.rejection = Some(payload.to_vec());
+        let text = ok::ErrPacket::read(payload)
+            .map(|err| format!("{} {}", err.code, String::from_utf8_lossy(err.message)));
+        refuse(text.unwrap_or_default())
+    }
+
+    /// The server's own refusal: the payload of its ERR packet.
+    pub fn rejection(&self) -> Option<&[u8]> {
+        self.rejection.as_deref()
+    }
+
+    /// After `LoggedIn`.
+    pub fn into_back(self) -> Back {
+        let (method, scramble) = self.again.unwrap_or((Method::Native, Vec::new()));
+        let again = Again { credentials: self.credentials, method, scramble };
+        Back::new(self.facts, again, self.params.database, self.params.max_prepared_statements)
+    }
+}
+
+fn malformed(text: &'static str) -> Fault {
+    Fault::new(FaultKind::ServerProtocol, text)
+}

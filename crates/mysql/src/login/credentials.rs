@@ -1,0 +1,100 @@
+//! What Weir proves itself with at a server: at login, and again with COM_CHANGE_USER.
+//!
+//! Owns: the answer to a method's scramble. Must not know: the order of packets.
+//!
+//! Invariant: the password leaves in clear only on a Unix socket.
+
+use super::{CACHING_SHA2, CLEAR, NATIVE};
+use std::borrow::Cow;
+use std::sync::Arc;
+use weir_auth::{Secret, SecretKind, caching_sha2, native};
+use weir_wire::{Fault, FaultKind};
+use zeroize::Zeroizing;
+
+/// An authentication method Weir has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Native,
+    CachingSha2,
+    Clear,
+}
+
+impl Method {
+    pub(crate) fn named(plugin: &[u8]) -> Option<Method> {
+        [Method::Native, Method::CachingSha2, Method::Clear]
+            .into_iter()
+            .find(|method| method.name() == plugin)
+    }
+
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Method::Native => NATIVE,
+            Method::CachingSha2 => CACHING_SHA2,
+            Method::Clear => CLEAR,
+        }
+    }
+}
+
+/// A user and what proves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    pub user: String,
+    pub secret: Option<Arc<Secret>>,
+    /// The connection is a Unix socket.
+    pub unix: bool,
+}
+
+impl Credentials {
+    /// The answer to a scramble.
+    pub(crate) fn answer(&self, method: Method, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        if method == Method::Clear && !self.unix {
+            return Err(refuse("the server asks for the password in clear"));
+        }
+        let Some(secret) = self.secret.as_deref() else { return Ok(Zeroizing::default()) };
+        let answer = match method {
+            Method::Native => native::response(secret, scramble),
+            Method::CachingSha2 => caching_sha2::response(secret, scramble),
+            Method::Clear => return self.password(),
+        };
+        answer.map(Zeroizing::new).ok_or_else(unknown_password)
+    }
+
+    /// The answer to an AuthSwitchRequest (its payload behind `0xFE`), with its method and scramble.
+    pub(crate) fn switch(&self, payload: &[u8]) -> Result<(Method, Vec<u8>, Zeroizing<Vec<u8>>), Fault> {
+        let Some((plugin, scramble)) = crate::message::response::read_auth_switch(payload) else {
+            return Err(refuse("the server asks for the method before 4.1"));
+        };
+        let Some(method) = Method::named(plugin) else {
+            return Err(refuse(format!("the server asks for method {:?}", String::from_utf8_lossy(plugin))));
+        };
+        Ok((method, scramble.to_vec(), self.answer(method, scramble)?))
+    }
+
+    /// The password with its NUL.
+    pub(crate) fn password(&self) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let mut bytes = match self.secret.as_deref().map(Secret::kind) {
+            Some(SecretKind::Plain(password)) => Zeroizing::new(password.as_bytes().to_vec()),
+            None => Zeroizing::default(),
+            Some(SecretKind::Md5(_) | SecretKind::ScramVerifier(_) | SecretKind::MySqlNative(_)) => {
+                return Err(unknown_password());
+            }
+        };
+        bytes.push(0);
+        Ok(bytes)
+    }
+
+    /// What goes into the RSA envelope: the password and its NUL, XORed with the scramble.
+    pub(crate) fn masked(&self, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let mut masked = self.password()?;
+        caching_sha2::mask(&mut masked, scramble);
+        Ok(masked)
+    }
+}
+
+fn unknown_password() -> Fault {
+    refuse("the password of this user is not known in clear")
+}
+
+pub(crate) fn refuse(text: impl Into<Cow<'static, str>>) -> Fault {
+    Fault::new(FaultKind::ServerLoginFailed, text)
+}

@@ -1,0 +1,157 @@
+//! Requests above the gather bound: found in parts while they arrive.
+//!
+//! Owns: how far such a request is read, and reading its text while it passes.
+//! Must not know: replies.
+//!
+//! A long text is classified when its end is seen, so what would have to be changed in it (CONNECTION_ID(),
+//! KILL) cannot be: the request is then given up before its last part is sent, and the client with it.
+
+use crate::frame::{HEADER_BYTES, Header};
+use crate::front::{Front, Phase, Request, malformed};
+use crate::message::Command;
+use crate::prepared::{Execute, Text, statement_id};
+use crate::rewrite;
+use weir_sql::{Scanner, Uses};
+use weir_wire::{Fault, FaultKind, Found, Needs, Short, limits};
+
+/// Bytes of a text to prepare at most: it is kept to be prepared again elsewhere.
+const PREPARE_BYTES: usize = limits::SERVER_GATHER_BYTES;
+
+/// A request found in parts.
+#[derive(Debug)]
+pub(crate) struct Long {
+    scanner: Option<Scanner>,
+    /// The text to prepare, as far as it came.
+    text: Option<Vec<u8>>,
+    /// Bytes of the packet under way that were not found yet.
+    left: usize,
+    /// The packet under way has a successor.
+    continues: bool,
+    /// The command byte was skipped.
+    begun: bool,
+    ended: bool,
+}
+
+impl Long {
+    /// Reads what is there; returns how much that is.
+    fn read(&mut self, input: &[u8]) -> Result<usize, Fault> {
+        let mut pos = 0;
+        loop {
+            let rest = input.get(pos..).unwrap_or_default();
+            if self.left > 0 {
+                let mut piece = &rest[..self.left.min(rest.len())];
+                if piece.is_empty() {
+                    return Ok(pos);
+                }
+                self.left -= piece.len();
+                pos += piece.len();
+                if !self.begun {
+                    self.begun = true;
+                    piece = &piece[1..];
+                }
+                if let Some(scanner) = &mut self.scanner {
+                    scanner.feed(piece);
+                }
+                if let Some(text) = &mut self.text {
+                    text.extend_from_slice(piece);
+                    if text.len() > PREPARE_BYTES {
+                        return Err(Fault::new(FaultKind::ClientTooLarge, "a text to prepare"));
+                    }
+                }
+                continue;
+            }
+            if self.begun && !self.continues {
+                self.ended = true;
+                return Ok(pos);
+            }
+            let Some(header) = Header::read(rest) else { return Ok(pos) };
+            self.left = header.len;
+            self.continues = header.continues();
+            pos += HEADER_BYTES;
+        }
+    }
+}
+
+impl Front {
+    /// The first bytes of a request above the gather bound are there.
+    pub(crate) fn begin_long(&mut self, header: Header, input: &[u8]) -> Result<Found, Fault> {
+        if input.len() < limits::REQUEST_GATHER_BYTES {
+            return Ok(Found::Incomplete);
+        }
+        let payload = input.get(HEADER_BYTES..input.len().min(header.total())).unwrap_or_default();
+        let code = payload.first().copied().unwrap_or_default();
+        let too_large =
+            || Fault::new(FaultKind::ClientTooLarge, format!("command {code} of {} bytes", header.len));
+        let command = Command::from_code(code).ok_or_else(too_large)?;
+        let mut long =
+            Long { scanner: None, text: None, left: 0, continues: false, begun: false, ended: false };
+        let mut number = 0;
+        let mut class = weir_sql::Class::default();
+        match command {
+            Command::Query => long.scanner = Some(Scanner::new(self.dialect())),
+            Command::StmtPrepare => {
+                long.scanner = Some(Scanner::new(self.dialect()));
+                long.text = Some(Vec::new());
+                let statements = self.statements.get_or_insert_default();
+                number = statements.next_id().ok_or_else(too_large)?;
+            }
+            Command::StmtExecute | Command::StmtSendLongData => {
+                let said = statement_id(payload).map_err(|_| malformed("a command about a statement"))?;
+                let statements = self.statements.get_or_insert_default();
+                number = statements.resolve(said);
+                let unknown = || Fault::new(FaultKind::ClientProtocol, "long data of no statement");
+                let statement = statements.get_mut(number).ok_or_else(unknown)?;
+                if command == Command::StmtExecute {
+                    match Execute::read(payload, statement.params) {
+                        Ok(execute) if execute.has_types => {
+                            statement.types = execute.types(payload, statement.params).into();
+                        }
+                        Ok(_) => {}
+                        Err(Short) if input.len() < limits::CLIENT_INPUT_BYTES => {
+                            return Ok(Found::Incomplete);
+                        }
+                        Err(Short) => return Err(too_large()),
+                    }
+                    class = (*statement.class).clone();
+                    class.shareable = false;
+                } else {
+                    statement.sent_ahead = true;
+                }
+            }
+            _ => return Err(too_large()),
+        }
+        self.request = Request { command, class, number, extra: None };
+        self.reply_begun = false;
+        self.phase = Phase::Long(Box::new(long));
+        self.find_part(input, false)
+    }
+
+    pub(crate) fn find_part(&mut self, input: &[u8], continues: bool) -> Result<Found, Fault> {
+        let Phase::Long(long) = &mut self.phase else { return Ok(Found::Incomplete) };
+        let len = long.read(input)?;
+        let needs = Needs { lease: true, continues, shareable: false };
+        if !long.ended {
+            return Ok(if len == 0 { Found::Incomplete } else { Found::Part { len, needs } });
+        }
+        let (scanner, text) = (long.scanner.take(), long.text.take());
+        self.phase = Phase::Busy;
+        if let Some(scanner) = scanner {
+            let class = scanner.finish();
+            let asks = Uses::CONNECTION_ID | Uses::EXPLAIN_CONNECTION | Uses::ROW_COUNT | Uses::FOUND_ROWS;
+            if class.uses.intersects(asks)
+                || rewrite::impossible(&class)
+                || class.verb == weir_sql::Verb::Kill
+            {
+                return Err(Fault::new(FaultKind::NotAllowed, "a long text with numbers of Weir's in it"));
+            }
+            self.note_uses(&class);
+            self.request.class = class;
+            if let Some(text) = text {
+                let prepare = Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into())));
+                self.request.extra =
+                    Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));
+            }
+        }
+        Ok(Found::Request { len, needs })
+    }
+}

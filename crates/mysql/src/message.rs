@@ -1,0 +1,15 @@
+//! What payloads mean, one file a family.
+//!
+//! Owns: reading and writing of payloads, flags and codes. Must not know: sessions, queues, who sent what.
+//! Invariant: a payload that ends early is a [`weir_wire::Short`], never a panic.
+
+pub mod capability;
+pub mod command;
+pub mod greeting;
+pub mod lenenc;
+pub mod ok;
+pub mod response;
+pub mod status;
+
+pub use capability::Capabilities;
+pub use command::Command;

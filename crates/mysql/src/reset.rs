@@ -1,0 +1,50 @@
+//! Requests of Weir's own: ROLLBACK, full reset, check, goodbye.
+//!
+//! Found on MariaDB 10.11 and MySQL 9.7: COM_RESET_CONNECTION rolls back, drops temporary tables, user
+//! variables, prepared statements and locks, puts settings and trackers back to the server's defaults and
+//! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so
+//! that it counts as unknown afterwards and is set for the next client.
+
+use crate::back::{Back, Entry};
+use crate::frame;
+use crate::message::Command;
+use crate::session_state::{put_query, setup_query};
+use weir_wire::INTERNAL;
+
+impl Back {
+    /// Queues a ROLLBACK of Weir's own.
+    pub fn rollback(&mut self, out: &mut Vec<u8>) {
+        put_query(out, "ROLLBACK");
+        self.push(Entry::sent(INTERNAL, Command::Query));
+    }
+
+    /// Queues a full reset of Weir's own.
+    pub fn reset(&mut self, out: &mut Vec<u8>) {
+        put_reset(out);
+        let mut entry = Entry::sent(INTERNAL, Command::ResetConnection);
+        entry.setup_owed = true;
+        self.push(entry);
+    }
+
+    /// Queues the cheapest question that proves the server answers.
+    pub fn check(&mut self, out: &mut Vec<u8>) {
+        put_command(out, Command::Ping);
+        self.push(Entry::sent(INTERNAL, Command::Ping));
+    }
+
+    /// Says goodbye.
+    pub fn quit(&mut self, out: &mut Vec<u8>) {
+        put_command(out, Command::Quit);
+    }
+}
+
+/// Appends COM_RESET_CONNECTION and the set-up of trackers behind it: two replies.
+pub(crate) fn put_reset(out: &mut Vec<u8>) {
+    put_command(out, Command::ResetConnection);
+    put_query(out, setup_query());
+}
+
+/// Appends a command without arguments.
+pub(crate) fn put_command(out: &mut Vec<u8>, command: Command) {
+    frame::put(out, 0, |out| out.push(command as u8));
+}

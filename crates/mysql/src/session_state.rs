@@ -1,0 +1,688 @@
+//! What of a session moves with its client from server to server: default schema, character set,
+//! multi-statements, and the settings of [`Slot`].
+//!
+//! Owns: the state of a client and of a server, reading SET into it, and writing the difference as commands.
+//! Must not know: queues, replies, prepared statements.
+//!
+//! Invariants: only values that a server has accepted are kept, and only such whose text means the same
+//! everywhere (literals of plain ASCII); everything else that SET can do is a pin, stated by the lexer.
+//!
+//! Found on MariaDB 10.11.19 and MySQL 9.7.4, and relied on here:
+//! - `SET NAMES x COLLATE y` is not reported as `collation_connection` by the tracker, so what is kept is what
+//!   the client said and not what the tracker says.
+//! - `SET foreign_key_checks = DEFAULT` on MySQL leaves the value as it was. DEFAULT is never kept.
+//! - `SET collation_connection = 45` takes the number of any collation (MariaDB takes only those of default
+//!   collations for `character_set_client`); a number that a server does not know is error 1273, while a
+//!   login with it silently gets the server's default.
+//! - COM_RESET_CONNECTION: MariaDB goes back to the charset of the login, MySQL to the server's default
+//!   (section 2.6 of the field notes is right); both keep the schema; the trackers go back to default.
+//! - No command brings a session back to "no schema"; COM_CHANGE_USER does.
+
+use crate::frame;
+use crate::message::Command;
+use crate::message::greeting::is_mariadb;
+use std::sync::Arc;
+use weir_sql::{Assignment, Encoding, Scope, SetTarget};
+use weir_wire::limits;
+
+/// The collation Weir logs in with: utf8mb4_general_ci, which every server has.
+pub(crate) const LOGIN_COLLATION: u8 = 45;
+
+/// Which of the two servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Flavour {
+    MySql,
+    MariaDb,
+}
+
+impl Flavour {
+    pub(crate) fn of(version: &[u8]) -> Flavour {
+        if is_mariadb(version) { Flavour::MariaDb } else { Flavour::MySql }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Toggle,
+}
+
+macro_rules! slots {
+    ($($slot:ident $kind:ident $mysql:literal $mariadb:literal $shapes:literal,)*) => {
+        /// A setting that moves with its client, in the order in which they are replayed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub(crate) enum Slot { Names, CharsetClient, CharsetResults, CharsetConnection, CollationConnection, $($slot,)* }
+        impl Slot {
+            /// Those that have a value of their own at login, which [`base_query`] asks for.
+            pub(crate) const BASED: &'static [Slot] = &[$(Slot::$slot,)*];
+            fn kind(self) -> Kind {
+                match self {
+                    Slot::Names | Slot::CharsetClient | Slot::CharsetResults | Slot::CharsetConnection
+                    | Slot::CollationConnection => Kind::Text,
+                    $(Slot::$slot => Kind::$kind,)*
+                }
+            }
+            /// The variable; empty where the server has none.
+            pub(crate) fn variable(self, flavour: Flavour) -> &'static str {
+                match (self, flavour) {
+                    (Slot::Names, _) => "names",
+                    (Slot::CharsetClient, _) => "character_set_client",
+                    (Slot::CharsetResults, _) => "character_set_results",
+                    (Slot::CharsetConnection, _) => "character_set_connection",
+                    (Slot::CollationConnection, _) => "collation_connection",
+                    $((Slot::$slot, Flavour::MySql) => $mysql, (Slot::$slot, Flavour::MariaDb) => $mariadb,)*
+                }
+            }
+            /// What a statement means or returns may be fixed by it when the statement is prepared.
+            fn shapes_statements(self) -> bool {
+                match self {
+                    Slot::Names | Slot::CharsetClient | Slot::CharsetResults | Slot::CharsetConnection
+                    | Slot::CollationConnection => true,
+                    $(Slot::$slot => $shapes,)*
+                }
+            }
+        }
+    };
+}
+
+slots! {
+    Autocommit Toggle "autocommit" "autocommit" false,
+    SqlMode Text "sql_mode" "sql_mode" true,
+    TimeZone Text "time_zone" "time_zone" true,
+    Isolation Text "transaction_isolation" "tx_isolation" false,
+    ReadOnly Toggle "transaction_read_only" "tx_read_only" false,
+    ForeignKeyChecks Toggle "foreign_key_checks" "foreign_key_checks" false,
+    UniqueChecks Toggle "unique_checks" "unique_checks" false,
+    SafeUpdates Toggle "sql_safe_updates" "sql_safe_updates" true,
+    SelectLimit Number "sql_select_limit" "sql_select_limit" true,
+    AutoIsNull Toggle "sql_auto_is_null" "sql_auto_is_null" true,
+    Notes Toggle "sql_notes" "sql_notes" false,
+    Warnings Toggle "sql_warnings" "sql_warnings" false,
+    QuoteShowCreate Toggle "sql_quote_show_create" "sql_quote_show_create" false,
+    GroupConcatMaxLen Number "group_concat_max_len" "group_concat_max_len" true,
+    DivPrecision Number "div_precision_increment" "div_precision_increment" true,
+    LcTimeNames Text "lc_time_names" "lc_time_names" true,
+    StorageEngine Text "default_storage_engine" "default_storage_engine" true,
+    MaxExecutionTime Number "max_execution_time" "" false,
+    MaxStatementTime Number "" "max_statement_time" false,
+    StatsExpiry Number "information_schema_stats_expiry" "" false,
+    WaitTimeout Number "wait_timeout" "wait_timeout" false,
+    InteractiveTimeout Number "interactive_timeout" "interactive_timeout" false,
+    NetReadTimeout Number "net_read_timeout" "net_read_timeout" false,
+    NetWriteTimeout Number "net_write_timeout" "net_write_timeout" false,
+    LockWaitTimeout Number "lock_wait_timeout" "lock_wait_timeout" false,
+    InnodbLockWaitTimeout Number "innodb_lock_wait_timeout" "innodb_lock_wait_timeout" false,
+    SortBufferSize Number "sort_buffer_size" "sort_buffer_size" false,
+    JoinBufferSize Number "join_buffer_size" "join_buffer_size" false,
+    TmpTableSize Number "tmp_table_size" "tmp_table_size" false,
+    MaxHeapTableSize Number "max_heap_table_size" "max_heap_table_size" false,
+}
+
+impl Slot {
+    fn is_charset(self) -> bool {
+        self <= Slot::CollationConnection
+    }
+
+    fn named(name: &str) -> Option<Slot> {
+        let name = name.strip_prefix("session.").or_else(|| name.strip_prefix("local.")).unwrap_or(name);
+        let charset =
+            [Slot::CharsetClient, Slot::CharsetResults, Slot::CharsetConnection, Slot::CollationConnection];
+        charset.iter().chain(Slot::BASED).copied().find(|slot| {
+            name == slot.variable(Flavour::MySql) && !name.is_empty()
+                || name == slot.variable(Flavour::MariaDb)
+        })
+    }
+
+    /// A value the server reported, as a literal; `None` when it has no safe one.
+    pub(crate) fn literal_of(self, value: &[u8]) -> Option<Box<str>> {
+        let text = std::str::from_utf8(value).ok()?;
+        match self.kind() {
+            Kind::Text => quoted(text),
+            Kind::Number => is_number(text).then(|| text.into()),
+            Kind::Toggle => match text {
+                "0" | "OFF" => Some("0".into()),
+                "1" | "ON" => Some("1".into()),
+                _ => None,
+            },
+        }
+    }
+
+    /// A value as the client wrote it, as a literal; `None` when it has no safe one.
+    fn literal_in(self, assignment: &Assignment, text: &[u8]) -> Option<Box<str>> {
+        let value = std::str::from_utf8(assignment.value.of(text)?).ok()?;
+        match self.kind() {
+            Kind::Toggle => assignment.toggle.map(|on| if on { "1".into() } else { "0".into() }),
+            Kind::Number => is_number(value).then(|| value.into()),
+            Kind::Text if self == Slot::CharsetResults && value.eq_ignore_ascii_case("null") => {
+                Some("NULL".into())
+            }
+            Kind::Text => quoted(unquoted(value)?),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 24 && text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
+/// The content of `'...'`, `"..."` or a bare word. `None` for numbers (they mean something else than their
+/// text) and for anything that needs escapes.
+fn unquoted(value: &str) -> Option<&str> {
+    for quote in ['\'', '"'] {
+        if let Some(inner) = value.strip_prefix(quote) {
+            return inner.strip_suffix(quote).filter(|inner| is_plain(inner));
+        }
+    }
+    let is_word = value.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_word.then_some(value)
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| (b' '..0x7F).contains(&b) && !matches!(b, b'\'' | b'"' | b'\\' | b'`'))
+}
+
+fn quoted(text: &str) -> Option<Box<str>> {
+    is_plain(text).then(|| format!("'{text}'").into())
+}
+
+/// Values of settings, sorted by slot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Settings(Vec<(Slot, Box<str>)>);
+
+impl Settings {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&str> {
+        let at = self.0.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        self.0.get(at).map(|(_, value)| &**value)
+    }
+
+    fn set(&mut self, slot: Slot, value: Box<str>) {
+        match slot {
+            Slot::Names => self.0.retain(|(other, _)| !other.is_charset()),
+            // Either of the two decides both.
+            Slot::CharsetConnection => self.0.retain(|(other, _)| *other != Slot::CollationConnection),
+            Slot::CollationConnection => self.0.retain(|(other, _)| *other != Slot::CharsetConnection),
+            _ => {}
+        }
+        match self.0.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (slot, value)),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, value)| value.len() + 4).sum()
+    }
+
+    fn charset(&self) -> &[(Slot, Box<str>)] {
+        &self.0[..self.0.partition_point(|(slot, _)| slot.is_charset())]
+    }
+}
+
+/// What a session's character sets start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Charset {
+    /// A collation by its number, as logins name it.
+    Collation(u16),
+    /// The server's default.
+    ServerDefault,
+}
+
+/// What moves with a client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    /// The default schema.
+    pub schema: Option<Arc<str>>,
+    pub charset: Charset,
+    /// What SET changed since login.
+    pub settings: Option<Arc<Settings>>,
+    /// Several statements in one text are allowed.
+    pub multi_statements: bool,
+}
+
+impl State {
+    pub(crate) fn new(collation: u16, multi_statements: bool) -> State {
+        State { schema: None, charset: Charset::Collation(collation), settings: None, multi_statements }
+    }
+
+    pub(crate) fn setting(&self, slot: Slot) -> Option<&str> {
+        self.settings.as_deref()?.get(slot)
+    }
+
+    fn charset_settings(&self) -> &[(Slot, Box<str>)] {
+        self.settings.as_deref().map_or(&[], Settings::charset)
+    }
+
+    /// Takes over what SET changed. False when there is no room: the caller pins.
+    #[must_use]
+    pub(crate) fn apply(&mut self, changes: Vec<(Slot, Box<str>)>) -> bool {
+        let mut settings = self.settings.as_deref().cloned().unwrap_or_default();
+        changes.into_iter().for_each(|(slot, value)| settings.set(slot, value));
+        let fits = settings.bytes() <= limits::CLIENT_SETTINGS_BYTES;
+        if fits {
+            self.settings = Some(Arc::new(settings));
+        }
+        fits
+    }
+
+    /// The part of the state that a prepared statement's meaning depends on.
+    pub(crate) fn shape(&self) -> State {
+        let settings = self.settings.as_deref().map(|settings| {
+            Settings(settings.0.iter().filter(|(slot, _)| slot.shapes_statements()).cloned().collect())
+        });
+        let settings = settings.filter(|settings| !settings.0.is_empty()).map(Arc::new);
+        State { schema: self.schema.clone(), charset: self.charset, settings, multi_statements: true }
+    }
+
+    /// This state with the parts that shape statements replaced by those of `shape`.
+    pub(crate) fn shaped(&self, shape: &State) -> State {
+        let mut settings = shape.settings.as_deref().cloned().unwrap_or_default();
+        if let Some(own) = self.settings.as_deref() {
+            let others = own.0.iter().filter(|(slot, _)| !slot.shapes_statements()).cloned();
+            others.for_each(|(slot, value)| settings.set(slot, value));
+        }
+        let settings = (!settings.0.is_empty()).then(|| Arc::new(settings));
+        State {
+            schema: shape.schema.clone(),
+            charset: shape.charset,
+            settings,
+            multi_statements: self.multi_statements,
+        }
+    }
+
+    /// How the bytes of a text are to be read.
+    pub(crate) fn encoding(&self) -> Encoding {
+        let name = self.setting(Slot::CharsetClient).or_else(|| self.setting(Slot::Names));
+        match (name, self.charset) {
+            (Some(name), _) => encoding_named(name),
+            (None, Charset::Collation(number)) => encoding_numbered(number),
+            (None, Charset::ServerDefault) => Encoding::AsciiUnsafe,
+        }
+    }
+}
+
+/// `'utf8mb4' COLLATE ...` and its like.
+fn encoding_named(literal: &str) -> Encoding {
+    let name = literal.trim_start_matches('\'').split('\'').next().unwrap_or_default().to_ascii_lowercase();
+    match name.as_str() {
+        "utf8" | "utf8mb3" | "utf8mb4" | "ascii" | "binary" => Encoding::Utf8,
+        "latin1" | "latin2" | "latin5" | "latin7" | "cp1250" | "cp1251" | "cp1256" | "cp1257" | "koi8r"
+        | "koi8u" | "greek" | "hebrew" | "tis620" | "ujis" | "eucjpms" | "euckr" | "gb2312" => {
+            Encoding::HighBytes
+        }
+        _ => Encoding::AsciiUnsafe,
+    }
+}
+
+/// Numbers of collations (`information_schema.COLLATIONS`); the same on both servers as far as they go.
+fn encoding_numbered(number: u16) -> Encoding {
+    match number {
+        11 | 65 | 33 | 45 | 46 | 63 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 => Encoding::Utf8,
+        1 | 84 | 13 | 88 | 28 | 87 | 95 | 96 | 248..=250 => Encoding::AsciiUnsafe,
+        2..=10
+        | 12
+        | 14..=27
+        | 29..=32
+        | 34
+        | 36..=44
+        | 47..=52
+        | 57..=59
+        | 64
+        | 66..=72
+        | 74
+        | 75
+        | 77..=82
+        | 85
+        | 86
+        | 89..=94
+        | 97..=99 => Encoding::HighBytes,
+        _ => Encoding::AsciiUnsafe,
+    }
+}
+
+/// What a single SET changes of the settings, if all of that can move with the client (user variables are a
+/// pin of their own). `text` is the scanned text.
+pub(crate) fn changes_of(set: &SetTarget, text: &[u8]) -> Option<Vec<(Slot, Box<str>)>> {
+    if !set.complete {
+        return None;
+    }
+    let mut changes = Vec::new();
+    for assignment in &set.assignments {
+        if assignment.scope == Scope::Global {
+            continue;
+        }
+        if assignment.scope != Scope::Session || assignment.default || !assignment.constant {
+            return None;
+        }
+        match assignment.name.as_str() {
+            "names" => changes.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
+            "transaction characteristics" => {
+                characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut changes)?;
+            }
+            name => {
+                let slot = Slot::named(name)?;
+                changes.push((slot, slot.literal_in(assignment, text)?));
+            }
+        }
+    }
+    Some(changes)
+}
+
+/// `utf8mb4 COLLATE utf8mb4_bin` as `'utf8mb4' COLLATE 'utf8mb4_bin'`.
+fn names_literal(value: &[u8]) -> Option<Box<str>> {
+    let mut words = std::str::from_utf8(value).ok()?.split_ascii_whitespace();
+    let charset = quoted(unquoted(words.next()?)?)?;
+    match (words.next(), words.next(), words.next()) {
+        (None, None, None) => Some(charset),
+        (Some(collate), Some(collation), None) if collate.eq_ignore_ascii_case("collate") => {
+            Some(format!("{charset} COLLATE {}", quoted(unquoted(collation)?)?).into())
+        }
+        _ => None,
+    }
+}
+
+/// `ISOLATION LEVEL READ COMMITTED, READ ONLY`.
+fn characteristics(value: &str, changes: &mut Vec<(Slot, Box<str>)>) -> Option<()> {
+    for part in value.split(',') {
+        let words: Vec<String> = part.split_ascii_whitespace().map(str::to_ascii_uppercase).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["ISOLATION", "LEVEL", level @ ..] if matches!(level.len(), 1 | 2) => {
+                changes.push((Slot::Isolation, quoted(&level.join("-"))?));
+            }
+            ["READ", "ONLY"] => changes.push((Slot::ReadOnly, "1".into())),
+            ["READ", "WRITE"] => changes.push((Slot::ReadOnly, "0".into())),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// What is known of a server's session.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerState {
+    pub state: State,
+    /// False after a difference was only applied in part: everything is established anew.
+    pub known: bool,
+    /// False after COM_RESET_CONNECTION.
+    pub charset_known: bool,
+    pub flavour: Flavour,
+    /// Literals of [`Slot::BASED`] at login, in that order; `None` where there is no safe one.
+    pub base: Vec<Option<Box<str>>>,
+}
+
+impl ServerState {
+    fn base(&self, slot: Slot) -> Option<&str> {
+        let at = Slot::BASED.iter().position(|based| *based == slot)?;
+        self.base.get(at)?.as_deref()
+    }
+
+    /// A client may change this and the server can be brought back.
+    pub(crate) fn can_undo(&self, slot: Slot) -> bool {
+        slot.is_charset() || self.base(slot).is_some()
+    }
+
+    /// Appends the commands that bring this session to `to` and takes over that it is there. Each is
+    /// answered by one OK. Returns how many they are. See also [`ServerState::needs_new_login`].
+    pub(crate) fn move_to(&mut self, to: &State, out: &mut Vec<u8>) -> u32 {
+        if self.known && self.charset_known && self.state == *to {
+            return 0;
+        }
+        debug_assert!(!self.needs_new_login(to));
+        let mut commands = 0;
+        if !self.known || self.state.multi_statements != to.multi_statements {
+            frame::put(out, 0, |out| {
+                // MYSQL_OPTION_MULTI_STATEMENTS_ON is 0, _OFF is 1.
+                out.extend_from_slice(&[Command::SetOption as u8, u8::from(!to.multi_statements), 0]);
+            });
+            commands += 1;
+        }
+        for assignments in self.assignments(to) {
+            put_query(out, &format!("SET {assignments}"));
+            commands += 1;
+        }
+        if let Some(name) = to.schema.as_deref().filter(|_| !self.known || self.state.schema != to.schema) {
+            frame::put(out, 0, |out| {
+                out.push(Command::InitDb as u8);
+                out.extend_from_slice(name.as_bytes());
+            });
+            commands += 1;
+        }
+        self.state = to.clone();
+        self.known = true;
+        self.charset_known = true;
+        commands
+    }
+
+    /// Only COM_CHANGE_USER brings this session to `to`: no command leaves a schema for none.
+    pub(crate) fn needs_new_login(&self, to: &State) -> bool {
+        to.schema.is_none() && (self.state.schema.is_some() || !self.known)
+    }
+
+    /// COM_CHANGE_USER went through: the session is as after a login without a schema.
+    pub(crate) fn logged_in_again(&mut self) {
+        let multi_statements = self.state.multi_statements;
+        self.state = State::new(u16::from(LOGIN_COLLATION), multi_statements);
+        self.known = true;
+        self.charset_known = true;
+    }
+
+    /// `names 'utf8mb4', sql_mode=''`: what SET has to say, in one statement or two. (MariaDB takes the number
+    /// of a collation only for `collation_connection`.)
+    fn assignments(&self, to: &State) -> Vec<String> {
+        let mut statements = Vec::new();
+        let mut list = Vec::new();
+        let same_charset = self.known
+            && self.charset_known
+            && self.state.charset == to.charset
+            && self.state.charset_settings() == to.charset_settings();
+        if !same_charset {
+            let own = to.charset_settings();
+            if !own.iter().any(|(slot, _)| *slot == Slot::Names) {
+                let source = match to.charset {
+                    Charset::Collation(number) => {
+                        statements.push(format!("collation_connection={number}"));
+                        "character_set_client=@@character_set_connection,\
+                         character_set_results=@@character_set_connection"
+                    }
+                    Charset::ServerDefault => {
+                        "character_set_client=@@global.character_set_client,\
+                         character_set_results=@@global.character_set_results,\
+                         collation_connection=@@global.collation_connection"
+                    }
+                };
+                list.push(source.to_owned());
+            }
+            list.extend(own.iter().map(|(slot, value)| match slot {
+                Slot::Names => format!("NAMES {value}"),
+                _ => format!("{}={value}", slot.variable(self.flavour)),
+            }));
+        }
+        for &slot in Slot::BASED {
+            let (from, to) = (self.state.setting(slot), to.setting(slot));
+            let wanted = to.or_else(|| self.base(slot));
+            let differs = if self.known { from != to } else { true };
+            if let Some(value) = wanted.filter(|_| differs) {
+                list.push(format!("{}={value}", slot.variable(self.flavour)));
+            }
+        }
+        if !list.is_empty() {
+            statements.push(list.join(","));
+        }
+        statements
+    }
+}
+
+/// Appends a COM_QUERY.
+pub(crate) fn put_query(out: &mut Vec<u8>, text: &str) {
+    frame::put(out, 0, |out| {
+        out.push(Command::Query as u8);
+        out.extend_from_slice(text.as_bytes());
+    });
+}
+
+/// Switches on what Weir wants to be told with every OK.
+pub(crate) fn setup_query() -> &'static str {
+    "SET SESSION session_track_schema=ON,session_track_state_change=ON,\
+     session_track_transaction_info='CHARACTERISTICS'"
+}
+
+/// Asks for the settings at login, in the order of [`Slot::BASED`], and for the whole connection id.
+pub(crate) fn base_query(flavour: Flavour) -> String {
+    let mut query = String::from("SELECT ");
+    for slot in Slot::BASED {
+        match slot.variable(flavour) {
+            "" => query.push_str("NULL,"),
+            name => {
+                query.push_str("@@session.");
+                query.push_str(name);
+                query.push(',');
+            }
+        }
+    }
+    query.push_str("CONNECTION_ID()");
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ServerState {
+        ServerState {
+            state: State::new(u16::from(LOGIN_COLLATION), true),
+            known: true,
+            charset_known: true,
+            flavour: Flavour::MySql,
+            base: Slot::BASED
+                .iter()
+                .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into()))
+                .collect(),
+        }
+    }
+
+    fn texts(mut out: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Some(header) = frame::Header::read(out) {
+            found.push(format!("{}{}", out[4], String::from_utf8_lossy(&out[5..header.total()])));
+            out = &out[header.total()..];
+        }
+        found
+    }
+
+    fn changed(mut state: State, changes: &[(Slot, &str)]) -> State {
+        assert!(state.apply(changes.iter().map(|(slot, value)| (*slot, (*value).into())).collect()));
+        state
+    }
+
+    #[test]
+    fn nothing_to_do_costs_nothing() {
+        let mut out = Vec::new();
+        assert_eq!(server().move_to(&State::new(45, true), &mut out), 0);
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn there_and_back() {
+        let mut server = server();
+        let mut other = changed(
+            State::new(45, false),
+            &[(Slot::SqlMode, "''"), (Slot::Names, "'latin1' COLLATE 'latin1_bin'"), (Slot::Autocommit, "0")],
+        );
+        other.schema = Some("shop".into());
+        let mut out = Vec::new();
+        assert_eq!(server.move_to(&other, &mut out), 3);
+        assert_eq!(
+            texts(&out),
+            ["27\u{1}\0", "3SET NAMES 'latin1' COLLATE 'latin1_bin',autocommit=0,sql_mode=''", "2shop"]
+        );
+        let mut out = Vec::new();
+        let back = State { schema: Some("app".into()), ..State::new(8, true) };
+        assert_eq!(server.move_to(&back, &mut out), 4);
+        assert_eq!(
+            texts(&out),
+            [
+                "27\0\0",
+                "3SET collation_connection=8",
+                "3SET character_set_client=@@character_set_connection,\
+                 character_set_results=@@character_set_connection,autocommit=1,sql_mode='base'",
+                "2app"
+            ]
+        );
+    }
+
+    #[test]
+    fn after_a_failure_everything_is_said() {
+        let mut server = server();
+        server.known = false;
+        let mut out = Vec::new();
+        let named = State { schema: Some("app".into()), ..State::new(45, true) };
+        assert_eq!(server.move_to(&named, &mut out), 4);
+        let texts = texts(&out);
+        assert_eq!(texts[1], "3SET collation_connection=45");
+        assert!(
+            texts[2].contains("sql_mode='base'") && texts[2].contains("character_set_client="),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn no_way_back_to_no_schema() {
+        let mut server = server();
+        let named = State { schema: Some("x".into()), ..State::new(45, true) };
+        assert!(!server.needs_new_login(&State::new(45, true)));
+        server.move_to(&named, &mut Vec::new());
+        assert!(server.needs_new_login(&State::new(45, true)));
+        server.logged_in_again();
+        assert!(!server.needs_new_login(&State::new(45, true)));
+    }
+
+    #[test]
+    fn charset_slots_replace_each_other() {
+        let state = changed(
+            State::new(45, true),
+            &[
+                (Slot::CharsetClient, "'latin1'"),
+                (Slot::CollationConnection, "'x'"),
+                (Slot::CharsetConnection, "'y'"),
+            ],
+        );
+        assert_eq!(state.setting(Slot::CollationConnection), None);
+        let state = changed(state, &[(Slot::Names, "'utf8mb4'")]);
+        assert_eq!(state.charset_settings().len(), 1);
+    }
+
+    #[test]
+    fn shapes_leave_out_what_does_not_matter() {
+        let a = changed(State::new(45, true), &[(Slot::Autocommit, "0")]);
+        let b = changed(State::new(45, false), &[(Slot::Autocommit, "1")]);
+        assert_eq!(a.shape(), b.shape());
+        let c = changed(a.clone(), &[(Slot::SqlMode, "''")]);
+        assert_ne!(a.shape(), c.shape());
+        assert_eq!(a.shaped(&c.shape()), c);
+    }
+
+    #[test]
+    fn literals_that_are_not_safe_are_not_kept() {
+        for value in ["'it''s'", "'a\\b'", "33", "'caf\u{e9}'", "@@x", "a b", "", "'a\"b'"] {
+            assert_eq!(unquoted(value).and_then(quoted), None, "{value}");
+        }
+        assert_eq!(unquoted("\"utf8\"").and_then(quoted).as_deref(), Some("'utf8'"));
+        assert_eq!(
+            names_literal(b"utf8mb4  collate 'utf8mb4_bin'").as_deref(),
+            Some("'utf8mb4' COLLATE 'utf8mb4_bin'")
+        );
+        assert_eq!(names_literal(b"utf8mb4 collate"), None);
+        assert_eq!(names_literal(b"default x"), None);
+    }
+
+    #[test]
+    fn transaction_characteristics() {
+        let mut changes = Vec::new();
+        characteristics("isolation level repeatable read , READ ONLY", &mut changes).unwrap();
+        assert_eq!(changes, [(Slot::Isolation, "'REPEATABLE-READ'".into()), (Slot::ReadOnly, "1".into())]);
+        assert!(characteristics("WITH CONSISTENT SNAPSHOT", &mut changes).is_none());
+    }
+}

@@ -1,0 +1,82 @@
+//! What the clients of one pool are told at the end of their login.
+//!
+//! Owns: which charsets servers of this pool have accepted, and what clients may rely on there.
+//! Must not know: sockets, queues.
+//!
+//! A client names a schema and, by the number of a collation, a charset. Both are confirmed by a server before
+//! the login's final OK, once for all clients that name the same: 1049 and 1044 come from the server. A
+//! number the server does not know means the server's default, as in a login at the server itself.
+
+use crate::back::Back;
+use crate::frame;
+use crate::front::{Front, Phase, Traits};
+use crate::message::ok::{self, OkPacket};
+use crate::message::{lenenc, status};
+use crate::session_state::Charset;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Pairs of schema and charset remembered; beyond that all are asked for anew.
+const PAIRS: usize = 4096;
+
+/// What clients of one pool are greeted with.
+#[derive(Debug, Default)]
+pub struct Welcomes {
+    version: String,
+    traits: Option<Traits>,
+    good: HashMap<(Option<Arc<str>>, u16), Charset>,
+}
+
+impl Welcomes {
+    /// A server has logged in. Forgets what a different server said.
+    pub fn observe(&mut self, back: &Back) {
+        let traits = back.traits();
+        if self.traits != Some(traits) || self.version != back.version() {
+            self.version = back.version().to_owned();
+            self.traits = Some(traits);
+            self.good.clear();
+        }
+    }
+
+    /// Ends the login of `front` if its schema and charset are known to be good; false when a server must be
+    /// asked first.
+    pub fn greet(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        let Some(traits) = self.traits else { return false };
+        let pair = (front.state.schema.clone(), front.login_collation());
+        let Some(&charset) = self.good.get(&pair) else { return false };
+        front.state.charset = charset;
+        front.login_charset = charset;
+        front.traits = traits;
+        self.put_ok(front, out);
+        true
+    }
+
+    fn put_ok(&self, front: &mut Front, out: &mut Vec<u8>) {
+        let mut changes = Vec::new();
+        // A server tells its clients the schema they begin in.
+        if let Some(schema) = front.state.schema.as_deref() {
+            changes.push(1);
+            let mut name = Vec::new();
+            lenenc::put_string(&mut name, schema.as_bytes());
+            lenenc::put_string(&mut changes, &name);
+        }
+        front.status = status::AUTOCOMMIT;
+        let ok = OkPacket { status: front.status, changes: &changes, ..OkPacket::default() };
+        frame::put(out, front.seq, |out| ok.write(ok::OK, front.capabilities, out));
+        front.phase = Phase::Idle;
+    }
+
+    /// `dispatch_welcome` of `front` was done. True: `greet` will now succeed. False: the server refused and
+    /// its error has gone to the client.
+    pub fn record(&mut self, front: &mut Front, back: &Back) -> bool {
+        self.observe(back);
+        if front.refused {
+            return false;
+        }
+        if self.good.len() >= PAIRS {
+            self.good.clear();
+        }
+        self.good.insert((front.state.schema.clone(), front.login_collation()), front.state.charset);
+        true
+    }
+}

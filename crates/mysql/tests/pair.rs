@@ -1,0 +1,395 @@
+//! Weir's `Accept` against Weir's `Connect`, in memory: every method in both roles, whatever the pieces in which
+//! the bytes arrive.
+
+mod common;
+
+use common::{accept_params, back, connect_params, error_in, packets, set_up_answers};
+use std::sync::{Arc, OnceLock};
+use weir_auth::job::RsaKey;
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
+use weir_auth::{AuthMethod, Login, Secret, native};
+use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
+use weir_wire::{Fault, FaultKind};
+
+/// Pieces in which bytes arrive.
+const PIECES: [usize; 3] = [1, 7, 100_000];
+
+/// What became of a login.
+struct Met {
+    ends: Result<(Front, Back), Refused>,
+    login: Option<Login>,
+    jobs: usize,
+    /// All that the client was sent.
+    heard: Vec<u8>,
+    /// All that the server was sent until the client was in.
+    said: Vec<u8>,
+}
+
+/// Both sides of a refusal.
+#[derive(Debug)]
+struct Refused {
+    accept: Fault,
+    connect: Fault,
+    rejection: Option<Vec<u8>>,
+}
+
+/// Bytes on their way, in pieces.
+#[derive(Default)]
+struct Wire {
+    under_way: Vec<u8>,
+    arrived: Vec<u8>,
+}
+
+impl Wire {
+    fn carry(&mut self, piece: usize, seen: &mut Vec<u8>) {
+        let n = self.under_way.len().min(piece);
+        let bytes: Vec<u8> = self.under_way.drain(..n).collect();
+        seen.extend_from_slice(&bytes);
+        self.arrived.extend(bytes);
+    }
+}
+
+/// The side that accepts: takes what has arrived. True once the client is in.
+fn serve(
+    accept: &mut Accept,
+    wire: &mut Wire,
+    out: &mut Vec<u8>,
+    met: &mut Met,
+    admission: &Admission,
+) -> Result<bool, Fault> {
+    loop {
+        let (used, mut step) = accept.handle_input(&wire.arrived, out)?;
+        wire.arrived.drain(..used);
+        let idle = used == 0 && matches!(step, AcceptStep::More);
+        loop {
+            step = match step {
+                AcceptStep::More => break,
+                AcceptStep::Lookup(login) => {
+                    met.login = Some(login);
+                    accept.handle_lookup(admission.clone(), out)?
+                }
+                AcceptStep::Work(job) => {
+                    met.jobs += 1;
+                    accept.handle_job(job.run(), out)?
+                }
+                AcceptStep::Cancel { .. } => panic!("MySQL has no cancel packet"),
+                AcceptStep::LoggedIn => return Ok(true),
+            };
+        }
+        if idle {
+            return Ok(false);
+        }
+    }
+}
+
+/// The side that connects: takes what has arrived. True once it is logged in.
+fn connect_more(
+    connect: &mut Connect,
+    wire: &mut Wire,
+    out: &mut Vec<u8>,
+    met: &mut Met,
+) -> Result<bool, Fault> {
+    loop {
+        let (used, step) = connect.handle_input(&wire.arrived, out)?;
+        wire.arrived.drain(..used);
+        match step {
+            ConnectStep::LoggedIn => return Ok(true),
+            ConnectStep::More if used == 0 => return Ok(false),
+            ConnectStep::More => {}
+            ConnectStep::Work(job) => {
+                met.jobs += 1;
+                connect.handle_job(job.run(), out)?;
+            }
+        }
+    }
+}
+
+fn meet(accept: AcceptParams, connect: ConnectParams, admission: &Admission, piece: usize) -> Met {
+    let mut met = Met { ends: Err(nothing_yet()), login: None, jobs: 0, heard: Vec::new(), said: Vec::new() };
+    let (mut accept, mut connect) = (Some(Accept::new(accept)), Connect::new(connect));
+    let (mut to_server, mut to_client) = (Wire::default(), Wire::default());
+    let mut front = None;
+    let mut set_up = Vec::new();
+    connect.start(&mut to_server.under_way);
+    accept.as_mut().expect("not in yet").start(&mut to_client.under_way);
+    let mut refused = None;
+    for _ in 0..common::STEPS {
+        if let Some(serving) = accept.as_mut() {
+            let mut said = std::mem::take(&mut met.said);
+            to_server.carry(piece, &mut said);
+            met.said = said;
+            match serve(serving, &mut to_server, &mut to_client.under_way, &mut met, admission) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let mut client = accept.take().expect("not in yet").into_front();
+                    greet(&mut client, &mut to_client.under_way);
+                    front = Some(client);
+                }
+                Err(fault) => {
+                    serving.refuse(&fault, &mut to_client.under_way);
+                    refused = Some(fault);
+                    accept = None;
+                }
+            }
+        } else {
+            to_server.carry(piece, &mut set_up);
+        }
+        let mut heard = std::mem::take(&mut met.heard);
+        to_client.carry(piece, &mut heard);
+        met.heard = heard;
+        match connect_more(&mut connect, &mut to_client, &mut to_server.under_way, &mut met) {
+            Ok(true) => {
+                met.ends = Ok((front.expect("greeted"), connect.into_back()));
+                return met;
+            }
+            Ok(false) => {}
+            Err(fault) => {
+                let rejection = connect.rejection().map(<[u8]>::to_vec);
+                let accept = refused.unwrap_or_else(|| nothing_yet().accept);
+                met.ends = Err(Refused { accept, connect: fault, rejection });
+                return met;
+            }
+        }
+        // Behind the login come the two questions of the set-up.
+        if front.is_some() && !set_up.is_empty() && to_server.under_way.is_empty() {
+            to_client.under_way.extend(set_up_answers(&std::mem::take(&mut set_up), 77));
+        }
+    }
+    panic!("the login never ends");
+}
+
+fn nothing_yet() -> Refused {
+    let fault = Fault::from(FaultKind::ClientGone);
+    Refused { accept: fault.clone(), connect: fault, rejection: None }
+}
+
+/// The final OK, as the pool of some server says it.
+fn greet(front: &mut Front, out: &mut Vec<u8>) {
+    let mut server = back(3);
+    let mut ahead = Vec::new();
+    server.dispatch_welcome(front, 1, &mut ahead).expect("a welcome");
+    let answers: Vec<u8> = packets(&ahead).iter().flat_map(|_| common::s::ok(common::IDLE)).collect();
+    common::receive(&mut server, Some(front), &answers);
+    let mut welcomes = Welcomes::default();
+    assert!(welcomes.record(front, &server) && welcomes.greet(front, out));
+}
+
+fn key() -> Arc<RsaKey> {
+    static KEY: OnceLock<Arc<RsaKey>> = OnceLock::new();
+    KEY.get_or_init(|| Arc::new(RsaKey::generate().expect("randomness"))).clone()
+}
+
+fn serving(default_method: AuthMethod, unix: bool) -> AcceptParams {
+    AcceptParams { unix, rsa: Some(key()), ..accept_params(5, default_method) }
+}
+
+fn connecting(password: Option<&str>, unix: bool) -> ConnectParams {
+    ConnectParams { unix, database: "shop".into(), ..connect_params(password) }
+}
+
+fn plain(password: &str) -> Option<Secret> {
+    Some(Secret::plain(password))
+}
+
+/// The form of `mysql.user`: caching_sha2_password cannot be checked by its fast path.
+fn hashed(password: &str) -> Option<Secret> {
+    let hex: String = native::stored_hash(password.as_bytes()).iter().map(|b| format!("{b:02X}")).collect();
+    Some(Secret::from_userlist(&format!("*{hex}")))
+}
+
+fn admit(method: AuthMethod, secret: Option<Secret>) -> Admission {
+    Admission { method, secret: secret.map(Arc::new) }
+}
+
+/// A login that goes through in all pieces, with this many jobs.
+fn goes_through(
+    default_method: AuthMethod,
+    unix: bool,
+    admission: &Admission,
+    password: Option<&str>,
+    jobs: usize,
+) -> Vec<Met> {
+    let run = |piece| {
+        let met = meet(serving(default_method, unix), connecting(password, unix), admission, piece);
+        assert_eq!(met.jobs, jobs);
+        let login = Login { user: "app".into(), database: Some("shop".into()), replication: false };
+        assert_eq!(met.login.as_ref(), Some(&login));
+        let (front, back) = met.ends.as_ref().expect("logged in");
+        assert_eq!((front.id(), front.pool_variant()), (5, 0));
+        assert!(front.pins().is_empty() && back.is_reusable());
+        assert_eq!(back.server_version(), Some("9.7.4"));
+        met
+    };
+    PIECES.map(run).into()
+}
+
+/// A login that is refused in all pieces, with the same packets in each; those packets.
+fn is_refused(
+    default_method: AuthMethod,
+    admission: &Admission,
+    password: Option<&str>,
+    using: &str,
+) -> Vec<(u8, Vec<u8>)> {
+    let mut all = Vec::new();
+    for piece in PIECES {
+        let met = meet(serving(default_method, false), connecting(password, false), admission, piece);
+        let Err(refused) = met.ends else { panic!("a wrong password is let in") };
+        assert_eq!(refused.accept.kind, FaultKind::LoginFailed);
+        assert_eq!(refused.connect.kind, FaultKind::ServerLoginFailed);
+        let text = format!("Access denied for user 'app' (using password: {using})");
+        let rejection = common::s::packet(0, &refused.rejection.expect("its words"));
+        assert_eq!(error_in(&rejection), (1045, text));
+        // The key's envelope is different each time, and only on its way to the server.
+        all.push(packets(&met.heard));
+    }
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
+    all.swap_remove(0)
+}
+
+/// What the greeting's successors are, by their first bytes.
+fn kinds(met: &Met) -> Vec<u8> {
+    packets(&met.heard)
+        .iter()
+        .skip(1)
+        .map(|(_, payload)| payload[0])
+        .take_while(|first| *first != 0)
+        .collect()
+}
+
+#[test]
+fn native_password() {
+    for secret in [plain("pw"), hashed("pw")] {
+        let admission = admit(AuthMethod::Native, secret);
+        for met in goes_through(AuthMethod::Native, false, &admission, Some("pw"), 0) {
+            assert_eq!(kinds(&met), [], "nothing but OK");
+        }
+    }
+}
+
+#[test]
+fn caching_sha2_by_its_fast_path() {
+    let admission = admit(AuthMethod::CachingSha2, plain("pw"));
+    for met in goes_through(AuthMethod::CachingSha2, false, &admission, Some("pw"), 0) {
+        let heard = packets(&met.heard);
+        assert_eq!(heard[1], (2, vec![1, 3]), "the fast path was enough");
+        assert_eq!(heard[2].0, 3, "and OK is the next packet");
+    }
+}
+
+#[test]
+fn caching_sha2_in_full_by_rsa() {
+    let admission = admit(AuthMethod::CachingSha2, hashed("pw"));
+    for met in goes_through(AuthMethod::CachingSha2, false, &admission, Some("pw"), 2) {
+        let heard = packets(&met.heard);
+        assert_eq!(heard[1], (2, vec![1, 4]), "the password is needed");
+        assert!(heard[2].0 == 4 && heard[2].1.starts_with(b"\x01-----BEGIN PUBLIC KEY-----"));
+        let said = packets(&met.said);
+        assert_eq!(said[1], (3, vec![2]), "the key is asked for");
+        assert_eq!((said[2].0, said[2].1.len()), (5, 256), "an envelope of RSA-2048");
+    }
+}
+
+#[test]
+fn caching_sha2_in_clear_over_a_unix_socket() {
+    let admission = admit(AuthMethod::CachingSha2, hashed("pw"));
+    for met in goes_through(AuthMethod::CachingSha2, true, &admission, Some("pw"), 0) {
+        assert_eq!(packets(&met.said)[1], (3, b"pw\0".to_vec()));
+    }
+}
+
+#[test]
+fn a_password_in_clear_only_over_a_unix_socket() {
+    let admission = admit(AuthMethod::Plain, plain("pw"));
+    for met in goes_through(AuthMethod::Native, true, &admission, Some("pw"), 0) {
+        assert_eq!(packets(&met.said)[1], (3, b"pw\0".to_vec()));
+    }
+    for piece in PIECES {
+        let met = meet(serving(AuthMethod::Native, false), connecting(Some("pw"), false), &admission, piece);
+        assert!(met.ends.is_err());
+        assert!(!met.said.windows(2).any(|two| two == b"pw"), "the password never left");
+    }
+}
+
+#[test]
+fn a_method_other_than_the_greetings_is_switched_to() {
+    for (default, method, secret, jobs) in [
+        (AuthMethod::Native, AuthMethod::CachingSha2, plain("pw"), 0),
+        (AuthMethod::Native, AuthMethod::CachingSha2, hashed("pw"), 2),
+        (AuthMethod::CachingSha2, AuthMethod::Native, plain("pw"), 0),
+        (AuthMethod::CachingSha2, AuthMethod::Native, hashed("pw"), 0),
+    ] {
+        let admission = admit(method, secret);
+        for met in goes_through(default, false, &admission, Some("pw"), jobs) {
+            assert_eq!(kinds(&met)[0], 0xFE, "a switch");
+            assert_eq!(packets(&met.heard)[1].0, 2);
+        }
+    }
+}
+
+#[test]
+fn no_password_where_none_is_wanted() {
+    for method in [AuthMethod::Native, AuthMethod::CachingSha2] {
+        for default in [AuthMethod::Native, AuthMethod::CachingSha2] {
+            for password in [None, Some("")] {
+                goes_through(default, false, &admit(method, plain("")), password, 0);
+            }
+        }
+    }
+    goes_through(AuthMethod::CachingSha2, false, &admit(AuthMethod::Trust, None), None, 0);
+    goes_through(AuthMethod::CachingSha2, false, &admit(AuthMethod::Trust, None), Some("any"), 0);
+}
+
+#[test]
+fn no_password_where_one_is_wanted() {
+    for (default, method) in [
+        (AuthMethod::Native, AuthMethod::Native),
+        (AuthMethod::CachingSha2, AuthMethod::CachingSha2),
+        (AuthMethod::Native, AuthMethod::CachingSha2),
+        (AuthMethod::CachingSha2, AuthMethod::Native),
+    ] {
+        for secret in [plain("pw"), hashed("pw"), None] {
+            is_refused(default, &admit(method, secret), None, "NO");
+        }
+    }
+}
+
+#[test]
+fn a_password_where_none_is_wanted() {
+    for method in [AuthMethod::Native, AuthMethod::CachingSha2] {
+        is_refused(method, &admit(method, plain("")), Some("pw"), "YES");
+    }
+}
+
+#[test]
+fn wrong_passwords_and_unknown_users_hear_the_same() {
+    for (default, method) in [
+        (AuthMethod::Native, AuthMethod::Native),
+        (AuthMethod::CachingSha2, AuthMethod::CachingSha2),
+        (AuthMethod::Native, AuthMethod::CachingSha2),
+        (AuthMethod::CachingSha2, AuthMethod::Native),
+    ] {
+        let wrong = is_refused(default, &admit(method, plain("other")), Some("pw"), "YES");
+        let unknown = is_refused(default, &admit(method, None), Some("pw"), "YES");
+        assert_eq!(wrong, unknown, "{default:?} {method:?}");
+    }
+    let wrong =
+        is_refused(AuthMethod::Native, &admit(AuthMethod::Native, hashed("other")), Some("pw"), "YES");
+    let unknown = is_refused(AuthMethod::Native, &admit(AuthMethod::Native, None), Some("pw"), "YES");
+    assert_eq!(wrong, unknown);
+}
+
+#[test]
+fn a_wrong_password_in_the_envelope() {
+    let admission = admit(AuthMethod::CachingSha2, hashed("other"));
+    let heard = is_refused(AuthMethod::CachingSha2, &admission, Some("pw"), "YES");
+    assert_eq!(heard.last().map(|(seq, _)| *seq), Some(6), "behind the envelope");
+}
+
+#[test]
+fn a_server_that_refuses_is_quoted() {
+    let mut connect = Connect::new(connecting(Some("pw"), false));
+    let words = common::s::err(0, 1040, "Too many connections");
+    let Err(fault) = connect.handle_input(&words, &mut Vec::new()) else { panic!("a login") };
+    assert_eq!(fault.kind, FaultKind::ServerLoginFailed);
+    assert_eq!(connect.rejection(), Some(&words[4..]));
+}

@@ -1,0 +1,666 @@
+//! `Front` and `Back` against a server's packets written by hand: what reaches the client, what the server is
+//! asked, and what moves with a client to another server.
+
+mod common;
+
+use common::{IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send};
+use weir_auth::login::KillOutcome;
+use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
+use weir_mysql::message::{Capabilities, Command, status};
+use weir_wire::{Boundary, Fault, FaultKind, Found, Pin};
+
+const COLUMNS: &[&str] = &["a", "b"];
+const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
+
+/// A failed statement and the question about its warnings that follows; what the client heard.
+fn fails(front: &mut weir_mysql::Front, back: &mut weir_mysql::Back, request: &[u8], pings: bool) -> Vec<u8> {
+    let sent = send(front, back, 1, request);
+    assert_eq!(sent.to_server, request);
+    let mut got = receive(back, Some(front), &s::err(1, 1146, "no such table"));
+    let heard = got.to_client;
+    if pings {
+        assert_eq!((asked(&got.to_server), got.done), (vec!["Ping".to_owned()], vec![]));
+        got = receive(back, Some(front), &s::ok(IDLE));
+    }
+    assert_eq!((asked(&got.to_server), got.done), (vec!["SHOW WARNINGS".to_owned()], vec![]));
+    let got = receive(back, Some(front), &s::warnings("1146", "no such table"));
+    assert_eq!((got.to_client, got.done), (vec![], vec![(1, Boundary::Idle)]));
+    heard
+}
+
+// ---- Results ---------------------------------------------------------------------------------------------
+
+#[test]
+fn a_text_goes_through_unchanged_to_a_client_with_the_same_capabilities() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    let sent = send(&mut front, &mut back, 1, &c::query("SELECT a, b FROM t"));
+    assert_eq!(sent.to_server, c::query("SELECT a, b FROM t"));
+    let reply = s::result(COLUMNS, ROWS);
+    let got = receive(&mut back, Some(&mut front), &reply);
+    assert_eq!((got.forwarded, &got.to_client), (reply.len(), &reply));
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    assert!(back.is_reusable() && front.pins().is_empty());
+}
+
+#[test]
+fn an_old_client_gets_its_eofs_and_numbers_that_follow_each_other() {
+    let mut back = back(7);
+    let mut front = front(1, OLD, &mut back);
+    for rows in [ROWS, &[]] {
+        let heard =
+            exchange(&mut front, &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, rows));
+        assert_eq!(heard, s::old_result_at(1, COLUMNS, rows, IDLE, 0).0);
+    }
+    let changed = s::ok_with(1, IDLE, 0, &s::state_change());
+    let heard = exchange(&mut front, &mut back, &c::query("SET sql_safe_updates = 1"), &changed);
+    assert_eq!(heard, s::ok(IDLE), "no changes for who does not know them");
+}
+
+#[test]
+fn numbers_of_packets_begin_again_behind_255() {
+    let row: &[&str] = &["1", "one"];
+    let rows = vec![row; 600];
+    let mut back = back(7);
+    let mut front = front(1, OLD, &mut back);
+    // The builder counts no further than 255, so the reply is built by hand.
+    let number = |n: usize| n as u8;
+    let mut reply = s::packet(1, &[1]);
+    reply.extend(s::definition(2, "a"));
+    let mut expected = reply.clone();
+    expected.extend(s::eof(3, IDLE, 0));
+    for n in 0..rows.len() {
+        reply.extend(s::row(number(3 + n), &["x"]));
+        expected.extend(s::row(number(4 + n), &["x"]));
+    }
+    reply.extend(s::end(number(603), IDLE, 0));
+    expected.extend(s::eof(number(604), IDLE, 0));
+    assert_eq!(exchange(&mut front, &mut back, &c::query("SELECT a FROM t"), &reply), expected);
+}
+
+#[test]
+fn several_results_of_one_text() {
+    let more = IDLE | status::MORE_RESULTS;
+    let (mut reply, seq) = s::result_at(1, COLUMNS, ROWS, more, 0);
+    reply.extend(s::ok_with(seq, more, 0, b""));
+    reply.extend(s::result_at(seq + 1, &["c"], &[&["3"]], IDLE, 0).0);
+    let (mut old, seq) = s::old_result_at(1, COLUMNS, ROWS, more, 0);
+    old.extend(s::ok_with(seq, more, 0, b""));
+    old.extend(s::old_result_at(seq + 1, &["c"], &[&["3"]], IDLE, 0).0);
+    let text = c::query("SELECT a, b FROM t; DELETE FROM t WHERE a = 1; SELECT c FROM t");
+    for (capabilities, expected) in [(MODERN, &reply), (OLD, &old)] {
+        let mut back = back(7);
+        let mut front = front(1, capabilities, &mut back);
+        assert_eq!(&exchange(&mut front, &mut back, &text, &reply), expected);
+    }
+}
+
+#[test]
+fn a_row_of_16_mb_streams_through_with_its_trailer() {
+    for (capabilities, shift) in [(MODERN, 0), (OLD, 1)] {
+        let mut back = back(7);
+        let mut front = front(1, capabilities, &mut back);
+        let request = c::query("SELECT a FROM t");
+        assert_eq!(send(&mut front, &mut back, 1, &request).to_server, request);
+        let mut start = s::packet(1, &[1]);
+        start.extend(s::definition(2, "a"));
+        let begun = receive(&mut back, Some(&mut front), &start).to_client;
+        assert_eq!(begun, start);
+        // Its first byte is that of an EOF packet: it is a row all the same.
+        let mut header = Vec::new();
+        Header { len: MAX_PAYLOAD_BYTES, seq: 3 }.write(&mut header);
+        header.push(0xFE);
+        let first = receive(&mut back, Some(&mut front), &header).to_client;
+        assert!(back.is_mid_message());
+        let eof = if shift == 1 { s::eof(3, IDLE, 0) } else { Vec::new() };
+        header[3] += shift;
+        assert_eq!(first, [eof, header].concat());
+        let piece = vec![0xFE; 65_536];
+        let mut left = MAX_PAYLOAD_BYTES - 1;
+        while left > 0 {
+            let now = &piece[..left.min(piece.len())];
+            assert_eq!(receive(&mut back, Some(&mut front), now).to_client, now);
+            left -= now.len();
+        }
+        assert!(back.is_mid_message(), "it goes on in the next packet");
+        let trailer = receive(&mut back, Some(&mut front), &s::packet(4, b"")).to_client;
+        assert_eq!(trailer, s::packet(4 + shift, b""));
+        let got = receive(&mut back, Some(&mut front), &s::end(5, IDLE, 0));
+        assert_eq!(got.done, [(1, Boundary::Idle)]);
+        let expected = if shift == 1 { s::eof(6, IDLE, 0) } else { s::end(5, IDLE, 0) };
+        assert_eq!(got.to_client, expected);
+        assert!(!back.is_mid_message() && back.is_reusable());
+    }
+}
+
+// ---- Errors ----------------------------------------------------------------------------------------------
+
+#[test]
+fn an_error_belongs_to_its_own_request() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query("SELECT a, b FROM t"));
+    }
+    assert_eq!((back.head(), back.queued()), (Some(1), 2));
+    let error = s::err(1, 1146, "no such table");
+    let got = receive(&mut back, Some(&mut fronts[0]), &error);
+    assert_eq!((got.to_client, got.done), (error, vec![(1, Boundary::Idle)]));
+    // The other's statement is on its way: a question of Weir's would come behind it and be about it.
+    assert!(got.to_server.is_empty(), "{:?}", asked(&got.to_server));
+    assert!(fronts[0].pins().is_empty());
+    assert_eq!((back.head(), back.queued()), (Some(2), 1));
+    let reply = s::result(COLUMNS, ROWS);
+    let got = receive(&mut back, Some(&mut fronts[1]), &reply);
+    assert_eq!((got.to_client, got.done), (reply, vec![(2, Boundary::Idle)]));
+    assert!(back.is_reusable());
+}
+
+#[test]
+fn what_a_statement_did_is_not_asked_of_a_server_where_anothers_is_on_its_way() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query("SELECT a, b FROM t"));
+    }
+    receive(&mut back, Some(&mut fronts[0]), &s::result(COLUMNS, ROWS));
+    let sent = send(&mut fronts[0], &mut back, 1, &c::query("SELECT FOUND_ROWS()"));
+    assert_eq!(asked(&sent.to_server), ["SELECT CAST(2 AS SIGNED) AS `FOUND_ROWS()`"]);
+}
+
+#[test]
+fn a_failed_statement_does_not_keep_its_server() {
+    for (text, pings) in [("SELECT a FROM none", false), ("ALTER TABLE none ADD b INT", true)] {
+        let mut back = back(7);
+        let mut front = front(1, MODERN, &mut back);
+        let heard = fails(&mut front, &mut back, &c::query(text), pings);
+        assert_eq!(heard, s::err(1, 1146, "no such table"));
+        assert!(front.pins().is_empty() && back.is_reusable(), "{:?}", front.pins());
+        for _ in 0..2 {
+            let sent = send(&mut front, &mut back, 1, &c::query("show warnings"));
+            assert!(matches!(sent.found[..], [Found::Answered { .. }]));
+            assert_eq!(sent.to_client, s::warnings("1146", "no such table"));
+        }
+        // The next statement has none.
+        exchange(&mut front, &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
+        let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
+        assert!(matches!(sent.found[..], [Found::Request { .. }]));
+    }
+}
+
+#[test]
+fn a_failed_prepare_does_not_keep_its_server() {
+    let mut back = back(7);
+    let mut front = front(1, OLD, &mut back);
+    let heard = fails(&mut front, &mut back, &c::prepare("SELECT a FROM none"), true);
+    assert_eq!(heard, s::err(1, 1146, "no such table"));
+    assert!(front.pins().is_empty() && back.is_reusable(), "{:?}", front.pins());
+    let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
+    let columns: &[&str] = &["Level", "Code", "Message"];
+    let row: &[&str] = &["Error", "1146", "no such table"];
+    assert_eq!(sent.to_client, s::old_result_at(1, columns, &[row], IDLE, 0).0);
+}
+
+#[test]
+fn warnings_are_kept_too() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query("INSERT INTO t VALUES ('too long')"));
+    let got = receive(&mut back, Some(&mut front), &s::ok_with(1, IDLE, 1, b""));
+    assert_eq!(asked(&got.to_server), ["SHOW WARNINGS"]);
+    assert_eq!(got.to_client, s::ok_with(1, IDLE, 1, b""));
+    // A client that goes on at once waits for the answer.
+    assert_eq!(front.find(&c::ping(), &mut Vec::new()), Ok(Found::Incomplete));
+    let got = receive(&mut back, Some(&mut front), &s::warnings("1265", "cut"));
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    assert!(front.pins().is_empty());
+    let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(sent.to_client, s::warnings("1265", "cut"));
+}
+
+#[test]
+fn an_error_in_a_transaction_says_where_it_stands() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("BEGIN"), &s::ok(OPEN));
+    assert_eq!(back.boundary(), Boundary::InTransaction);
+    for (flags, boundary) in [(OPEN, Boundary::InTransaction), (IDLE, Boundary::Idle)] {
+        send(&mut front, &mut back, 1, &c::query("UPDATE t SET a = 1"));
+        let got = receive(&mut back, Some(&mut front), &s::err(1, 1213, "deadlock"));
+        assert_eq!(asked(&got.to_server), ["Ping"]);
+        let got = receive(&mut back, Some(&mut front), &s::ok(flags));
+        if boundary == Boundary::Idle {
+            let got = receive(&mut back, Some(&mut front), &s::warnings("1213", "deadlock"));
+            assert_eq!(got.done, [(1, boundary)]);
+        } else {
+            assert_eq!(got.done, [(1, boundary)]);
+        }
+    }
+}
+
+// ---- What moves with a client ----------------------------------------------------------------------------
+
+#[test]
+fn settings_move_with_their_client() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    let off = s::ok_with(1, 0, 0, &s::state_change());
+    let sent = send(&mut a, &mut one, 1, &c::query("SET autocommit = 0"));
+    assert_eq!(asked(&sent.to_server), ["SET autocommit = 0"]);
+    assert_eq!(receive(&mut one, Some(&mut a), &off).done, [(1, Boundary::Idle)]);
+    assert!(a.pins().is_empty(), "{:?}", a.pins());
+    let sent = send(&mut a, &mut two, 1, &c::query("SELECT a, b FROM t"));
+    assert_eq!(asked(&sent.to_server), ["SET autocommit=0"], "the request waits");
+    let got = receive(&mut two, Some(&mut a), &off);
+    assert_eq!((asked(&got.to_server), got.to_client), (vec!["SELECT a, b FROM t".to_owned()], vec![]));
+    let reply = s::result_at(1, COLUMNS, ROWS, status::IN_TRANS, 0).0;
+    let got = receive(&mut two, Some(&mut a), &reply);
+    assert_eq!((got.to_client, got.done), (reply, vec![(1, Boundary::InTransaction)]));
+    // The next client finds the first server as it was.
+    let mut b = front(2, MODERN, &mut back(9));
+    let sent = send(&mut b, &mut one, 2, &c::query("SELECT a FROM t"));
+    assert_eq!(asked(&sent.to_server), ["SET autocommit=1"]);
+}
+
+#[test]
+fn the_schema_moves_with_its_client() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    let there = s::ok_with(1, IDLE, 0, &[s::schema_change("other"), s::state_change()].concat());
+    exchange(&mut a, &mut one, &c::query("USE other"), &there);
+    assert!(a.pins().is_empty(), "{:?}", a.pins());
+    let sent = send(&mut a, &mut two, 1, &c::query("SELECT a FROM t"));
+    assert_eq!(asked(&sent.to_server), ["InitDb other"]);
+    let got = receive(&mut two, Some(&mut a), &there);
+    assert_eq!(asked(&got.to_server), ["SELECT a FROM t"]);
+}
+
+#[test]
+fn a_difference_that_is_refused_is_the_requests_error() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::query("USE other"), &s::ok_with(1, IDLE, 0, &s::schema_change("other")));
+    send(&mut a, &mut two, 1, &c::query("DELETE FROM t"));
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1049, "Unknown database 'other'"));
+    assert_eq!(error_in(&got.to_client), (1049, "Unknown database 'other'".to_owned()));
+    assert!(!asked(&got.to_server).contains(&"DELETE FROM t".to_owned()), "it must not run elsewhere");
+}
+
+#[test]
+fn what_cannot_move_pins() {
+    for (text, pin) in [
+        ("CREATE TEMPORARY TABLE x (a INT)", Pin::TemporaryTable),
+        ("SELECT GET_LOCK('x', 1)", Pin::SessionLock),
+        ("LOCK TABLES t WRITE", Pin::SessionLock),
+        ("SET @x = 1", Pin::UserVariable),
+        ("SELECT @x := 1", Pin::UserVariable),
+        ("SET @@some_plugin_variable = 1", Pin::Setting),
+        ("PREPARE x FROM 'SELECT 1'", Pin::SqlPrepare),
+    ] {
+        let mut back = back(7);
+        let mut front = front(1, MODERN, &mut back);
+        let reply = if text.starts_with("SELECT") { s::result(&["x"], &[&["1"]]) } else { s::ok(IDLE) };
+        exchange(&mut front, &mut back, &c::query(text), &reply);
+        assert!(front.pins().contains(pin), "{text}: {:?}", front.pins());
+        let sent = send(&mut front, &mut back, 1, &c::ping());
+        assert!(matches!(sent.found[..], [Found::Request { needs, .. }] if !needs.shareable));
+    }
+}
+
+#[test]
+fn a_lock_that_was_freed_pins_no_more() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    for (text, pinned) in [("SELECT GET_LOCK('x', 1)", true), ("SELECT RELEASE_ALL_LOCKS()", false)] {
+        exchange(&mut front, &mut back, &c::query(text), &s::result(&["x"], &[&["1"]]));
+        assert_eq!(front.pins().contains(Pin::SessionLock), pinned, "{text}");
+    }
+}
+
+#[test]
+fn a_reset_lets_go_of_all_pins() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("SET @x = 1"), &s::ok(IDLE));
+    let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
+    let questions = asked(&sent.to_server);
+    assert_eq!(questions[0], "ResetConnection");
+    assert!(questions[1].starts_with("SET SESSION session_track_schema=ON"), "the trackers again");
+    let got = receive(&mut back, Some(&mut front), &[s::ok(IDLE), s::ok(IDLE)].concat());
+    assert_eq!((got.to_client, got.done), (s::ok(IDLE), vec![(1, Boundary::Idle)]));
+    assert!(front.pins().is_empty() && back.is_reusable());
+    // Without pins there is nothing to reset on any server.
+    let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
+    assert_eq!((sent.to_client, sent.to_server), (s::ok(IDLE), vec![]));
+}
+
+#[test]
+fn weirs_own_requests_answer_to_nobody() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("BEGIN"), &s::ok(OPEN));
+    let mut out = Vec::new();
+    back.rollback(&mut out);
+    back.reset(&mut out);
+    back.check(&mut out);
+    let questions = asked(&out);
+    assert_eq!(questions.len(), 4);
+    assert_eq!([&questions[0], &questions[1], &questions[3]], ["ROLLBACK", "ResetConnection", "Ping"]);
+    assert!(!back.is_reusable());
+    let got = receive(&mut back, Some(&mut front), &s::ok(IDLE).repeat(4));
+    assert!(got.to_client.is_empty() && got.to_server.is_empty());
+    assert_eq!(got.done, [(0, Boundary::Idle); 3]);
+    assert!(back.is_reusable());
+    let mut out = Vec::new();
+    back.check(&mut out);
+    receive(&mut back, None, &s::err(1, 1053, "shutdown"));
+    let got = receive(&mut back, None, &s::ok(IDLE));
+    assert!(got.done.len() <= 1 && !back.is_reusable(), "a failed check spoils the server");
+}
+
+// ---- Prepared statements ---------------------------------------------------------------------------------
+
+#[test]
+fn a_statement_is_prepared_where_it_is_executed() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    let text = "SELECT c FROM t WHERE a = ?";
+    let heard = exchange(&mut a, &mut one, &c::prepare(text), &s::prepared(70, 1));
+    assert_eq!(heard, s::prepared(1, 1), "under a number of Weir's own");
+    assert!(a.pins().is_empty());
+    let reply = s::result(&["c"], &[&["x"]]);
+    let sent = send(&mut a, &mut one, 1, &c::execute_one(1, true, 5));
+    assert_eq!(sent.to_server, c::execute_one(70, true, 5));
+    assert_eq!(receive(&mut one, Some(&mut a), &reply).to_client, reply);
+    // Elsewhere it has another number, and the types are said again.
+    let sent = send(&mut a, &mut two, 1, &c::execute_one(1, false, 6));
+    assert_eq!(asked(&sent.to_server), [format!("StmtPrepare {text}")]);
+    let got = receive(&mut two, Some(&mut a), &s::prepared(80, 1));
+    assert_eq!((got.to_server, got.to_client), (c::execute_one(80, true, 6), vec![]));
+    let got = receive(&mut two, Some(&mut a), &reply);
+    assert_eq!((got.to_client, got.done), (reply.clone(), vec![(1, Boundary::Idle)]));
+    let sent = send(&mut a, &mut two, 1, &c::execute_one(1, false, 7));
+    assert_eq!(sent.to_server, c::execute_one(80, false, 7));
+}
+
+#[test]
+fn a_statement_that_cannot_be_prepared_elsewhere_is_its_executions_error() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::prepare("SELECT c FROM t"), &s::prepared(70, 0));
+    send(&mut a, &mut two, 1, &c::execute(1));
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1146, "no such table"));
+    assert_eq!(error_in(&got.to_client).0, 1146);
+    assert!(!asked(&got.to_server).iter().any(|question| question.starts_with("StmtExecute")));
+}
+
+#[test]
+fn one_copy_for_each_server_and_text() {
+    let mut back = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, OLD, &mut back));
+    exchange(&mut a, &mut back, &c::prepare("SELECT c FROM t WHERE a = ?"), &s::prepared(70, 1));
+    let sent = send(&mut b, &mut back, 2, &c::prepare("SELECT c FROM t WHERE a = ?"));
+    assert!(sent.to_server.is_empty(), "the server has it");
+    let got = receive(&mut back, Some(&mut b), &[]);
+    assert_eq!(got.done, [(2, Boundary::Idle)]);
+    let heard = packets(&got.to_client);
+    let kinds: Vec<_> = heard.iter().map(|(seq, payload)| (*seq, payload[0])).collect();
+    assert_eq!(kinds, [(1, 0), (2, 3), (3, 0xFE), (4, 3), (5, 0xFE)], "with the EOFs of old");
+    let sent = send(&mut b, &mut back, 2, &c::execute_one(1, true, 5));
+    assert_eq!(sent.to_server, c::execute_one(70, true, 5));
+    receive(&mut back, Some(&mut b), &s::result(&["c"], &[]));
+}
+
+#[test]
+fn types_that_another_client_bound_are_bound_anew() {
+    let mut back = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, MODERN, &mut back));
+    let reply = s::result(&["c"], &[]);
+    exchange(&mut a, &mut back, &c::prepare("SELECT c FROM t WHERE a = ?"), &s::prepared(70, 1));
+    send(&mut a, &mut back, 1, &c::execute_one(1, true, 5));
+    receive(&mut back, Some(&mut a), &reply);
+    send(&mut b, &mut back, 2, &c::prepare("SELECT c FROM t WHERE a = ?"));
+    receive(&mut back, Some(&mut b), &[]);
+    let fixed = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+    let of_four_bytes = c::command(Command::StmtExecute, &[&fixed[..], &[1, 3, 0, 5, 0, 0, 0]].concat());
+    send(&mut b, &mut back, 2, &of_four_bytes);
+    receive(&mut back, Some(&mut b), &reply);
+    let sent = send(&mut a, &mut back, 1, &c::execute_one(1, false, 6));
+    assert_eq!(sent.to_server, c::execute_one(70, true, 6));
+}
+
+#[test]
+fn a_close_is_not_the_servers_business_while_others_may_have_the_same_text() {
+    let mut back = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, MODERN, &mut back));
+    exchange(&mut a, &mut back, &c::prepare("SELECT c FROM t"), &s::prepared(70, 0));
+    send(&mut b, &mut back, 2, &c::prepare("SELECT c FROM t"));
+    receive(&mut back, Some(&mut b), &[]);
+    let sent = send(&mut a, &mut back, 1, &c::close(1));
+    assert!(sent.to_server.is_empty() && sent.to_client.is_empty(), "no reply, and the copy stays");
+    let sent = send(&mut a, &mut back, 1, &c::execute(1));
+    assert_eq!(error_in(&sent.to_client).0, 1243);
+    let sent = send(&mut b, &mut back, 2, &c::execute(1));
+    assert_eq!(sent.to_server, c::execute(70));
+}
+
+#[test]
+fn a_server_never_has_more_statements_than_its_bound() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    let mut closed = Vec::new();
+    for n in 0..12_u32 {
+        send(&mut front, &mut back, 1, &c::prepare(&format!("SELECT c FROM t{n}")));
+        let got = receive(&mut back, Some(&mut front), &s::prepared(100 + n, 0));
+        closed.extend(asked(&got.to_server));
+    }
+    assert_eq!(closed, ["StmtClose 100", "StmtClose 101"], "those that were used least recently");
+    let sent = send(&mut front, &mut back, 1, &c::execute(1));
+    assert_eq!(asked(&sent.to_server), ["StmtPrepare SELECT c FROM t0"]);
+}
+
+#[test]
+fn long_data_goes_with_its_execution() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::prepare("INSERT INTO t VALUES (?)"), &s::prepared(70, 1));
+    let bytes = [c::long_data(1, b"first "), c::long_data(1, b"second")].concat();
+    let sent = send(&mut a, &mut one, 1, &bytes);
+    assert!(sent.to_server.is_empty() && sent.to_client.is_empty(), "kept until it is known where to");
+    assert!(a.pins().is_empty());
+    send(&mut a, &mut two, 1, &c::execute_long(1));
+    let got = receive(&mut two, Some(&mut a), &s::prepared(80, 1));
+    let expected = [c::long_data(80, b"first "), c::long_data(80, b"second"), c::execute_long(80)].concat();
+    assert_eq!(got.to_server, expected);
+    let got = receive(&mut two, Some(&mut a), &s::inserted(1, 0));
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    // Spent: the next execution has none.
+    let sent = send(&mut a, &mut two, 1, &c::execute_one(1, true, 5));
+    assert_eq!(sent.to_server, c::execute_one(80, true, 5));
+}
+
+#[test]
+fn more_long_data_than_is_kept_goes_ahead_and_pins() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::prepare("INSERT INTO t VALUES (?)"), &s::prepared(70, 1));
+    let data = vec![b'x'; 60_000];
+    let mut ahead = Vec::new();
+    for _ in 0..8 {
+        let sent = send(&mut front, &mut back, 1, &c::long_data(1, &data));
+        let prepares = asked(&sent.to_server).iter().any(|question| question.starts_with("StmtPrepare"));
+        let answer = if prepares { s::prepared(71, 1) } else { Vec::new() };
+        ahead.extend(sent.to_server);
+        ahead.extend(receive(&mut back, Some(&mut front), &answer).to_server);
+    }
+    assert!(front.pins().contains(Pin::Prepared));
+    // It has a copy of its own, for nobody else's execution to spend.
+    let questions = asked(&ahead);
+    assert_eq!(questions[0], "StmtPrepare INSERT INTO t VALUES (?)");
+    assert_eq!(questions[1..], ["StmtSendLongData 71"; 8], "what was kept first, then as it comes");
+    let sent = send(&mut front, &mut back, 1, &c::execute_long(1));
+    assert_eq!(sent.to_server, c::execute_long(71));
+    receive(&mut back, Some(&mut front), &s::inserted(1, 0));
+    assert!(front.pins().is_empty(), "{:?}", front.pins());
+}
+
+#[test]
+fn last_insert_id_moves_with_its_client() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::query("INSERT INTO t VALUES (1)"), &s::inserted(1, 42));
+    let sent = send(&mut a, &mut two, 1, &c::query("SELECT LAST_INSERT_ID()"));
+    assert_eq!(asked(&sent.to_server), ["SET last_insert_id=42"]);
+    let got = receive(&mut two, Some(&mut a), &s::ok(IDLE));
+    assert_eq!(asked(&got.to_server), ["SELECT LAST_INSERT_ID()"]);
+}
+
+// ---- Numbers of Weir's own -------------------------------------------------------------------------------
+
+#[test]
+fn kill_is_weirs_business() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    let process_kill = c::command(Command::ProcessKill, &9_u32.to_le_bytes());
+    for (bytes, target, query_only) in [
+        (c::query("KILL 9"), 9, false),
+        (c::query("KILL CONNECTION 9"), 9, false),
+        (c::query("kill query 9"), 9, true),
+        (c::query("KILL QUERY CONNECTION_ID()"), 1, true),
+        (process_kill, 9, false),
+    ] {
+        let found = front.find(&bytes, &mut Vec::new());
+        assert_eq!(found, Ok(Found::Kill { len: bytes.len(), target, query_only }));
+        let mut out = Vec::new();
+        front.killed(KillOutcome::NoSuchThread, &mut out);
+        assert_eq!(error_in(&out), (1094, format!("Unknown thread id: {target}")));
+    }
+    assert!(matches!(front.find(&c::query("KILL 9"), &mut Vec::new()), Ok(Found::Kill { .. })));
+    let mut out = Vec::new();
+    front.killed(KillOutcome::Killed, &mut out);
+    assert_eq!(out, s::ok(IDLE));
+    let sent = send(&mut front, &mut back, 1, &c::prepare("KILL ?"));
+    assert_eq!(error_in(&sent.to_client).0, 1235);
+}
+
+#[test]
+fn connection_id_is_weirs() {
+    let mut back = back(7);
+    let mut front = front(31, MODERN, &mut back);
+    let sent = send(&mut front, &mut back, 1, &c::query("SELECT CONNECTION_ID()"));
+    assert_eq!(asked(&sent.to_server), ["SELECT CAST(31 AS UNSIGNED) AS `CONNECTION_ID()`"]);
+    receive(&mut back, Some(&mut front), &s::result(&["CONNECTION_ID()"], &[&["31"]]));
+    let sent = send(&mut front, &mut back, 1, &c::prepare("SELECT connection_id() + 1"));
+    let questions = asked(&sent.to_server);
+    assert!(questions[0].starts_with("StmtPrepare SELECT CAST(31 AS UNSIGNED)"), "{questions:?}");
+}
+
+// ---- LOCAL INFILE ----------------------------------------------------------------------------------------
+
+const LOAD: &str = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t";
+
+#[test]
+fn a_file_goes_from_client_to_server() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query(LOAD));
+    let request = s::packet(1, b"\xFBf");
+    assert_eq!(receive(&mut back, Some(&mut front), &request).to_client, request);
+    let file = [s::packet(2, b"a,b\n"), s::packet(3, b"c,d\n"), s::packet(4, b"")].concat();
+    let sent = send(&mut front, &mut back, 1, &file);
+    assert_eq!(sent.to_server, file);
+    let got = receive(&mut back, Some(&mut front), &s::ok_with(5, IDLE, 0, b""));
+    assert_eq!((got.to_client, got.done), (s::ok_with(5, IDLE, 0, b""), vec![(1, Boundary::Idle)]));
+}
+
+#[test]
+fn no_file_is_asked_of_who_did_not_offer_one() {
+    let without = MODERN.without(Capabilities::LOCAL_FILES);
+    for (capabilities, text) in [(without, LOAD), (MODERN, "SELECT a FROM t"), (OLD, "CALL p()")] {
+        let mut back = back(7);
+        let mut front = front(1, capabilities, &mut back);
+        send(&mut front, &mut back, 1, &c::query(text));
+        let got = receive(&mut back, Some(&mut front), &s::packet(1, b"\xFB/etc/passwd"));
+        assert!(got.to_client.is_empty(), "the client does not hear of it");
+        assert_eq!(got.to_server, s::packet(2, b""), "an empty file");
+        let got = receive(&mut back, Some(&mut front), &s::ok_with(3, IDLE, 0, b""));
+        assert_eq!(error_in(&got.to_client).0, 3948);
+        assert_eq!(packets(&got.to_client)[0].0, 1);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_its_file() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query(LOAD));
+    receive(&mut back, Some(&mut front), &s::packet(1, b"\xFBf"));
+    let part = s::packet(2, b"abcdef");
+    assert_eq!(send(&mut front, &mut back, 1, &part[..7]).to_server, &part[..7]);
+    let mut out = Vec::new();
+    back.forget(1, &mut out);
+    assert_eq!(out, [&[0, 0, 0][..], &s::packet(3, b"")].concat(), "the packet is filled, the file ends");
+    let got = receive(&mut back, None, &s::ok_with(4, IDLE, 0, b""));
+    assert!(got.to_client.is_empty());
+    assert_eq!((got.done, back.queued()), (vec![(1, Boundary::Idle)], 0));
+}
+
+// ---- Ends ------------------------------------------------------------------------------------------------
+
+#[test]
+fn the_replies_of_an_owner_that_has_gone_are_dropped() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query("SELECT a, b FROM t"));
+    }
+    let reply = s::result(COLUMNS, ROWS);
+    let (begun, rest) = reply.split_at(20);
+    let begun = receive(&mut back, Some(&mut fronts[0]), &begun[..5]).used + begun[5..].len();
+    assert_eq!(begun, 20);
+    let mut out = Vec::new();
+    back.forget(1, &mut out);
+    assert!(out.is_empty());
+    let got = receive(&mut back, None, &[&reply[5..20], rest].concat());
+    assert!(got.to_client.is_empty() && got.to_server.is_empty());
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    let got = receive(&mut back, Some(&mut fronts[1]), &reply);
+    assert_eq!((got.to_client, got.done), (reply, vec![(2, Boundary::Idle)]));
+    assert!(back.is_reusable());
+}
+
+#[test]
+fn a_server_is_tainted_by_who_left_it_with_a_temporary_table() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query("CREATE TEMPORARY TABLE x (a INT)"));
+    back.forget(1, &mut Vec::new());
+    assert_eq!(receive(&mut back, None, &s::ok(IDLE)).done, [(1, Boundary::Idle)]);
+    assert!(!back.is_reusable());
+    back.reset(&mut Vec::new());
+    receive(&mut back, None, &s::ok(IDLE).repeat(2));
+    assert!(back.is_reusable(), "a reset cures it");
+}
+
+#[test]
+fn a_server_that_speaks_unasked_is_lost() {
+    let mut back = back(7);
+    let words = s::err(0, 4031, "The client was disconnected by the server because of inactivity.");
+    let fault = back.handle_reply(None, &words, &mut Vec::new(), &mut Vec::new()).expect_err("lost");
+    assert_eq!(fault.kind, FaultKind::ServerLost);
+    assert!(fault.detail.contains("4031"));
+}
+
+#[test]
+fn nothing_is_said_in_the_middle_of_a_reply() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query("SELECT a, b FROM t"));
+    let mut out = Vec::new();
+    front.fatal(&Fault::from(FaultKind::ServerLost), &mut out);
+    assert_eq!(error_in(&out).0, 2013, "nothing of the reply has come");
+    receive(&mut back, Some(&mut front), &s::packet(1, &[2]));
+    let mut out = Vec::new();
+    front.fatal(&Fault::from(FaultKind::ServerLost), &mut out);
+    assert!(out.is_empty());
+}
