@@ -1,0 +1,31 @@
+//! The event loop, sockets, buffers, timers, mailboxes and descriptor handover. Bytes mean nothing here.
+//!
+//! Owns: every system call of the data plane, and the only `unsafe` of the project.
+//! Must not know: protocols, sessions, settings.
+//!
+//! A worker is written against [`Net`], not against the kernel: `kernel` implements it on mio, `sim`
+//! implements it in memory with a virtual clock and seeded faults, and io_uring can implement it later.
+
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+pub mod backoff;
+pub mod buffer;
+pub mod fleet;
+pub mod handover;
+pub mod kernel;
+pub mod listener;
+pub mod mailbox;
+pub mod random;
+pub mod seam;
+pub mod socket;
+pub mod tables;
+pub mod wake;
+pub mod wheel;
+
+pub use buffer::Buffer;
+pub use fleet::{Fleet, Seat};
+pub use kernel::Kernel;
+pub use mailbox::{Address, Mailbox, mailbox};
+pub use seam::{Event, Kept, Net, Peer, Target, Token};
+pub use wake::{KernelWake, Wake};
+pub use wheel::Wheel;
