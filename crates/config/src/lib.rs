@@ -1,0 +1,43 @@
+//! Settings: from a URL, weir.toml or pgbouncer.ini to one immutable [`Snapshot`].
+//!
+//! Owns: the table of settings ([`registry`]), the parsers, the snapshot the proxy runs by, the difference
+//! between two snapshots, and the look-up of a client's user and database in one.
+//! Must not know: how anything is done with a setting; sockets, except to resolve names ([`resolve()`]).
+//!
+//! Invariants: a snapshot never changes; a file with an unknown key or a bad value gives no snapshot but an
+//! error that names file, line and column; no message contains a password.
+#![forbid(unsafe_code)]
+
+mod build;
+mod diff;
+mod draft;
+pub mod entry;
+pub mod fate;
+mod ini;
+mod listen;
+mod load;
+mod pgbouncer;
+mod problem;
+mod realms;
+pub mod reference;
+pub mod registry;
+mod resolve;
+mod route;
+mod snapshot;
+mod toml_file;
+mod url;
+mod userlist;
+mod values;
+
+pub use build::Loaded;
+pub use diff::{ChangedSetting, Difference, diff};
+pub use load::{SetArgument, Sources, flavour_of, load, load_text};
+pub use problem::{Place, Problem, Problems, Warning, WarningKind};
+pub use registry::{Change, Key, SETTINGS, Setting, setting};
+pub use resolve::resolve;
+pub use route::Route;
+pub use snapshot::{
+    Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
+    Tcp, Timeouts, User,
+};
+pub use values::{ConfigRow, Flavour, Value, Values};

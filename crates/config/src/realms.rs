@@ -1,0 +1,292 @@
+//! Databases and users: from entries to realms.
+
+use crate::draft::Draft;
+use crate::entry::Entry;
+use crate::problem::{Place, WarningKind, read, relative_to};
+use crate::registry::Key;
+use crate::snapshot::same_secret;
+use crate::url::{DatabaseUrl, postgres_socket, server_at};
+use crate::userlist::read_userlist;
+use crate::values::Flavour;
+use crate::{Auth, Database, ForcedUser, PoolMode, Protocol, Realm, Server, User};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use weir_auth::secret::SecretKind;
+use weir_auth::{AuthMethod, Secret};
+
+pub(crate) fn empty_realm(auth: Auth) -> Realm {
+    Realm {
+        databases: BTreeMap::new(),
+        fallback: None,
+        users: BTreeMap::new(),
+        auth,
+        server_version: String::new(),
+    }
+}
+
+/// The realms of both protocols.
+pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
+    let auth = |protocol| match protocol {
+        Protocol::Postgres => postgres_auth(draft.values.text(Key::PostgresAuthType)),
+        Protocol::Mysql => mysql_auth(draft.values.text(Key::MysqlAuthType)),
+    };
+    let mut realms: BTreeMap<_, _> = Protocol::ALL.into_iter().map(|p| (p, empty_realm(auth(p)))).collect();
+    if let Some(mysql) = realms.get_mut(&Protocol::Mysql) {
+        mysql.server_version = draft.values.text(Key::MysqlServerVersion).to_owned();
+    }
+    let users = users(draft);
+    for (protocol, realm) in &mut realms {
+        realm.users = match protocol {
+            Protocol::Postgres => users.clone(),
+            Protocol::Mysql => users.iter().map(|(name, user)| (name.clone(), mysql_user(user))).collect(),
+        };
+    }
+    for (name, entry) in std::mem::take(&mut draft.databases) {
+        let Some((protocol, mut database)) = database(draft, &name, &entry) else { continue };
+        let Some(realm) = realms.get_mut(&protocol) else { continue };
+        if entry.from_url.is_some() {
+            // Who comes in by a URL of the command line is who Weir logs in as: several URLs may name the
+            // same database with different users.
+            if let Some(user) = database.forced_user.take() {
+                admit_url_user(draft, realm, &user, &entry);
+            }
+        } else if let Some(forced) = &database.forced_user
+            && users.is_empty()
+            && draft.values.text(Key::PostgresAuthFile).is_empty()
+            && !entry.from_ini
+        {
+            // A file without any user: the users of its URLs may log in with the passwords of the URLs.
+            admit_url_user(draft, realm, forced, &entry);
+        }
+        insert_database(draft, realm, database, &entry);
+    }
+    realms
+}
+
+fn insert_database(draft: &mut Draft, realm: &mut Realm, database: Database, entry: &Entry) {
+    let name = database.name.clone();
+    let slot = if name == "*" { realm.fallback.as_ref() } else { realm.databases.get(&name) };
+    if let Some(before) = slot {
+        if entry.from_url.is_none() || **before != database {
+            draft.findings.problem(entry.place.clone(), format!("two databases are called `{name}`"));
+        }
+        return;
+    }
+    let database = Arc::new(database);
+    if name == "*" {
+        realm.fallback = Some(database);
+    } else {
+        realm.databases.insert(name, database);
+    }
+}
+
+fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, entry: &Entry) {
+    let user = User {
+        name: forced.name.clone(),
+        secret: forced.secret.clone(),
+        local_trust: forced.secret.is_none(),
+        pool_mode: None,
+        pool_size: None,
+    };
+    let before = realm.users.get(&user.name);
+    if before.is_some_and(|before| !same_secret(before.secret.as_deref(), user.secret.as_deref())) {
+        let text = format!(
+            "user {} has another password elsewhere; say in [users] which one clients use",
+            user.name
+        );
+        draft.findings.problem(entry.place.clone(), text);
+    }
+    realm.users.entry(user.name.clone()).or_insert_with(|| Arc::new(user));
+}
+
+/// The users of auth_file, and the entries of `users` over them.
+fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
+    let mut users: BTreeMap<String, User> = BTreeMap::new();
+    let blank = |name: &str| User {
+        name: name.to_owned(),
+        secret: None,
+        local_trust: false,
+        pool_mode: None,
+        pool_size: None,
+    };
+    let auth_file = draft.values.text(Key::PostgresAuthFile).to_owned();
+    if !auth_file.is_empty() {
+        let path = relative_to(draft.folder.as_deref(), &auth_file);
+        let place = draft.places.get(&Key::PostgresAuthFile).cloned();
+        if let Some(text) = read(&path, place, &mut draft.findings) {
+            for (name, secret) in read_userlist(&path.into(), &text, &mut draft.findings) {
+                users.insert(name.clone(), User { secret, ..blank(&name) });
+            }
+        }
+    }
+    for (name, entry) in std::mem::take(&mut draft.users) {
+        // In pgbouncer.ini the table only qualifies users that auth_file names.
+        if entry.from_ini && !users.contains_key(&name) {
+            let text = format!("user {name} is not in auth_file and cannot log in");
+            draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
+            continue;
+        }
+        let user = users.entry(name.clone()).or_insert_with(|| blank(&name));
+        user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
+        user.pool_size = entry.count("pool_size");
+        if let Some(password) = entry.text("password") {
+            user.secret = Some(Arc::new(Secret::from_userlist(password)));
+        }
+        if user.secret.is_none() {
+            let text = format!("user {name} has no password and can log in only where none is asked for");
+            draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
+        }
+    }
+    users.into_iter().map(|(name, user)| (name, Arc::new(user))).collect()
+}
+
+/// For MySQL, what has the shape of a hash of mysql_native_password (`*` and 40 digits) is one.
+fn mysql_user(user: &Arc<User>) -> Arc<User> {
+    let Some(SecretKind::Plain(password)) = user.secret.as_deref().map(Secret::kind) else {
+        return user.clone();
+    };
+    match weir_auth::native::parse_stored(password) {
+        Some(hash) => {
+            let secret = Some(Arc::new(Secret::new(SecretKind::MySqlNative(hash))));
+            Arc::new(User { secret, ..User::clone(user) })
+        }
+        None => user.clone(),
+    }
+}
+
+fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Database)> {
+    let found = if entry.from_ini { ini_server(draft, entry) } else { url_server(entry) };
+    let url = match found {
+        Ok(url) => url,
+        Err((place, text)) => {
+            if !entry.broken {
+                draft.findings.problem(place, text);
+            }
+            return None;
+        }
+    };
+    // A URL on the command line without a database stands for all of its server's; so does every MySQL
+    // URL there, because a MySQL client may leave its schema for any other at any time.
+    let whole_server =
+        entry.from_url.is_some() && (url.database.is_none() || url.protocol == Protocol::Mysql);
+    let name = match (entry.text("name"), &url.database) {
+        (Some(name), _) => name,
+        (None, _) if whole_server => "*",
+        (None, Some(database)) if entry.from_url.is_some() => database,
+        (None, _) => key,
+    };
+    let secret = |password: &str| Some(Arc::new(Secret::plain(password))).filter(|_| !password.is_empty());
+    let user = entry.text("user").map(str::to_owned).or(url.user).filter(|user| !user.is_empty());
+    let password = entry.text("password").map(str::to_owned).or(url.password);
+    if user.is_none() && password.is_some() {
+        let text = "a password without a user has no effect: clients log in with their own";
+        draft.findings.warn(WarningKind::Doubtful, entry.place_of("password"), text);
+    }
+    let database = Database {
+        name: name.to_owned(),
+        server: url.server,
+        server_database: if whole_server { None } else { url.database },
+        forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
+        pool_size: entry.count("pool_size"),
+        min_pool_size: entry.count("min_pool_size"),
+        pool_mode: entry.text("pool_mode").and_then(PoolMode::from_name),
+    };
+    Some((url.protocol, database))
+}
+
+type Misplaced = (Option<Place>, String);
+
+fn url_server(entry: &Entry) -> Result<DatabaseUrl, Misplaced> {
+    let Some(url) = entry.text("url") else {
+        let text = "a database needs a url, such as url = \"postgres://user:password@host:5432/database\"";
+        return Err((Some(entry.place.clone()), text.to_owned()));
+    };
+    DatabaseUrl::parse(url).map_err(|text| (Some(entry.place_of("url")), text))
+}
+
+/// A database of pgbouncer.ini: host, port and dbname instead of a URL.
+fn ini_server(draft: &Draft, entry: &Entry) -> Result<DatabaseUrl, Misplaced> {
+    let port = entry.count("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(5432);
+    let server = match entry.text("host").filter(|host| !host.is_empty()) {
+        Some(host) => server_at(Protocol::Postgres, host, port)
+            .map_err(|text| (Some(entry.place_of("host")), format!("host {text}")))?,
+        None => match draft.values.text(Key::UnixSocketDir) {
+            "" => {
+                let text = "the database has no host, and unix_socket_dir is empty";
+                return Err((Some(entry.place.clone()), text.to_owned()));
+            }
+            directory => Server::Unix(postgres_socket(directory, port)),
+        },
+    };
+    Ok(DatabaseUrl {
+        protocol: Protocol::Postgres,
+        user: None,
+        password: None,
+        server,
+        database: entry.text("dbname").filter(|name| !name.is_empty()).map(str::to_owned),
+    })
+}
+
+fn postgres_auth(word: &str) -> Auth {
+    Auth::Method(match word {
+        "any" => return Auth::Any,
+        "trust" => AuthMethod::Trust,
+        "plain" => AuthMethod::Plain,
+        "md5" => AuthMethod::Md5,
+        _ => AuthMethod::ScramSha256,
+    })
+}
+
+fn mysql_auth(word: &str) -> Auth {
+    Auth::Method(match word {
+        "trust" => AuthMethod::Trust,
+        "mysql_native_password" => AuthMethod::Native,
+        _ => AuthMethod::CachingSha2,
+    })
+}
+
+/// What is wrong with a realm as a whole.
+pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>) {
+    let findings = &mut draft.findings;
+    // What is wrong with a database or with the users was said where it stands.
+    if !findings.problems.is_empty() {
+        return;
+    }
+    let in_use: Vec<_> = realms.iter().filter(|(_, realm)| !realm.is_empty()).collect();
+    if in_use.is_empty() {
+        let example = match draft.values.flavour() {
+            Flavour::Weir => "[databases.app] with url = \"postgres://user:password@host:5432/app\"",
+            Flavour::Pgbouncer => "app = host=127.0.0.1 dbname=app in [databases]",
+        };
+        findings.problem(None, format!("no database is configured; add one such as {example}"));
+    }
+    for (protocol, realm) in in_use {
+        if realm.auth == Auth::Any {
+            for database in realm.all_databases().filter(|d| d.forced_user.is_none()) {
+                let text = format!(
+                    "auth_type = any needs a user in the connection string of database `{}`",
+                    database.name
+                );
+                findings.problem(draft.places.get(&Key::PostgresAuthType).cloned(), text);
+            }
+        } else if realm.users.is_empty() {
+            let text = match draft.values.flavour() {
+                Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
+                Flavour::Pgbouncer => "nobody can log in: auth_file names no users",
+            };
+            findings.problem(None, format!("{}: {text}", protocol.name()));
+        }
+    }
+}
+
+impl Realm {
+    /// No database: the protocol is not in use.
+    pub fn is_empty(&self) -> bool {
+        self.databases.is_empty() && self.fallback.is_none()
+    }
+
+    /// All databases, the fallback last.
+    pub fn all_databases(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.databases.values().chain(&self.fallback)
+    }
+}

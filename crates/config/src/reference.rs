@@ -1,0 +1,215 @@
+//! The reference, from the tables: Markdown for the manual, a manual page, and the list of what becomes of
+//! each setting of pgbouncer.ini.
+
+use crate::entry::{ENTRY_KEYS, EntryKey, Table};
+use crate::fate::{self, Fate};
+use crate::registry::{Change, Files, Kind, SETTINGS, Setting};
+use crate::toml_file::sections;
+use std::fmt::Write;
+
+/// What stands before the settings of a section.
+fn section_text(section: &str) -> &'static str {
+    match section {
+        "" => "These stand at the top of the file, before the first section.",
+        "databases" => {
+            "One table for each database clients may ask for. `*` as a name stands for every name that has no table."
+        }
+        "users" => {
+            "Who may log in. Without any user here or in `auth_file`, the user of each database's URL may log in with the URL's password; a URL without a password lets that user in without one, from this machine only."
+        }
+        "postgres" => "The PostgreSQL side.",
+        "mysql" => "The MySQL and MariaDB side.",
+        "http" => "The endpoint for monitoring.",
+        "pool" => {
+            "Server connections: how many, for whom, and how long anything may take. Sizes and the mode can be set for one database or one user too."
+        }
+        "limits" => "Clients.",
+        "socket" => "Options of sockets, towards clients and servers.",
+        "log" => "The log.",
+        _ => "",
+    }
+}
+
+/// The settings of weir.toml, in Markdown.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "<!-- Made from the table in crates/config by `weir generate reference`. Do not edit. -->\n\
+         # Settings\n\n\
+         Times are in seconds and may have a fraction, or are text with a unit: `\"500ms\"`, `\"5s\"`, `\"2min\"`, `\"1h\"`.\n\
+         Every setting can be given on the command line too: `weir serve --set section.key=value`.\n\
+         A setting marked *restart* takes effect when Weir starts; in this version all changes do.\n\n",
+    );
+    for section in std::iter::once("").chain(sections()) {
+        let title = match section {
+            "" => "Top of the file".to_owned(),
+            "databases" | "users" => format!("[{section}.NAME]"),
+            _ => format!("[{section}]"),
+        };
+        out.push_str(&format!("## {title}\n\n{}\n\n", section_text(section)));
+        for setting in SETTINGS.iter().filter(|s| s.files == Files::All && s.section == section) {
+            markdown_setting(&mut out, setting);
+        }
+        for key in ENTRY_KEYS.iter().filter(|k| k.toml && k.table.name() == section) {
+            out.push_str(&format!(
+                "### `{}`\n\n{}\n\n- Type: {}\n\n",
+                key.name,
+                key.text,
+                kind_text(key.kind)
+            ));
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn markdown_setting(out: &mut String, setting: &Setting) {
+    let restart = if setting.change == Change::Restart { " · *restart*" } else { "" };
+    out.push_str(&format!(
+        "### `{}`\n\n{}\n\n- Type: {} · default: {}{restart}\n\n",
+        setting.name,
+        setting.text,
+        kind_text(setting.kind),
+        code_or_empty(setting.default),
+    ));
+}
+
+fn code_or_empty(text: &str) -> String {
+    if text.is_empty() { "empty".to_owned() } else { format!("`{text}`") }
+}
+
+fn kind_text(kind: Kind) -> String {
+    match kind {
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Count { min, max, unit: "" } => format!("number, {min} to {max}"),
+        Kind::Count { min, max, unit } => format!("number of {unit}, {min} to {max}"),
+        Kind::Seconds { .. } => "time".to_owned(),
+        Kind::Mode => "permissions in octal, as text".to_owned(),
+        Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Text => "text".to_owned(),
+        Kind::Path => "file".to_owned(),
+        Kind::List => "array of text".to_owned(),
+    }
+}
+
+/// What becomes of each setting of pgbouncer.ini, in Markdown.
+pub fn pgbouncer_markdown() -> String {
+    let mut out = String::from(
+        "<!-- Made from the tables in crates/config by `weir generate pgbouncer`. Do not edit. -->\n\
+         # Settings of pgbouncer.ini\n\n\
+         ## Supported\n\n\
+         With PgBouncer's defaults and units.\n\n\
+         | `[pgbouncer]` | default | in weir.toml |\n|---|---|---|\n",
+    );
+    for setting in SETTINGS {
+        let Some(alias) = setting.alias else { continue };
+        let default = setting.pgbouncer_default.unwrap_or(setting.default);
+        let there = match setting.files {
+            Files::All => format!("`{}`", setting.full_name()),
+            Files::PgbouncerOnly => "`postgres.listen`".to_owned(),
+        };
+        row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), &there]);
+    }
+    row(&mut out, &["`verbose`", "`0`", "`log.level`"]);
+    out.push_str("\nSettings that PgBouncer does not have stand in `[pgbouncer]` under their full name, such as `http.listen`.\n");
+    for (table, title) in [(Table::Databases, "[databases]"), (Table::Users, "[users]")] {
+        let keys: Vec<_> = ENTRY_KEYS
+            .iter()
+            .filter(|k| k.table == table && k.ini)
+            .map(|k: &EntryKey| format!("`{}`", k.name))
+            .collect();
+        let _ = write!(out, "\n`{title}`: {}.\n", keys.join(", "));
+    }
+    fates(
+        &mut out,
+        "Covered",
+        "Weir does what these ask for by itself, whatever their value. No warning.",
+        |fate| match fate {
+            Fate::Covered(text) => Some(text.trim_end_matches('.').to_owned()),
+            Fate::Missing(_) | Fate::Refused { .. } => None,
+        },
+    );
+    fates(
+        &mut out,
+        "Not supported yet",
+        "A warning at the start names each of these that is set to anything but empty or 0.",
+        |fate| match fate {
+            Fate::Missing(text) => Some(text.to_owned()),
+            Fate::Covered(_) | Fate::Refused { .. } => None,
+        },
+    );
+    fates(
+        &mut out,
+        "Refused",
+        "To go on without these would be less safe than what the file asks for. Weir does not start.",
+        |fate| match fate {
+            Fate::Refused { harmless, why } => Some(format!("{why}. Accepted: {}", harmless.join(", "))),
+            Fate::Covered(_) | Fate::Missing(_) => None,
+        },
+    );
+    let types: Vec<_> = fate::AUTH_TYPES.iter().map(|name| format!("`{name}`")).collect();
+    let _ = writeln!(
+        out,
+        "| `auth_type` = {} | not supported yet, and Weir lets nobody in by another proof |",
+        types.join(", ")
+    );
+    out
+}
+
+fn fates(out: &mut String, title: &str, text: &str, what: impl Fn(Fate) -> Option<String>) {
+    let _ = write!(out, "\n## {title}\n\n{text}\n\n| setting | what happens |\n|---|---|\n");
+    for (section, table) in
+        [("", fate::PGBOUNCER), ("[databases] ", fate::DATABASES), ("[users] ", fate::USERS)]
+    {
+        for (name, fate) in table {
+            if let Some(what) = what(*fate) {
+                row(out, &[&format!("{section}`{name}`"), &what]);
+            }
+        }
+    }
+}
+
+fn row(out: &mut String, cells: &[&str]) {
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+/// weir.toml(5), in troff.
+pub fn man_page() -> String {
+    let mut out = String::from(
+        ".TH WEIR.TOML 5\n.SH NAME\nweir.toml \\- settings of weir(1)\n.SH DESCRIPTION\n\
+         A file in TOML. Times are in seconds and may have a fraction, or are text with a unit (ms, s, min, h).\n\
+         An unknown key or a bad value is an error that names line and column.\n",
+    );
+    for section in std::iter::once("").chain(sections()) {
+        let title = match section {
+            "" => "TOP OF THE FILE".to_owned(),
+            "databases" | "users" => format!("[{section}.NAME]"),
+            _ => format!("[{section}]"),
+        };
+        let _ = write!(out, ".SH {title}\n{}\n", troff(section_text(section)));
+        for setting in SETTINGS.iter().filter(|s| s.files == Files::All && s.section == section) {
+            let default = if setting.default.is_empty() { "empty" } else { setting.default };
+            let kind = kind_text(setting.kind).replace('`', "");
+            let _ = write!(
+                out,
+                ".TP\n.B {}\n{} ({}; default {})\n",
+                troff(setting.name),
+                troff(setting.text),
+                troff(&kind),
+                troff(default)
+            );
+        }
+        for key in ENTRY_KEYS.iter().filter(|k| k.toml && k.table.name() == section) {
+            let kind = kind_text(key.kind).replace('`', "");
+            let _ = write!(out, ".TP\n.B {}\n{} ({})\n", troff(key.name), troff(key.text), troff(&kind));
+        }
+    }
+    out.push_str(".SH SEE ALSO\n.BR weir (1)\n");
+    out
+}
+
+/// Text in troff: no line begins with a control character, a backslash and a hyphen are themselves.
+fn troff(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('-', "\\-").replace('`', "");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}

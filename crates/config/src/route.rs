@@ -1,0 +1,144 @@
+//! From a client's login to the proof it must give and to the pool it belongs to.
+
+use crate::{Auth, Database, PoolMode, Protocol, Server, Snapshot, User, Values};
+use std::sync::Arc;
+use weir_auth::secret::SecretKind;
+use weir_auth::{Admission, AuthMethod, Login, Secret};
+
+/// Where a client's requests go: everything the proxy needs to find or make the pool.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// Name of the pool's database, as the user sees it: the client's name for a PostgreSQL database; for
+    /// MySQL the name of the entry, because one server serves all schemas.
+    pub pool: String,
+    /// The entry it comes from.
+    pub database: Arc<Database>,
+    /// Where the server is.
+    pub server: Server,
+    /// PostgreSQL: the database to log in to. MySQL: the schema the client starts in; empty: none.
+    pub server_database: String,
+    /// The user to log in as.
+    pub server_user: String,
+    /// What to log in with.
+    pub server_secret: Option<Arc<Secret>>,
+    /// When a server goes back.
+    pub pool_mode: PoolMode,
+    /// Servers of this pool, at most. Never 0.
+    pub pool_size: usize,
+    /// Servers to keep open.
+    pub min_pool_size: usize,
+}
+
+impl Snapshot {
+    /// How the client behind `login` must prove itself. `local`: it is connected from this machine, by Unix
+    /// socket or from a loopback address. A user that does not exist gets the method it would get if it
+    /// did, and no secret.
+    pub fn admit(&self, protocol: Protocol, login: &Login, local: bool) -> Admission {
+        let realm = self.realm(protocol);
+        let user = realm.users.get(&login.user);
+        let method = match realm.auth {
+            Auth::Any => return Admission { method: AuthMethod::Trust, secret: None },
+            Auth::Method(method) => method,
+        };
+        match user {
+            Some(user) if user.local_trust && local => Admission { method: AuthMethod::Trust, secret: None },
+            Some(user) => admit_known(method, user),
+            // No secret fits: with trust, which asks for nothing, an unknown name is asked for a password.
+            None => Admission { method: asking(method, protocol), secret: None },
+        }
+    }
+
+    /// The pool of a client that has logged in. `None`: there is no such database.
+    pub fn route(&self, protocol: Protocol, login: &Login) -> Option<Route> {
+        let realm = self.realm(protocol);
+        let (asked, pool) = match protocol {
+            Protocol::Postgres => {
+                let asked = login.database.as_deref().filter(|d| !d.is_empty()).unwrap_or(&login.user);
+                (asked, asked.to_owned())
+            }
+            Protocol::Mysql => (login.database.as_deref().unwrap_or(""), String::new()),
+        };
+        let database = match realm.databases.get(asked).or(realm.fallback.as_ref()) {
+            Some(database) => database,
+            // A MySQL client may name its schema later; with one entry there is no doubt which it means.
+            None if asked.is_empty() && realm.databases.len() == 1 => realm.databases.values().next()?,
+            None => return None,
+        };
+        let pool = if protocol == Protocol::Mysql { database.name.clone() } else { pool };
+        let client = realm.users.get(&login.user);
+        let (server_user, server_secret) = match &database.forced_user {
+            Some(forced) => {
+                let listed = || realm.users.get(&forced.name).and_then(|user| user.secret.clone());
+                (forced.name.clone(), forced.secret.clone().or_else(listed))
+            }
+            None if realm.auth == Auth::Any => return None,
+            None => (login.user.clone(), client.and_then(|user| user.secret.clone())),
+        };
+        let server_database = match (&database.server_database, asked) {
+            (_, "") => String::new(),
+            (Some(name), _) => name.clone(),
+            (None, asked) => asked.to_owned(),
+        };
+        let sizes = Sizes::of(&self.values, database, client.map(Arc::as_ref));
+        Some(Route {
+            pool,
+            server: database.server.clone(),
+            database: database.clone(),
+            server_database,
+            server_user,
+            server_secret,
+            pool_mode: sizes.pool_mode,
+            pool_size: sizes.pool_size,
+            min_pool_size: sizes.min_pool_size,
+        })
+    }
+}
+
+/// What a user's, a database's and the general settings come to, in this order.
+struct Sizes {
+    pool_mode: PoolMode,
+    pool_size: usize,
+    min_pool_size: usize,
+}
+
+impl Sizes {
+    fn of(values: &Values, database: &Database, user: Option<&User>) -> Sizes {
+        use crate::Key;
+        let general = PoolMode::from_name(values.text(Key::PoolMode)).unwrap_or(PoolMode::Session);
+        let pool_size = user
+            .and_then(|u| u.pool_size)
+            .or(database.pool_size)
+            .unwrap_or_else(|| values.size(Key::DefaultPoolSize))
+            .max(1);
+        Sizes {
+            pool_mode: user.and_then(|u| u.pool_mode).or(database.pool_mode).unwrap_or(general),
+            pool_size,
+            min_pool_size: database
+                .min_pool_size
+                .unwrap_or_else(|| values.size(Key::MinPoolSize))
+                .min(pool_size),
+        }
+    }
+}
+
+/// A known user: the method his secret allows.
+fn admit_known(method: AuthMethod, user: &User) -> Admission {
+    let secret = user.secret.clone();
+    let method = match (method, secret.as_deref().map(Secret::kind)) {
+        // A verifier cannot be checked by md5. PgBouncer asks for SCRAM then, and so do we.
+        (AuthMethod::Md5, Some(SecretKind::ScramVerifier(_))) => AuthMethod::ScramSha256,
+        // The hash of mysql_native_password proves nothing in another method.
+        (AuthMethod::CachingSha2, Some(SecretKind::MySqlNative(_))) => AuthMethod::Native,
+        (method, _) => method,
+    };
+    Admission { method, secret }
+}
+
+/// A method that asks for something.
+fn asking(method: AuthMethod, protocol: Protocol) -> AuthMethod {
+    match (method, protocol) {
+        (AuthMethod::Trust, Protocol::Postgres) => AuthMethod::ScramSha256,
+        (AuthMethod::Trust, Protocol::Mysql) => AuthMethod::CachingSha2,
+        (method, _) => method,
+    }
+}

@@ -1,0 +1,329 @@
+//! What the proxy runs by: plain, immutable structs, shared as `Arc<Snapshot>`.
+//!
+//! A reload makes a new snapshot beside the old one; nobody ever changes one. Every time is in
+//! milliseconds, 0 means "no limit"; every size is a count of connections, 0 means "no limit" where the
+//! field says so.
+
+use crate::Values;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use weir_auth::secret::SecretKind;
+use weir_auth::{AuthMethod, Secret};
+
+/// A database protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// PostgreSQL 3.0 and 3.2.
+    Postgres,
+    /// MySQL and MariaDB.
+    Mysql,
+}
+
+impl Protocol {
+    /// Both of them.
+    pub const ALL: [Protocol; 2] = [Protocol::Postgres, Protocol::Mysql];
+
+    /// The `protocol` label in metrics, the section of weir.toml.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Postgres => "postgres",
+            Protocol::Mysql => "mysql",
+        }
+    }
+
+    /// The port a server of this protocol listens on when nobody says otherwise.
+    pub fn server_port(self) -> u16 {
+        match self {
+            Protocol::Postgres => 5432,
+            Protocol::Mysql => 3306,
+        }
+    }
+
+    /// The port Weir listens on when nobody says otherwise.
+    pub fn listen_port(self) -> u16 {
+        match self {
+            Protocol::Postgres => 6432,
+            Protocol::Mysql => 6033,
+        }
+    }
+}
+
+/// When a server goes back to its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PoolMode {
+    /// When its client leaves.
+    Session,
+    /// When the transaction ends and nothing pins the server to its client.
+    Transaction,
+    /// When the statement ends. Transactions of several statements are refused.
+    Statement,
+}
+
+impl PoolMode {
+    /// The word of the configuration files and of SHOW.
+    pub fn name(self) -> &'static str {
+        match self {
+            PoolMode::Session => "session",
+            PoolMode::Transaction => "transaction",
+            PoolMode::Statement => "statement",
+        }
+    }
+
+    /// The mode called `name`.
+    pub fn from_name(name: &str) -> Option<PoolMode> {
+        [PoolMode::Session, PoolMode::Transaction, PoolMode::Statement]
+            .into_iter()
+            .find(|mode| mode.name() == name)
+    }
+}
+
+/// Everything `weir serve` was told.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Worker threads. Never 0: the number of cores is already put in for `auto`.
+    pub workers: usize,
+    /// Where clients connect.
+    pub listeners: Vec<Listener>,
+    /// Where the HTTP endpoint listens. Empty: nowhere.
+    pub http: Vec<SocketAddr>,
+    /// Somebody asked for `http`: not to be able to listen there is an error. Else it is a warning, because
+    /// another Weir on this machine may have the default address.
+    pub http_required: bool,
+    /// Databases and users of PostgreSQL clients.
+    pub postgres: Realm,
+    /// Databases and users of MySQL clients.
+    pub mysql: Realm,
+    /// Bounds an operator sets.
+    pub limits: Limits,
+    /// All waiting times.
+    pub timeouts: Timeouts,
+    /// Options of TCP sockets, on both sides.
+    pub tcp: Tcp,
+    /// What is logged, and where.
+    pub log: Log,
+    /// Where the process number is written.
+    pub pidfile: Option<PathBuf>,
+    /// The settings these structs were built from: SHOW CONFIG and the difference at a reload.
+    pub values: Values,
+}
+
+impl Snapshot {
+    /// Databases and users of one protocol.
+    pub fn realm(&self, protocol: Protocol) -> &Realm {
+        match protocol {
+            Protocol::Postgres => &self.postgres,
+            Protocol::Mysql => &self.mysql,
+        }
+    }
+}
+
+/// One address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where.
+    pub at: ListenAt,
+    /// Do not fail when this one cannot be opened: it was not named but follows from `*` on a machine
+    /// that may have no IPv6.
+    pub optional: bool,
+}
+
+/// The address of a [`Listener`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ListenAt {
+    /// TCP. An IPv6 address must be opened with IPV6_V6ONLY: `*` is a pair of listeners.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix {
+        /// The socket itself (PostgreSQL: `DIR/.s.PGSQL.PORT`). One that starts with `@` is abstract.
+        path: PathBuf,
+        /// Permissions of the socket file.
+        mode: u32,
+    },
+}
+
+/// Databases and users of one protocol.
+#[derive(Debug, Clone)]
+pub struct Realm {
+    /// By the name a client asks for.
+    pub databases: BTreeMap<String, Arc<Database>>,
+    /// For a name that is not in `databases` (`*`).
+    pub fallback: Option<Arc<Database>>,
+    /// Who may log in.
+    pub users: BTreeMap<String, Arc<User>>,
+    /// How a client proves who it is.
+    pub auth: Auth,
+    /// MySQL: the version Weir greets with; empty: what the server says.
+    pub server_version: String,
+}
+
+/// How the clients of one protocol prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Auth {
+    /// By this method.
+    Method(AuthMethod),
+    /// Anybody may come in and call himself what he likes; databases without a forced user are refused.
+    Any,
+}
+
+/// One database clients may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Database {
+    /// The name clients use; `*` for the fallback.
+    pub name: String,
+    /// Where its server is.
+    pub server: Server,
+    /// The name on the server. `None`: the name the client asked for.
+    pub server_database: Option<String>,
+    /// All servers log in as this user; `None`: as the client's user.
+    pub forced_user: Option<ForcedUser>,
+    /// Servers of one (database, user).
+    pub pool_size: Option<usize>,
+    /// Servers to keep open for one (database, user).
+    pub min_pool_size: Option<usize>,
+    /// Overrides the general mode.
+    pub pool_mode: Option<PoolMode>,
+}
+
+/// The user all servers of a database log in as.
+#[derive(Debug, Clone)]
+pub struct ForcedUser {
+    /// Its name.
+    pub name: String,
+    /// Its password; `None`: the one in `users`, or none.
+    pub secret: Option<Arc<Secret>>,
+}
+
+/// Where a server is. Names are resolved by the control thread ([`crate::resolve`]).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Server {
+    /// TCP.
+    Tcp {
+        /// A name or an address (IPv6 without brackets).
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// A Unix socket: the socket itself, not its directory. One that starts with `@` is abstract.
+    Unix(PathBuf),
+}
+
+/// Somebody who may log in.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The password or what stands for it.
+    pub secret: Option<Arc<Secret>>,
+    /// Comes in without a password, but only from this machine: named by a URL without a password.
+    pub local_trust: bool,
+    /// Overrides the database's mode.
+    pub pool_mode: Option<PoolMode>,
+    /// Overrides the database's pool size.
+    pub pool_size: Option<usize>,
+}
+
+/// Bounds an operator sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients of the whole process, logins included.
+    pub max_client_conn: usize,
+    /// Statements kept prepared on one server; 0: protocol-level statements pin their server.
+    pub max_prepared_statements: usize,
+}
+
+/// All waiting times, in milliseconds. 0: no limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A request waits at most so long for a server.
+    pub query_wait_timeout_ms: u64,
+    /// A request runs at most so long.
+    pub query_timeout_ms: u64,
+    /// A transaction lasts at most so long.
+    pub transaction_timeout_ms: u64,
+    /// A client may be idle inside a transaction at most so long.
+    pub idle_transaction_timeout_ms: u64,
+    /// A client may be idle at most so long.
+    pub client_idle_timeout_ms: u64,
+    /// A client's login takes at most so long.
+    pub client_login_timeout_ms: u64,
+    /// A cancel request waits at most so long for a server connection of its own.
+    pub cancel_wait_timeout_ms: u64,
+    /// Connect and login to a server take at most so long.
+    pub server_connect_timeout_ms: u64,
+    /// An idle server is closed after so long.
+    pub server_idle_timeout_ms: u64,
+    /// A server is closed, once nobody uses it, when it is so old.
+    pub server_lifetime_ms: u64,
+    /// After a failed connect or login the next try waits so long.
+    pub server_login_retry_ms: u64,
+    /// A server that was idle longer is checked before it is lent. 0: always.
+    pub server_check_delay_ms: u64,
+    /// On SIGTERM clients have so long to finish their transactions.
+    pub drain_timeout_ms: u64,
+    /// A resolved name is used so long.
+    pub dns_max_ttl_ms: u64,
+}
+
+/// Options of TCP sockets. 0: what the system does by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tcp {
+    /// Connections that may wait in the kernel to be accepted.
+    pub listen_backlog: u32,
+    /// SO_KEEPALIVE.
+    pub keepalive: bool,
+    /// TCP_KEEPCNT.
+    pub keepcnt: u32,
+    /// TCP_KEEPIDLE, in seconds.
+    pub keepidle_s: u32,
+    /// TCP_KEEPINTVL, in seconds.
+    pub keepintvl_s: u32,
+    /// TCP_USER_TIMEOUT.
+    pub user_timeout_ms: u32,
+}
+
+/// What is logged, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`, or a filter of tracing.
+    pub level: String,
+    /// Appended to; also standard error unless told to be quiet.
+    pub file: Option<PathBuf>,
+}
+
+impl PartialEq for ForcedUser {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && same_secret(self.secret.as_deref(), other.secret.as_deref())
+    }
+}
+
+impl Eq for ForcedUser {}
+
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && same_secret(self.secret.as_deref(), other.secret.as_deref())
+            && self.local_trust == other.local_trust
+            && self.pool_mode == other.pool_mode
+            && self.pool_size == other.pool_size
+    }
+}
+
+impl Eq for User {}
+
+/// For the difference at a reload: both secrets are the operator's, so time tells nobody anything.
+pub(crate) fn same_secret(a: Option<&Secret>, b: Option<&Secret>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => match (a.kind(), b.kind()) {
+            (SecretKind::Plain(a), SecretKind::Plain(b)) | (SecretKind::Md5(a), SecretKind::Md5(b)) => a == b,
+            (SecretKind::ScramVerifier(a), SecretKind::ScramVerifier(b)) => a == b,
+            (SecretKind::MySqlNative(a), SecretKind::MySqlNative(b)) => a == b,
+            _ => false,
+        },
+        _ => false,
+    }
+}

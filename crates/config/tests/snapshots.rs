@@ -1,0 +1,311 @@
+//! What a configuration comes to: listeners, databases, users, proofs, pools.
+
+use std::path::Path;
+use std::sync::Arc;
+use weir_auth::secret::SecretKind;
+use weir_auth::{AuthMethod, Login};
+use weir_config::{
+    Auth, ListenAt, PoolMode, Protocol, Route, Server, Snapshot, Sources, diff, load, load_text,
+};
+
+fn from_urls(urls: &[&str]) -> Snapshot {
+    load(&Sources::urls(urls)).unwrap_or_else(|problems| panic!("{problems}")).snapshot
+}
+
+fn from_text(name: &str, text: &str) -> Snapshot {
+    load_text(Path::new(name), text, &Sources::default())
+        .unwrap_or_else(|problems| panic!("{problems}"))
+        .snapshot
+}
+
+fn login(user: &str, database: Option<&str>) -> Login {
+    Login { user: user.into(), database: database.map(str::to_owned), replication: false }
+}
+
+fn listeners(snapshot: &Snapshot) -> Vec<String> {
+    let at = |at: &ListenAt| match at {
+        ListenAt::Tcp(at) => at.to_string(),
+        ListenAt::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+    };
+    snapshot.listeners.iter().map(|l| format!("{} {}", l.protocol.name(), at(&l.at))).collect()
+}
+
+fn password(route: &Route) -> String {
+    match route.server_secret.as_deref().map(|s| s.kind()) {
+        None => "-".into(),
+        Some(SecretKind::Plain(password)) => password.to_string(),
+        Some(_) => "hash".into(),
+    }
+}
+
+#[test]
+fn one_url() {
+    let snapshot = from_urls(&["postgres://app:secret@127.0.0.1:5432/app"]);
+    assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432"]);
+    assert_eq!(snapshot.http, ["127.0.0.1:9930".parse().unwrap()]);
+    assert!(!snapshot.http_required);
+    assert!(snapshot.workers > 0);
+    assert!(snapshot.mysql.is_empty());
+
+    let admission = snapshot.admit(Protocol::Postgres, &login("app", None), true);
+    assert_eq!(admission.method, AuthMethod::ScramSha256);
+    assert!(admission.secret.is_some());
+    let stranger = snapshot.admit(Protocol::Postgres, &login("eve", None), true);
+    assert_eq!(stranger.method, AuthMethod::ScramSha256);
+    assert!(stranger.secret.is_none());
+
+    let route = snapshot.route(Protocol::Postgres, &login("app", Some("app"))).unwrap();
+    assert_eq!(
+        (route.pool.as_str(), route.server_database.as_str(), route.server_user.as_str()),
+        ("app", "app", "app")
+    );
+    assert_eq!(password(&route), "secret");
+    assert_eq!(route.server, Server::Tcp { host: "127.0.0.1".into(), port: 5432 });
+    assert_eq!((route.pool_mode, route.pool_size), (PoolMode::Transaction, 20));
+    // The user's name stands for a database that was not named.
+    assert!(snapshot.route(Protocol::Postgres, &login("app", None)).is_some());
+    assert!(snapshot.route(Protocol::Postgres, &login("app", Some("other"))).is_none());
+}
+
+#[test]
+fn a_url_without_a_database_is_all_of_its_server() {
+    let snapshot = from_urls(&["postgres://app:secret@127.0.0.1"]);
+    let route = snapshot.route(Protocol::Postgres, &login("app", Some("other"))).unwrap();
+    assert_eq!((route.pool.as_str(), route.server_database.as_str()), ("other", "other"));
+}
+
+#[test]
+fn a_url_without_a_password_is_for_this_machine() {
+    let snapshot = from_urls(&["mysql://app@127.0.0.1/shop"]);
+    let here = snapshot.admit(Protocol::Mysql, &login("app", None), true);
+    assert_eq!(here.method, AuthMethod::Trust);
+    let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), false);
+    assert_eq!(elsewhere.method, AuthMethod::CachingSha2);
+    assert!(elsewhere.secret.is_none());
+    let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), true);
+    assert!(stranger.method != AuthMethod::Trust && stranger.secret.is_none());
+}
+
+#[test]
+fn two_urls_with_the_same_user() {
+    let snapshot = from_urls(&["postgres://app:one@127.0.0.1/app", "mysql://app:two@127.0.0.1/app"]);
+    assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432", "mysql 127.0.0.1:6033"]);
+    let route = |protocol| snapshot.route(protocol, &login("app", Some("app"))).unwrap();
+    assert_eq!(password(&route(Protocol::Postgres)), "one");
+    assert_eq!(password(&route(Protocol::Mysql)), "two");
+    // MySQL clients may name any schema or none; they share one pool.
+    for schema in [None, Some("app"), Some("other")] {
+        let route = snapshot.route(Protocol::Mysql, &login("app", schema)).unwrap();
+        assert_eq!((route.pool.as_str(), route.server_database.as_str()), ("*", schema.unwrap_or("")));
+    }
+}
+
+#[test]
+fn several_users_of_one_database() {
+    for (protocol, scheme) in [(Protocol::Postgres, "postgres"), (Protocol::Mysql, "mysql")] {
+        let snapshot =
+            from_urls(&[&format!("{scheme}://ann:one@h/app"), &format!("{scheme}://bob:two@h/app")]);
+        let route = |user| snapshot.route(protocol, &login(user, Some("app"))).unwrap();
+        assert_eq!((route("ann").server_user.as_str(), password(&route("ann")).as_str()), ("ann", "one"));
+        assert_eq!((route("bob").server_user.as_str(), password(&route("bob")).as_str()), ("bob", "two"));
+    }
+}
+
+#[test]
+fn flags_go_before_everything() {
+    let sources = Sources {
+        listen: vec!["127.0.0.1:7000".into()],
+        ..Sources::urls(&["postgres://app:secret@127.0.0.1/app"])
+    }
+    .with("pool.default_pool_size", "8")
+    .with("pool.default_pool_size", "9")
+    .with("databases.second.url", "postgres://app:secret@127.0.0.1/two")
+    .with("databases.second.pool_mode", "session");
+    let snapshot = load(&sources).unwrap().snapshot;
+    assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:7000"]);
+    let route = |name| snapshot.route(Protocol::Postgres, &login("app", Some(name))).unwrap();
+    assert_eq!((route("app").pool_size, route("app").pool_mode), (9, PoolMode::Transaction));
+    assert_eq!(
+        (route("second").pool_mode, route("second").server_database.as_str()),
+        (PoolMode::Session, "two")
+    );
+}
+
+#[test]
+fn the_example_weir_toml() {
+    let text = include_str!("../../../examples/weir.toml");
+    let loaded = load_text(Path::new("weir.toml"), text, &Sources::default()).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let snapshot = loaded.snapshot;
+    assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432", "mysql 127.0.0.1:6033"]);
+    let postgres = |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database))).unwrap();
+    let app = postgres("ann", "app");
+    assert_eq!((app.server_user.as_str(), app.pool_size, password(&app).as_str()), ("app", 8, "secret"));
+    let reports = postgres("ann", "reports");
+    assert_eq!((reports.server_user.as_str(), password(&reports).as_str()), ("ann", "change-me"));
+    assert_eq!((reports.pool_mode, reports.pool_size), (PoolMode::Session, 20));
+    assert_eq!(postgres("bob", "app").pool_size, 2);
+    // Users are named: those of the URLs are no users of Weir's.
+    assert!(snapshot.admit(Protocol::Postgres, &login("app", None), true).secret.is_none());
+    // The only MySQL database is meant by a client that names none.
+    assert_eq!(snapshot.route(Protocol::Mysql, &login("ann", None)).unwrap().pool, "shop");
+    assert_eq!(snapshot.timeouts.query_wait_timeout_ms, 30_000);
+}
+
+#[test]
+fn the_example_pgbouncer_ini() {
+    let text = include_str!("../../../examples/pgbouncer.ini").replace(
+        "examples/userlist.txt",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/userlist.txt"),
+    );
+    let loaded = load_text(Path::new("pgbouncer.ini"), &text, &Sources::default()).unwrap();
+    let warnings: Vec<_> = loaded.warnings.iter().map(|w| w.problem.text.as_str()).collect();
+    assert_eq!(
+        warnings,
+        [
+            "max_db_connections is not supported yet: servers of a database are bounded by the sizes of its pools only, one for each user",
+            "admin_users is not supported yet: there is no console yet",
+            "stats_period is not supported yet: there are no averages; /metrics has counters",
+        ]
+    );
+    let snapshot = loaded.snapshot;
+    assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432"]);
+    assert_eq!(snapshot.postgres.auth, Auth::Method(AuthMethod::ScramSha256));
+    assert_eq!((snapshot.limits.max_client_conn, snapshot.limits.max_prepared_statements), (5000, 100));
+    assert_eq!(snapshot.timeouts.server_connect_timeout_ms, 5500);
+    assert_eq!((snapshot.tcp.keepalive, snapshot.tcp.keepidle_s), (true, 60));
+    let route = |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database))).unwrap();
+    let app = route("app", "app");
+    assert_eq!((app.pool_mode, app.pool_size, app.min_pool_size), (PoolMode::Transaction, 20, 2));
+    assert_eq!(password(&app), "change-me");
+    let reports = route("app", "reports");
+    assert_eq!((reports.server_database.as_str(), reports.server_user.as_str()), ("warehouse", "report"));
+    assert_eq!(
+        (reports.pool_mode, reports.pool_size, password(&reports).as_str()),
+        (PoolMode::Session, 5, "it's a secret")
+    );
+    assert_eq!(route("app", "with-dash").server, Server::Unix("/var/run/postgresql/.s.PGSQL.5432".into()));
+    let other = route("app", "elsewhere");
+    assert_eq!((other.pool.as_str(), other.server_database.as_str()), ("elsewhere", "elsewhere"));
+    assert_eq!(route("batch", "app").pool_mode, PoolMode::Session);
+}
+
+#[test]
+fn defaults_of_pgbouncer() {
+    let snapshot =
+        from_text("p.ini", "[databases]\na = host=h user=u\nb = user=u\n[pgbouncer]\nauth_type = any\n");
+    assert_eq!(listeners(&snapshot), ["postgres /tmp/.s.PGSQL.6432 777"]);
+    assert_eq!(snapshot.limits.max_client_conn, 100);
+    assert_eq!(snapshot.tcp.listen_backlog, 128);
+    let route = snapshot.route(Protocol::Postgres, &login("anybody", Some("b"))).unwrap();
+    assert_eq!(route.server, Server::Unix("/tmp/.s.PGSQL.5432".into()));
+    assert_eq!((route.pool_mode, route.pool_size, route.server_user.as_str()), (PoolMode::Session, 20, "u"));
+    assert_eq!(snapshot.admit(Protocol::Postgres, &login("anybody", None), false).method, AuthMethod::Trust);
+    let timeouts = &snapshot.timeouts;
+    assert_eq!((timeouts.query_wait_timeout_ms, timeouts.server_check_delay_ms), (120_000, 30_000));
+    let values = &snapshot.values;
+    let row = values.rows().into_iter().find(|row| row.key == "pool_mode").unwrap();
+    assert_eq!((row.value.as_str(), row.default.as_str(), row.changeable), ("session", "session", true));
+}
+
+#[test]
+fn proofs_by_auth_type_and_secret() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let users = folder.join("proofs.txt");
+    let verifier = "SCRAM-SHA-256$4096:c2FsdHNhbHQ=$AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    std::fs::write(
+        &users,
+        format!(
+            "\"plain\" \"p\"\n\"hash\" \"md545f2603610af569b6155c45067268c6b\"\n\"scram\" \"{verifier}\"\n"
+        ),
+    )
+    .unwrap();
+    let method = |auth_type: &str, user: &str| {
+        let text = format!(
+            "[databases]\n* = host=h\n[pgbouncer]\nauth_type = {auth_type}\nauth_file = {}\n",
+            users.display()
+        );
+        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(user, None), true);
+        (admission.method, admission.secret.is_some())
+    };
+    use AuthMethod::{Md5, Plain, ScramSha256, Trust};
+    for (auth_type, user, wanted) in [
+        ("md5", "plain", (Md5, true)),
+        ("md5", "hash", (Md5, true)),
+        ("md5", "scram", (ScramSha256, true)),
+        ("md5", "nobody", (Md5, false)),
+        ("scram-sha-256", "plain", (ScramSha256, true)),
+        ("scram-sha-256", "scram", (ScramSha256, true)),
+        ("plain", "scram", (Plain, true)),
+        ("trust", "plain", (Trust, true)),
+        // An unknown user is asked for a password that does not exist: trust believes only known names.
+        ("trust", "nobody", (ScramSha256, false)),
+    ] {
+        assert_eq!(method(auth_type, user), wanted, "{auth_type} {user}");
+    }
+}
+
+#[test]
+fn a_hash_of_mysql_native_password() {
+    // The hash of "secret": `*` and SHA1(SHA1(password)) in hexadecimal, as mysql.user has it.
+    let text = "[databases.a]\nurl = \"mysql://h/a\"\n[databases.b]\nurl = \"postgres://h/b\"\n[users.ann]\n\
+                password = \"*14E65567ABDB5135D0CFD9A70B3032C179A49EE7\"\n[users.bob]\npassword = \"*plain\"\n";
+    let snapshot = from_text("w.toml", text);
+    let method = |protocol, user| snapshot.admit(protocol, &login(user, None), false).method;
+    assert_eq!(method(Protocol::Mysql, "ann"), AuthMethod::Native);
+    assert_eq!(method(Protocol::Mysql, "bob"), AuthMethod::CachingSha2);
+    assert_eq!(method(Protocol::Postgres, "ann"), AuthMethod::ScramSha256);
+}
+
+#[test]
+fn includes() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let more = folder.join("more.ini");
+    std::fs::write(&more, "pool_mode = statement\n[databases]\nb = host=h user=u\n").unwrap();
+    let text = "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\n%include more.ini\n";
+    let name = folder.join("main.ini");
+    let snapshot = from_text(name.to_str().unwrap(), text);
+    assert_eq!(snapshot.postgres.databases.keys().collect::<Vec<_>>(), ["a", "b"]);
+    let route = snapshot.route(Protocol::Postgres, &login("x", Some("a"))).unwrap();
+    assert_eq!(route.pool_mode, PoolMode::Statement);
+
+    std::fs::write(folder.join("loop.ini"), "%include loop.ini\n").unwrap();
+    let error = load_text(&folder.join("main.ini"), "%include loop.ini\n", &Sources::default()).unwrap_err();
+    assert!(error.to_string().contains("10 deep, not deeper"), "{error}");
+}
+
+#[test]
+fn what_a_reload_changes() {
+    let before = "workers = 2\n[databases.a]\nurl = \"postgres://u:p@h/a\"\n[databases.b]\nurl = \"postgres://u:p@h/b\"\n\
+                  [users.ann]\npassword = \"x\"\n[users.bob]\npassword = \"y\"\n";
+    let after = before.replace("workers = 2", "workers = 3").replace("h/b", "h2/b").replace("\"y\"", "\"z\"")
+        + "[users.cid]\npassword = \"x\"\n[pool]\nquery_timeout = 5\n";
+    let old = from_text("w.toml", before);
+    let mut new = from_text("w.toml", &after);
+    let difference = diff(&old, &new);
+    assert_eq!(
+        difference.to_string(),
+        "workers 2 -> 3 (at the next start), query_timeout 0 -> 5, added postgres user cid, added mysql user cid, \
+         changed postgres database b, changed postgres user bob, changed mysql user bob"
+    );
+    assert!(difference.needs_restart());
+    assert!(diff(&old, &from_text("w.toml", before)).is_empty());
+    assert_eq!(diff(&new, &old).removed, ["postgres user cid", "mysql user cid"]);
+
+    new.keep_from(&old);
+    assert!(Arc::ptr_eq(&new.postgres.databases["a"], &old.postgres.databases["a"]));
+    assert!(!Arc::ptr_eq(&new.postgres.databases["b"], &old.postgres.databases["b"]));
+    assert!(Arc::ptr_eq(&new.postgres.users["ann"], &old.postgres.users["ann"]));
+    assert!(!Arc::ptr_eq(&new.postgres.users["bob"], &old.postgres.users["bob"]));
+}
+
+#[test]
+fn every_setting_can_be_set_and_shown_again() {
+    let base = || Sources::urls(&["postgres://app:secret@127.0.0.1/app"]);
+    for row in weir_config::SETTINGS.iter().filter(|row| row.files == weir_config::registry::Files::All) {
+        let shown = load(&base()).unwrap().snapshot.values.show(row.key);
+        let again = load(&base().with(&row.full_name(), &shown))
+            .unwrap_or_else(|e| panic!("{}: {e}", row.full_name()));
+        assert_eq!(again.snapshot.values.show(row.key), shown, "{}", row.full_name());
+    }
+}

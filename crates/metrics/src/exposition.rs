@@ -1,0 +1,163 @@
+//! Metrics as OpenMetrics text. The cost depends on workers and pools, never on the number of clients.
+
+use crate::cell::{BUCKETS, HistogramTotals, bucket_end_us};
+use crate::metrics::{Metrics, PoolLabels};
+use crate::table::{ExtraLabel, Family, Kind, PoolTotals, WingTotals};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::sync::Arc;
+
+/// The media type of [`expose`]'s text.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Every second end of a bucket is a `le`: half an octave is enough for a graph.
+const EXPOSED_EVERY: usize = 2;
+
+/// All metrics as OpenMetrics 1.0 text. `version` is the value of `weir_build_info`.
+pub fn expose(metrics: &Arc<Metrics>, version: &'static str) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collector { metrics: metrics.clone(), version }));
+    let mut out = String::with_capacity(32 * 1024);
+    match text::encode(&mut out, &registry) {
+        Ok(()) => out,
+        // Writing to a String cannot fail.
+        Err(fmt::Error) => String::new(),
+    }
+}
+
+#[derive(Debug)]
+struct Collector {
+    metrics: Arc<Metrics>,
+    version: &'static str,
+}
+
+impl prometheus_client::collector::Collector for Collector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let mut info =
+            encoder.encode_descriptor("weir_build", "The version that runs.", None, MetricType::Info)?;
+        info.encode_info(&[("version", self.version)])?;
+        let totals: Vec<_> = self.metrics.protocols().iter().map(|p| (*p, self.metrics.totals(p))).collect();
+        let mut rows = Rows::default();
+        for (protocol, totals) in &totals {
+            totals.wing.rows(&mut |family, label, value| {
+                rows.add(family, vec![("protocol", protocol)], label, value)
+            });
+        }
+        rows.encode(&mut encoder, WingTotals::FAMILIES)?;
+        let pools = self.metrics.pool_totals();
+        let mut rows = Rows::default();
+        for (labels, totals) in &pools {
+            totals.rows(&mut |family, label, value| rows.add(family, labels.pairs(), label, value));
+        }
+        rows.encode(&mut encoder, PoolTotals::FAMILIES)?;
+        let request: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.request_duration)).collect();
+        let help = "Time from the arrival of a request to the end of its reply, waiting included.";
+        encode_histogram(&mut encoder, "weir_request_duration", help, &request)?;
+        let wait: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.wait_duration)).collect();
+        let help = "Time a request waited for a server.";
+        encode_histogram(&mut encoder, "weir_wait_duration", help, &wait)
+    }
+}
+
+impl PoolLabels {
+    fn pairs(&self) -> Labels<'_> {
+        vec![("protocol", self.protocol), ("database", &self.database), ("user", &self.user)]
+    }
+}
+
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+/// Rows by family: the text must name each family once, with all of its rows behind it.
+#[derive(Default)]
+struct Rows<'a> {
+    rows: Vec<(usize, Labels<'a>, i64)>,
+}
+
+impl<'a> Rows<'a> {
+    fn add(
+        &mut self,
+        family: usize,
+        mut labels: Vec<(&'static str, &'a str)>,
+        extra: ExtraLabel,
+        value: i64,
+    ) {
+        labels.extend(extra);
+        self.rows.push((family, labels, value));
+    }
+
+    fn encode(&mut self, encoder: &mut DescriptorEncoder, families: &[Family]) -> Result<(), fmt::Error> {
+        self.rows.sort_by_key(|(family, ..)| *family);
+        for (index, family) in families.iter().enumerate() {
+            let unit = family.unit.map(|unit| Unit::Other(unit.to_owned()));
+            let kind = match family.kind {
+                Kind::Counter => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+            };
+            let mut metric = encoder.encode_descriptor(family.name, family.help, unit.as_ref(), kind)?;
+            for (_, labels, value) in self.rows.iter().filter(|(of, ..)| *of == index) {
+                let mut row = metric.encode_family(labels)?;
+                match family.kind {
+                    Kind::Counter => {
+                        row.encode_counter::<NoLabelSet, u64, f64>(&u64::try_from(*value).unwrap_or(0), None)?
+                    }
+                    Kind::Gauge => row.encode_gauge(value)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_histogram(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: &[(&'static str, &HistogramTotals)],
+) -> Result<(), fmt::Error> {
+    let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+    for (protocol, totals) in rows {
+        let labels = [("protocol", *protocol)];
+        metric.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
+            totals.sum_ns as f64 / 1e9,
+            totals.count(),
+            &exposed_buckets(totals),
+            None,
+        )?;
+    }
+    Ok(())
+}
+
+/// Ends in seconds, and what is in the buckets between them.
+fn exposed_buckets(totals: &HistogramTotals) -> Vec<(f64, u64)> {
+    let mut exposed = Vec::with_capacity(BUCKETS / EXPOSED_EVERY + 1);
+    let mut here = 0;
+    for (bucket, count) in totals.buckets.iter().enumerate() {
+        here += count;
+        if bucket == BUCKETS - 1 {
+            exposed.push((f64::INFINITY, here));
+        } else if bucket % EXPOSED_EVERY == 0 {
+            exposed.push((bucket_end_us(bucket) as f64 / 1e6, here));
+            here = 0;
+        }
+    }
+    exposed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_lose_nothing() {
+        let mut totals = HistogramTotals::default();
+        for (n, bucket) in totals.buckets.iter_mut().enumerate() {
+            *bucket = n as u64;
+        }
+        let exposed = exposed_buckets(&totals);
+        assert_eq!(exposed.iter().map(|(_, count)| count).sum::<u64>(), totals.count());
+        assert!(exposed.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!(exposed[0].0, 8e-6);
+    }
+}

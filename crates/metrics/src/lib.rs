@@ -1,0 +1,20 @@
+//! Metrics: names, cells that workers write without locks, sums, and OpenMetrics text.
+//!
+//! Owns: the table of metrics ([`table`]), one block of cells for each worker and protocol and for each
+//! worker and pool, the histograms of waiting and of request times, the exposition.
+//! Must not know: clients, sockets, settings, HTTP.
+//!
+//! Invariants: a cell has one writer; nothing on the data path takes a lock; reading costs the same with
+//! one client and with 100,000.
+#![forbid(unsafe_code)]
+
+mod cell;
+mod exposition;
+mod metrics;
+pub mod reference;
+pub mod table;
+
+pub use cell::{BUCKETS, Counter, Gauge, Histogram, HistogramTotals, bucket_end_us};
+pub use exposition::{CONTENT_TYPE, expose};
+pub use metrics::{Metrics, NAMED_POOLS, OTHER, PoolLabels, Totals, WorkerCells};
+pub use table::{PoolCells, PoolTotals, WingCells, WingTotals};

@@ -1,0 +1,234 @@
+//! The one table of metrics: name, unit, kind, labels and help, and from it the cells workers write, the
+//! totals readers get, and the rows of the exposition.
+//!
+//! To add a metric: one line here, and its `inc` where the thing happens.
+
+use crate::cell::{Counter, Gauge};
+use weir_wire::{FaultKind, Pin};
+
+/// Counter or gauge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows. The exposition adds `_total` to its name.
+    Counter,
+    /// Grows and shrinks.
+    Gauge,
+}
+
+/// Metrics of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Family {
+    /// The name, without unit and `_total`.
+    pub name: &'static str,
+    /// `bytes` or nothing: the end of the name.
+    pub unit: Option<&'static str>,
+    /// What it is.
+    pub kind: Kind,
+    /// What it says, in a sentence.
+    pub help: &'static str,
+}
+
+/// A label that a row has beside those of its block.
+pub type ExtraLabel = Option<(&'static str, &'static str)>;
+
+macro_rules! cells {
+    (
+        $(#[$doc:meta])* $cells:ident, $totals:ident;
+        $($family_kind:ident $metric:literal $($unit:ident)?, $help:literal {
+            $($(#[$field_doc:meta])* $field:ident $($label:literal = $label_value:literal)?;)+
+        })*
+        ; by {
+            $($(#[$array_doc:meta])* $array:ident: $of:ident, $array_metric:literal, $array_label:literal, $array_help:literal;)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[repr(align(128))]
+        pub struct $cells {
+            $($($(#[$field_doc])* pub $field: $family_kind,)+)*
+            $($array: [Counter; $of::ALL.len()],)*
+        }
+
+        impl Default for $cells {
+            fn default() -> Self {
+                $cells {
+                    $($($field: $family_kind::default(),)+)*
+                    $($array: std::array::from_fn(|_| Counter::default()),)*
+                }
+            }
+        }
+
+        impl $cells {
+            $($(#[$array_doc])* #[inline] pub fn $array(&self, of: $of) -> &Counter { &self.$array[of as usize] })*
+
+            /// Adds what is in the cells to `totals`.
+            pub fn add_to(&self, totals: &mut $totals) {
+                $($(totals.$field += number(self.$field.get());)+)*
+                $(for (total, cell) in totals.$array.iter_mut().zip(&self.$array) { *total += number(cell.get()); })*
+            }
+        }
+
+        #[doc = concat!("The sum of several [`", stringify!($cells), "`] at one moment.")]
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $totals {
+            $($($(#[$field_doc])* pub $field: i64,)+)*
+            $($array: [i64; $of::ALL.len()],)*
+        }
+
+        impl Default for $totals {
+            fn default() -> Self {
+                $totals { $($($field: 0,)+)* $($array: [0; $of::ALL.len()],)* }
+            }
+        }
+
+        impl $totals {
+            /// All families, in the order of the exposition.
+            pub const FAMILIES: &'static [Family] = &[
+                $(Family { name: $metric, unit: cells!(@unit $($unit)?), kind: Kind::$family_kind, help: $help },)*
+                $(Family { name: $array_metric, unit: None, kind: Kind::Counter, help: $array_help },)*
+            ];
+
+            $($(#[$array_doc])* pub fn $array(&self, of: $of) -> i64 { self.$array[of as usize] })*
+
+            /// Calls `row` with the number of the family, the row's own label and its value.
+            pub fn rows(&self, row: &mut dyn FnMut(usize, ExtraLabel, i64)) {
+                let mut family = 0;
+                $(
+                    $(row(family, cells!(@label $($label = $label_value)?), self.$field);)+
+                    family += 1;
+                )*
+                $(
+                    for of in $of::ALL { row(family, Some(($array_label, of.label())), self.$array[*of as usize]); }
+                    family += 1;
+                )*
+                debug_assert_eq!(family, Self::FAMILIES.len());
+            }
+        }
+    };
+    (@unit) => { None };
+    (@unit $unit:ident) => { Some(stringify!($unit)) };
+    (@label) => { None };
+    (@label $label:literal = $value:literal) => { Some(($label, $value)) };
+}
+
+cells! {
+    /// What one worker counts for one protocol, whatever the pool.
+    WingCells, WingTotals;
+    Gauge "weir_client_connections", "Clients connected now, those still logging in included." {
+        /// Clients connected now.
+        client_connections;
+    }
+    Gauge "weir_client_logins_pending", "Clients that are logging in now." {
+        /// Clients that are logging in now.
+        client_logins_pending;
+    }
+    Counter "weir_client_accepts", "Connections accepted from clients." {
+        /// Connections accepted.
+        client_accepts;
+    }
+    Counter "weir_client_logins", "Logins of clients that have ended, by outcome." {
+        /// Logins that succeeded.
+        logins_ok "outcome" = "ok";
+        /// Logins that failed, for whatever reason.
+        logins_failed "outcome" = "failed";
+    }
+    Counter "weir_client_received" bytes, "Bytes received from clients." {
+        /// Bytes received from clients.
+        client_received_bytes;
+    }
+    Counter "weir_client_sent" bytes, "Bytes sent to clients." {
+        /// Bytes sent to clients.
+        client_sent_bytes;
+    }
+    Counter "weir_accept_backoffs", "Times a worker stopped accepting for a while because the system had no descriptors or memory left." {
+        /// Times accepting was paused.
+        accept_backoffs;
+    }
+    Counter "weir_cancels", "Requests of clients to cancel, by what became of them." {
+        /// Sent on to the server that ran the request.
+        cancels_sent "outcome" = "sent";
+        /// The request was still waiting and left the queue.
+        cancels_dequeued "outcome" = "dequeued";
+        /// Nothing of that client was running.
+        cancels_idle "outcome" = "idle";
+        /// No client has that number and secret.
+        cancels_unknown "outcome" = "unknown";
+    }
+    ; by {
+        /// Faults of this kind.
+        faults: FaultKind, "weir_faults", "kind", "Errors, by kind.";
+    }
+}
+
+cells! {
+    /// What one worker counts for one pool.
+    PoolCells, PoolTotals;
+    Counter "weir_requests", "Requests answered by a server." {
+        /// Requests answered.
+        requests;
+    }
+    Gauge "weir_waiting_clients", "Clients that wait for a server now." {
+        /// Clients that wait now.
+        waiting_clients;
+    }
+    Gauge "weir_server_connections", "Server connections now, by state." {
+        /// Connecting or logging in.
+        servers_connecting "state" = "connecting";
+        /// Free.
+        servers_idle "state" = "idle";
+        /// Lent to a client, or with requests in its queue.
+        servers_active "state" = "active";
+        /// Being rolled back, reset or checked.
+        servers_cleaning "state" = "cleaning";
+    }
+    Gauge "weir_pinned_servers", "Server connections that a client keeps beyond its transaction now." {
+        /// Servers pinned now.
+        pinned_servers;
+    }
+    Counter "weir_server_connects", "Connections made to servers, by outcome." {
+        /// Connected and logged in.
+        server_connects_ok "outcome" = "ok";
+        /// Refused, timed out, or the login failed.
+        server_connects_failed "outcome" = "failed";
+    }
+    Counter "weir_server_closes", "Server connections that have ended." {
+        /// Server connections that have ended.
+        server_closes;
+    }
+    Counter "weir_leases", "Times a server was lent to a client." {
+        /// Times a server was lent.
+        leases;
+    }
+    Counter "weir_server_handovers", "Server connections received from another worker." {
+        /// Servers received from another worker.
+        server_handovers;
+    }
+    Counter "weir_server_resets", "Times Weir reset the session of a server." {
+        /// Resets sent.
+        server_resets;
+    }
+    Counter "weir_server_rollbacks", "Transactions Weir rolled back because their client had gone." {
+        /// Rollbacks sent.
+        server_rollbacks;
+    }
+    Counter "weir_server_checks", "Times Weir asked an idle server whether it still answers." {
+        /// Checks sent.
+        server_checks;
+    }
+    Counter "weir_server_received" bytes, "Bytes received from servers." {
+        /// Bytes received from servers.
+        server_received_bytes;
+    }
+    Counter "weir_server_sent" bytes, "Bytes sent to servers." {
+        /// Bytes sent to servers.
+        server_sent_bytes;
+    }
+    ; by {
+        /// Pins for this reason.
+        pins: Pin, "weir_pins", "reason", "Times a server had to stay with its client beyond the transaction, by reason.";
+    }
+}
+
+fn number(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(i64::MAX)
+}
