@@ -1,0 +1,231 @@
+//! A look at the books from outside: do lists, states and counters agree? For the simulator and tests.
+//!
+//! Owns: nothing. Must not change anything.
+
+use crate::client::{Phase, Wants};
+use crate::hall::Hall;
+use crate::pool::shared::NOBODY;
+use crate::server::{ServerPhase, ServerState};
+use crate::wing::{Back, Wing};
+use crate::worker::Worker;
+use std::sync::Arc;
+use weir_net::Net;
+use weir_wire::{Boundary, limits};
+
+/// What one worker has.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    /// Clients.
+    pub clients: usize,
+    /// Servers, connecting ones included.
+    pub servers: usize,
+    /// Connections that carry a cancel request.
+    pub cancellers: usize,
+    /// Pools it has met.
+    pub pools: Vec<PoolAudit>,
+}
+
+/// One worker's part of a pool.
+#[derive(Debug, Clone)]
+pub struct PoolAudit {
+    /// Its number.
+    pub id: u32,
+    /// Who waits, and since when, oldest first.
+    pub waiting: Vec<(u64, u64)>,
+    /// Clients that hold a server.
+    pub leased: Vec<u64>,
+    /// Idle servers.
+    pub idle: usize,
+    /// Connects under way.
+    pub connecting: usize,
+    /// Servers in every state.
+    pub servers: usize,
+    /// No connect before this time.
+    pub retry_at_ms: u64,
+    /// Servers of the pool in the process.
+    pub opened: usize,
+    /// Servers it may have.
+    pub limit: usize,
+}
+
+/// One read may come on top of what a bound allows.
+const SLACK_BYTES: usize = limits::SCRATCH_BYTES + limits::REQUEST_GATHER_BYTES;
+
+impl<N: Net> Worker<N> {
+    /// Compares what must agree.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn audit(&self) -> Result<Audit, String> {
+        let mut audit = Audit::default();
+        self.postgres.audit(self.number(), &mut audit)?;
+        self.mysql.audit(self.number(), &mut audit)?;
+        Ok(audit)
+    }
+}
+
+macro_rules! must {
+    ($condition:expr, $($text:tt)*) => { if !$condition { return Err(format!($($text)*)); } };
+}
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    fn audit(&self, worker: usize, audit: &mut Audit) -> Result<(), String> {
+        self.audit_rest()?;
+        self.audit_clients()?;
+        self.audit_servers()?;
+        self.audit_gauges()?;
+        for pool in 0..self.pools.len() {
+            if let Some(found) = self.audit_pool(worker, pool)? {
+                audit.pools.push(found);
+            }
+        }
+        audit.clients += self.clients.len();
+        audit.servers += self.servers.len();
+        audit.cancellers += self.cancellers.len();
+        Ok(())
+    }
+
+    fn audit_clients(&self) -> Result<(), String> {
+        for (key, client) in self.clients.iter() {
+            let name = format!("{} client {}", W::NAME, key.slot());
+            if let Some(server) = client.lease {
+                let state = self.servers.get(server).map(|server| server.state);
+                must!(
+                    state == Some(ServerState::Leased(key)),
+                    "{name} believes to hold a server that is {state:?}"
+                );
+            }
+            must!(client.lease.is_none() || !client.is_waiting(), "{name} holds a server and waits for one");
+            must!(client.is_waiting() <= (client.pending != Wants::Nothing), "{name} waits for nothing");
+            must!(
+                client.is_waiting() <= matches!(client.phase, Phase::Session(_)),
+                "{name} waits outside a session"
+            );
+            must!(
+                client.pending == Wants::Nothing || client.is_waiting(),
+                "{name} wants {:?} and stands in no queue",
+                client.pending
+            );
+            must!(client.pinned.is_empty() || client.lease.is_some(), "{name} is pinned to nothing");
+            must!(
+                client.chokes.is_none() || client.chokes == client.lease,
+                "{name} chokes a server it does not hold"
+            );
+            let (input, output) = (client.input.len(), client.output.len());
+            must!(input <= limits::CLIENT_INPUT_BYTES + SLACK_BYTES, "{name} keeps {input} bytes of input");
+            let bound = limits::CLIENT_OUTPUT_BYTES + limits::SERVER_GATHER_BYTES + SLACK_BYTES;
+            must!(output <= bound, "{name} keeps {output} bytes of output");
+        }
+        Ok(())
+    }
+
+    fn audit_servers(&self) -> Result<(), String> {
+        for (key, server) in self.servers.iter() {
+            let name = format!("{} server {} ({:?})", W::NAME, key.slot(), server.state);
+            let logged_in = matches!(server.phase, ServerPhase::Live(_));
+            must!(logged_in != (server.state == ServerState::Login), "{name} is in the wrong phase");
+            if let ServerState::Leased(client) = server.state {
+                let lease = self.clients.get(client).and_then(|client| client.lease);
+                must!(lease == Some(key), "{name} is leased to a client that holds {lease:?}");
+            }
+            let choked = self.clients.iter().any(|(_, client)| client.chokes == Some(key));
+            must!(server.is.paused <= choked, "{name} is paused and nobody will wake it");
+            let output = server.output.len();
+            must!(
+                output <= limits::SERVER_OUTPUT_BYTES + SLACK_BYTES * 2,
+                "{name} keeps {output} bytes of output"
+            );
+            let idle = server.state == ServerState::Idle;
+            let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
+            let listed = pool.map_or(0, |pool| pool.idle_keys().iter().filter(|&&idle| idle == key).count());
+            must!(listed == usize::from(idle), "{name} stands {listed} times in the idle list");
+            if idle && let ServerPhase::Live(back) = &server.phase {
+                must!(back.boundary() == Boundary::Idle && back.queued() == 0, "{name} is idle and busy");
+                must!(server.output.is_empty() && server.holds == 0, "{name} is idle and not left alone");
+                // A part of a notice may have come since.
+                must!(!server.is.paused, "{name} is idle and not read from");
+            }
+        }
+        Ok(())
+    }
+
+    fn audit_pool(&self, worker: usize, index: usize) -> Result<Option<PoolAudit>, String> {
+        let Some(Some(pool)) = self.pools.get(index) else { return Ok(None) };
+        let id = pool.entry.id;
+        let name = format!("{} pool {}", W::NAME, id.0);
+        let of_pool = || self.servers.iter().filter(|(_, server)| server.pool == id);
+        let (servers, connecting) =
+            (of_pool().count(), of_pool().filter(|(_, s)| s.state == ServerState::Login).count());
+        must!(pool.servers == servers, "{name} counts {} servers and has {servers}", pool.servers);
+        must!(pool.connecting == connecting, "{name} counts {} connects of {connecting}", pool.connecting);
+        let mut waiting: Vec<_> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.pool == Some(id) && client.is_waiting())
+            .map(|(key, client)| (client.wait_since_ns, key))
+            .collect();
+        waiting.sort();
+        must!(
+            pool.waiting_len() == waiting.len(),
+            "{name} counts {} of {} waiters",
+            pool.waiting_len(),
+            waiting.len()
+        );
+        let oldest =
+            pool.oldest(&self.clients).and_then(|key| self.clients.get(key)).map(|c| c.wait_since_ns);
+        must!(
+            oldest == waiting.first().map(|&(since, _)| since),
+            "{name} does not serve its oldest waiter first"
+        );
+        let published = pool.entry.shared.published(worker);
+        let actual = (oldest.unwrap_or(NOBODY), pool.idle_len());
+        must!(published == actual, "{name} tells others {published:?} and has {actual:?}");
+        let leased =
+            self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.lease.is_some());
+        Ok(Some(PoolAudit {
+            id: id.0,
+            waiting: waiting.into_iter().map(|(since, key)| (key.raw(), since)).collect(),
+            leased: leased.map(|(key, _)| key.raw()).collect(),
+            idle: pool.idle_len(),
+            connecting,
+            servers,
+            retry_at_ms: pool.retry_at_ms,
+            opened: pool.entry.shared.opened(),
+            limit: pool.entry.shared.limit(),
+        }))
+    }
+
+    /// Pools that differ only in their variant share their cells.
+    fn audit_gauges(&self) -> Result<(), String> {
+        for pool in self.pools.iter().flatten() {
+            let same = |id: crate::pool::PoolId| {
+                let other = self.pools.get(id.0 as usize).and_then(|other| other.as_deref());
+                other.is_some_and(|other| Arc::ptr_eq(&other.cells, &pool.cells))
+            };
+            let name = format!("{} pool {}", W::NAME, pool.entry.id.0);
+            let states = [ServerState::Login, ServerState::Idle, ServerState::Cleaning];
+            let of_cells = || self.servers.iter().filter(|(_, server)| same(server.pool));
+            for state in states {
+                let (told, is) =
+                    (state.gauge(&pool.cells).get(), of_cells().filter(|(_, s)| s.state == state).count());
+                must!(told == is as i64, "{name}: the gauge of {state:?} says {told} and it is {is}");
+            }
+            let leased = of_cells().filter(|(_, s)| matches!(s.state, ServerState::Leased(_))).count() as i64;
+            let told = pool.cells.servers_active.get();
+            must!(told == leased, "{name}: the gauge of active servers says {told} and it is {leased}");
+            let clients = || self.clients.iter().filter(|(_, client)| client.pool.is_some_and(same));
+            let waiting = clients().filter(|(_, client)| client.is_waiting()).count() as i64;
+            let told = pool.cells.waiting_clients.get();
+            must!(told == waiting, "{name}: the gauge of waiters says {told} and it is {waiting}");
+            let pinned = clients().filter(|(_, client)| !client.pinned.is_empty()).count() as i64;
+            let told = pool.cells.pinned_servers.get();
+            must!(told == pinned, "{name}: the gauge of pinned servers says {told} and it is {pinned}");
+        }
+        let (told, is) = (self.cells.wing.client_connections.get(), self.clients.len());
+        must!(told == is as i64, "{}: the gauge of clients says {told} and it is {is}", W::NAME);
+        let is = self.clients.iter().filter(|(_, client)| client.is.counted).count();
+        let told = self.cells.wing.client_logins_pending.get();
+        must!(told == is as i64, "{}: the gauge of logins says {told} and it is {is}", W::NAME);
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! One client: its socket, its front, what waits for it.
+
+use crate::ids::Key;
+use crate::pending::Pending;
+use crate::pool::{Link, Linked, PoolId};
+use crate::wing::Wing;
+use weir_auth::Login;
+use weir_net::Peer;
+use weir_wire::Pins;
+
+/// A connection from an application.
+pub struct Client<W: Wing, S> {
+    /// Its connection.
+    pub socket: S,
+    /// Login, session, or the last words.
+    pub phase: Phase<W>,
+    /// Read and not yet understood. While `pending` is a request, it starts with that request.
+    pub input: Pending,
+    /// Written and not yet taken by the kernel.
+    pub output: Pending,
+    /// Its pool, once it has proved itself.
+    pub pool: Option<PoolId>,
+    /// The server it holds.
+    pub lease: Option<Key>,
+    /// The server that is not read from until this client has read its replies.
+    pub chokes: Option<Key>,
+    /// What it waits in the queue for.
+    pub pending: Wants,
+    /// Its place in the queue.
+    pub link: Link,
+    /// Since when it waits in the queue (nanoseconds of the worker's clock).
+    pub wait_since_ns: u64,
+    /// When its oldest unanswered request was sent on.
+    pub request_since_ns: u64,
+    /// When it last did or got anything, for the idle timeouts (milliseconds of the worker's clock).
+    pub active_ms: u64,
+    /// When its transaction began; 0: none is open.
+    pub transaction_since_ms: u64,
+    /// Earliest timer that is armed for it; `u64::MAX`: none.
+    pub armed_ms: u64,
+    /// The reasons already counted for which it keeps its server.
+    pub pinned: Pins,
+    /// Requests sent on and not answered.
+    pub inflight: u32,
+    /// Facts in single bits.
+    pub is: Flags,
+}
+
+/// Facts about a client.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flags {
+    /// The kernel may have more bytes from it.
+    pub readable: bool,
+    /// The end of its stream has been announced: read until it is met.
+    pub hup: bool,
+    /// It is gone in both directions.
+    pub hangup: bool,
+    /// It will send nothing more.
+    pub eof: bool,
+    /// A request was sent on in part and more of it must come.
+    pub part_open: bool,
+    /// Its login has been ended with a greeting.
+    pub greeted: bool,
+    /// It is counted among those who log in.
+    pub counted: bool,
+    /// Its transport has failed; it is to be closed.
+    pub broken: bool,
+}
+
+/// Where a client is in its life.
+pub enum Phase<W: Wing> {
+    /// Proving itself.
+    Login(Box<LoginPhase<W>>),
+    /// At work.
+    Session(W::Front),
+    /// The last words are on their way; then the socket closes.
+    Closing,
+}
+
+/// What a login needs until it is over.
+pub struct LoginPhase<W: Wing> {
+    /// The machine.
+    pub accept: W::Accept,
+    /// Where it comes from.
+    pub peer: Peer,
+    /// Who it says it is.
+    pub login: Option<Login>,
+    /// Slow work is under way elsewhere: its bytes must wait.
+    pub busy: bool,
+    /// Bytes it has sent so far.
+    pub bytes: usize,
+}
+
+/// What a client waits in the queue for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants {
+    /// Nothing.
+    Nothing,
+    /// A server for the request at the start of `input`.
+    Request {
+        /// Bytes of it.
+        len: u32,
+        /// It is whole.
+        whole: bool,
+    },
+    /// A server that confirms its login settings.
+    Welcome,
+}
+
+impl<W: Wing, S> Client<W, S> {
+    /// The front, once logged in.
+    pub fn front(&mut self) -> Option<&mut W::Front> {
+        match &mut self.phase {
+            Phase::Session(front) => Some(front),
+            Phase::Login(_) | Phase::Closing => None,
+        }
+    }
+
+    /// Since when it logs in. Bytes it sends do not buy it more time.
+    pub fn active_since_login_ms(&self) -> u64 {
+        self.request_since_ns / 1_000_000
+    }
+
+    /// It stands in the queue.
+    pub fn is_waiting(&self) -> bool {
+        self.link.is_linked()
+    }
+}
+
+impl<W: Wing, S> Linked for Client<W, S> {
+    fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}

@@ -1,0 +1,101 @@
+//! What a hall borrows from its worker while it handles one thing.
+
+use crate::mail::{Mail, WingMail};
+use crate::pool::Registry;
+use crate::settings::Settings;
+use crate::wing::Wing;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError};
+use weir_auth::Job;
+use weir_auth::job::RsaKey;
+use weir_net::Net;
+use weir_net::wheel::Wheel;
+
+/// What all workers and the control thread share. Nothing in it makes a worker wait.
+pub struct Shared<N: Net> {
+    /// The settings in force.
+    pub settings: Settings,
+    /// All pools.
+    pub registry: Registry,
+    /// What is counted.
+    pub metrics: Arc<weir_metrics::Metrics>,
+    /// Workers in the process.
+    pub workers: usize,
+    /// Puts a message into a worker's mailbox.
+    pub post: Box<dyn Fn(usize, Mail<N>) + Send + Sync>,
+    /// Starts slow work whose result comes by mail.
+    pub submit: Box<dyn Fn(Ticket, Job) + Send + Sync>,
+    /// Fills a buffer with random bytes.
+    pub random: Box<dyn Fn(&mut [u8]) + Send + Sync>,
+    /// Clients connected, in the whole process.
+    pub clients: AtomicUsize,
+    /// The RSA key for MySQL passwords without TLS.
+    pub rsa: Option<Arc<RsaKey>>,
+    /// The version MySQL clients are greeted with: what a server last said, or the setting.
+    pub mysql_version: std::sync::RwLock<Arc<str>>,
+}
+
+/// Where the result of slow work goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticket {
+    /// Worker.
+    pub worker: usize,
+    /// 0: PostgreSQL, 1: MySQL.
+    pub wing: u8,
+    /// Client, server or canceller.
+    pub kind: crate::ids::Kind,
+    /// Which one.
+    pub key: crate::ids::Key,
+}
+
+/// What a hall borrows from its worker.
+pub struct Cx<'a, N: Net> {
+    /// The kernel, or what stands for it.
+    pub net: &'a mut N,
+    /// The worker's timers.
+    pub wheel: &'a mut Wheel,
+    /// The worker's read buffer.
+    pub scratch: &'a mut Vec<u8>,
+    /// What all workers share.
+    pub shared: &'a Shared<N>,
+    /// This worker's number.
+    pub worker: usize,
+}
+
+impl<N: Net> Cx<'_, N> {
+    /// Now, in nanoseconds of the process's monotonic clock.
+    pub fn now_ns(&self) -> u64 {
+        self.net.now_ns()
+    }
+
+    /// Now, in milliseconds of the same clock.
+    pub fn now_ms(&self) -> u64 {
+        self.net.now_ns() / 1_000_000
+    }
+
+    /// A server has said its version. MySQL clients are greeted with it from now on.
+    pub fn learn_version<W: Wing>(&self, version: &str) {
+        let known = &self.shared.mysql_version;
+        let same = known.read().unwrap_or_else(PoisonError::into_inner).as_ref() == version;
+        if !same {
+            *known.write().unwrap_or_else(PoisonError::into_inner) = version.into();
+        }
+    }
+
+    /// Fresh random bytes.
+    pub fn nonce(&self) -> [u8; 64] {
+        let mut nonce = [0; 64];
+        (self.shared.random)(&mut nonce);
+        nonce
+    }
+
+    /// Puts a message into another worker's mailbox.
+    pub fn post<W: Wing>(&self, worker: usize, mail: WingMail<W, N>) {
+        (self.shared.post)(worker, W::mail(mail));
+    }
+
+    /// Clients connected, in the whole process.
+    pub fn client_total(&self) -> usize {
+        self.shared.clients.load(Relaxed)
+    }
+}

@@ -1,0 +1,328 @@
+//! Starts and ends it all: listeners, workers, crypto threads.
+//!
+//! Owns: the threads of the data plane and the order in which they come and go. Signals, HTTP and reload
+//! are the caller's (`src/cli`).
+
+use crate::context::{Shared, Ticket};
+use crate::ids::MAX_WORKERS;
+use crate::mail::{Mail, WingMail};
+use crate::pool::Registry;
+use crate::routes::ConfigRoutes;
+use crate::settings::{Settings, Timeouts};
+use crate::wing::{MySql, Postgres, Wing};
+use crate::worker::{Door, Worker};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::thread::JoinHandle;
+use weir_auth::Job;
+use weir_auth::job::RsaKey;
+use weir_config::{ListenAt, Protocol, Snapshot};
+use weir_metrics::Metrics;
+use weir_net::fleet::{Fleet, Seat};
+use weir_net::listener::{BindError, ListenOptions, SocketFile, bind};
+use weir_net::socket::{Keepalive, SocketOptions};
+use weir_net::tables::TablePlan;
+use weir_net::{Address, Kernel, Mailbox, Target, mailbox, tables};
+
+/// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
+/// requests); this is the bound on our own mistakes.
+const MAILBOX_MESSAGES: usize = 1 << 20;
+/// Messages a worker takes at a time.
+const MAIL_PER_TURN: usize = 1024;
+/// The version MySQL clients are greeted with before any server has said its own.
+const MYSQL_VERSION: &str = "8.4.0";
+
+/// Why Weir does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nothing can listen there.
+    #[error("{0}")]
+    Bind(#[from] BindError),
+    /// Too many workers.
+    #[error("workers = {0}: at most {MAX_WORKERS} are possible")]
+    Workers(usize),
+    /// The system refused something else.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}
+
+/// A running data plane.
+pub struct Proxy {
+    shared: Arc<Shared<Kernel>>,
+    routes: Arc<ConfigRoutes>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    files: Vec<SocketFile>,
+    listening: Vec<(Protocol, Target)>,
+    plan: TablePlan,
+    _fleet: Fleet,
+}
+
+impl Proxy {
+    /// Opens the listeners and starts the workers. Blocks while names are resolved.
+    pub fn start(snapshot: &Arc<Snapshot>) -> Result<Proxy, StartError> {
+        let plan = table_plan(snapshot);
+        if plan.workers > MAX_WORKERS {
+            return Err(StartError::Workers(plan.workers));
+        }
+        let workers = plan.workers;
+        let options = socket_options(snapshot);
+        let (doors, files, listening) = open_doors(snapshot, workers, &options)?;
+        let fleet = Fleet::new(plan.clone(), &[], options).map_err(system("prepare the workers"))?;
+        let routes = Arc::new(ConfigRoutes::new(snapshot.clone()));
+        let (addresses, mailboxes): (Vec<_>, Vec<_>) =
+            (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
+        let submit = start_crypto(addresses.clone(), workers).map_err(system("start a crypto thread"))?;
+        let shared = Arc::new(Shared {
+            settings: settings(snapshot, routes.clone()),
+            registry: Registry::new(workers),
+            metrics: Metrics::new(workers, &[Postgres::NAME, MySql::NAME]),
+            workers,
+            post: Box::new(move |worker, mail| post(&addresses, worker, mail)),
+            submit,
+            random: Box::new(random),
+            clients: AtomicUsize::new(0),
+            rsa: rsa_key(snapshot),
+            mysql_version: RwLock::new(mysql_version(snapshot).into()),
+        });
+        let mut handles = Vec::new();
+        for (worker, (doors, mailbox)) in doors.into_iter().zip(mailboxes).enumerate() {
+            let (wings, listeners): (Vec<u8>, Vec<_>) = doors.into_iter().unzip();
+            let seat = fleet.seat(worker, listeners).map_err(system("prepare a worker"))?;
+            let shared = shared.clone();
+            let body = move || run_worker(seat, worker, wings, mailbox, shared);
+            let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
+            handles.push(thread.map_err(system("start a worker thread"))?);
+        }
+        Ok(Proxy { shared, routes, workers: Mutex::new(handles), files, listening, plan, _fleet: fleet })
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
+    }
+
+    /// Where it listens, ports as they really are.
+    pub fn listening(&self) -> &[(Protocol, Target)] {
+        &self.listening
+    }
+
+    /// Worker threads.
+    pub fn workers(&self) -> usize {
+        self.plan.workers
+    }
+
+    /// How descriptors are spread over the workers, in a sentence for the log.
+    pub fn plan(&self) -> &TablePlan {
+        &self.plan
+    }
+
+    /// Looks up host names again. Blocks; for the control thread, every `dns_max_ttl`.
+    pub fn resolve_again(&self) {
+        self.routes.resolve_again();
+    }
+
+    /// Accepts nobody new, lets transactions end within `drain_timeout`, then stops.
+    pub fn drain(&self) {
+        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Drain));
+    }
+
+    /// Stops now.
+    pub fn stop(&self) {
+        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Stop));
+    }
+
+    /// Waits until all workers have ended, then removes socket files. To be called once.
+    pub fn join(&self) {
+        let handles = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        for handle in handles {
+            if handle.join().is_err() {
+                tracing::error!("a worker has panicked: this is a defect of Weir, please report it");
+            }
+        }
+        for file in &self.files {
+            file.remove();
+        }
+    }
+
+    /// All workers have ended.
+    pub fn is_over(&self) -> bool {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).iter().all(JoinHandle::is_finished)
+    }
+}
+
+/// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
+fn table_plan(snapshot: &Snapshot) -> TablePlan {
+    tables::raise_limit();
+    let pools: usize = [&snapshot.postgres, &snapshot.mysql]
+        .iter()
+        .flat_map(|realm| realm.databases.values().chain(&realm.fallback))
+        .map(|database| database.pool_size.unwrap_or(DEFAULT_POOL_ROOM).max(DEFAULT_POOL_ROOM))
+        .sum();
+    tables::plan((snapshot.limits.max_client_conn + pools) as u64, snapshot.workers)
+}
+
+/// Servers a database is given room for in the descriptor plan when its pools have no size of their own.
+const DEFAULT_POOL_ROOM: usize = 100;
+
+fn socket_options(snapshot: &Snapshot) -> SocketOptions {
+    let tcp = &snapshot.tcp;
+    let keepalive = Keepalive { idle_s: tcp.keepidle_s, interval_s: tcp.keepintvl_s, count: tcp.keepcnt };
+    SocketOptions {
+        keepalive: tcp.keepalive.then_some(keepalive),
+        user_timeout_ms: tcp.user_timeout_ms,
+        buffer_bytes: 0,
+    }
+}
+
+type Doors = Vec<Vec<(u8, weir_net::listener::Listener)>>;
+
+/// Opens each listener once for each worker.
+fn open_doors(
+    snapshot: &Snapshot,
+    workers: usize,
+    sockets: &SocketOptions,
+) -> Result<(Doors, Vec<SocketFile>, Vec<(Protocol, Target)>), StartError> {
+    let mut doors: Doors = (0..workers).map(|_| Vec::new()).collect();
+    let (mut files, mut listening) = (Vec::new(), Vec::new());
+    for listener in &snapshot.listeners {
+        let (target, unix_mode) = match &listener.at {
+            ListenAt::Tcp(address) => (Target::Tcp(*address), 0),
+            ListenAt::Unix { path, mode } => (Target::Unix(path.clone()), *mode),
+        };
+        let options = ListenOptions {
+            backlog: snapshot.tcp.listen_backlog,
+            unix_mode,
+            share_port: false,
+            sockets: sockets.clone(),
+        };
+        let bound = match bind(&target, workers, &options) {
+            Ok(bound) => bound,
+            Err(_) if listener.optional => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let wing = match listener.protocol {
+            Protocol::Postgres => Postgres::INDEX,
+            Protocol::Mysql => MySql::INDEX,
+        };
+        listening.push((listener.protocol, bound.local));
+        files.extend(bound.file);
+        for (doors, listener) in doors.iter_mut().zip(bound.listeners) {
+            doors.push((wing, listener));
+        }
+    }
+    Ok((doors, files, listening))
+}
+
+fn run_worker(
+    seat: Seat,
+    number: usize,
+    wings: Vec<u8>,
+    mut mailbox: Mailbox<Mail<Kernel>>,
+    shared: Arc<Shared<Kernel>>,
+) {
+    let started = seat.enter().and_then(|(kernel, listeners)| {
+        let doors =
+            listeners.into_iter().zip(wings).map(|(listener, wing)| Door::new(listener, wing)).collect();
+        Worker::new(kernel, number, shared, doors)
+    });
+    let outcome = started.and_then(|mut worker| {
+        worker.run(|letters| {
+            mailbox.drain(MAIL_PER_TURN, letters);
+        })
+    });
+    if let Err(error) = outcome {
+        tracing::error!(worker = number, "a worker has ended: {error}");
+    }
+}
+
+/// Puts a message into a worker's mailbox. One that cannot be delivered (the worker has ended before the
+/// others) gives back what it holds.
+fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) {
+    let Some(address) = addresses.get(worker) else { return };
+    if let Err(returned) = address.send(mail) {
+        match returned.into_message() {
+            Mail::Postgres(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
+            Mail::MySql(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
+            Mail::Postgres(_) | Mail::MySql(_) | Mail::Drain | Mail::Stop => {}
+        }
+    }
+}
+
+type Submit = Box<dyn Fn(Ticket, Job) + Send + Sync>;
+
+/// Starts the threads for PBKDF2 and RSA: one for every two workers, so that a login storm cannot take all
+/// cores from queries.
+fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::io::Result<Submit> {
+    let (sender, receiver) = mpsc::channel::<(Ticket, Job)>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let addresses = Arc::new(addresses);
+    for number in 0..workers.div_ceil(2) {
+        let (receiver, addresses) = (receiver.clone(), addresses.clone());
+        std::thread::Builder::new().name(format!("crypto-{number}")).spawn(move || {
+            loop {
+                let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((ticket, job)) = next else { return };
+                let done = job.run();
+                let Ticket { worker, wing, kind, key } = ticket;
+                let mail = if wing == Postgres::INDEX {
+                    Mail::Postgres(WingMail::Job { kind, key, done })
+                } else {
+                    Mail::MySql(WingMail::Job { kind, key, done })
+                };
+                post(&addresses, worker, mail);
+            }
+        })?;
+    }
+    // Fails only when the crypto threads have gone, which is at the end of the process.
+    Ok(Box::new(move |ticket, job| drop(sender.send((ticket, job)))))
+}
+
+fn random(bytes: &mut [u8]) {
+    // Without random bytes no login is safe; Linux and macOS cannot fail here once they have booted.
+    if let Err(error) = weir_net::random::fill(bytes) {
+        tracing::error!("the system gives no random bytes: {error}");
+        std::process::abort();
+    }
+}
+
+fn rsa_key(snapshot: &Snapshot) -> Option<Arc<RsaKey>> {
+    let needed = snapshot.listeners.iter().any(|listener| listener.protocol == Protocol::Mysql);
+    needed.then(RsaKey::generate).flatten().map(Arc::new)
+}
+
+fn mysql_version(snapshot: &Snapshot) -> &str {
+    let configured = snapshot.mysql.server_version.as_str();
+    if configured.is_empty() { MYSQL_VERSION } else { configured }
+}
+
+fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {
+    let t = &snapshot.timeouts;
+    Settings {
+        max_client_conn: snapshot.limits.max_client_conn,
+        timeouts: Timeouts {
+            client_login_ms: t.client_login_timeout_ms,
+            client_idle_ms: t.client_idle_timeout_ms,
+            idle_transaction_ms: t.idle_transaction_timeout_ms,
+            transaction_ms: t.transaction_timeout_ms,
+            query_ms: t.query_timeout_ms,
+            query_wait_ms: t.query_wait_timeout_ms,
+            server_connect_ms: t.server_connect_timeout_ms,
+            server_idle_ms: t.server_idle_timeout_ms,
+            server_lifetime_ms: t.server_lifetime_ms,
+            server_login_retry_ms: t.server_login_retry_ms,
+            server_check_delay_ms: t.server_check_delay_ms,
+            cancel_wait_ms: t.cancel_wait_timeout_ms,
+            drain_ms: t.drain_timeout_ms,
+        },
+        routes,
+    }
+}

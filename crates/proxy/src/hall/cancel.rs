@@ -1,0 +1,339 @@
+//! Cancel and KILL: end what one client runs, and nothing else.
+//!
+//! A cancel reaches a server only while that client's request is at its head, and the server does not
+//! change hands until the cancel's own connection is over. A request that only waits simply leaves the
+//! queue.
+
+use super::{Hall, Task};
+use crate::client::{Phase, Wants};
+use crate::context::{Cx, Ticket};
+use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
+use crate::mail::{Kill, Warrant, WingMail};
+use crate::pending::Pending;
+use crate::server::ServerPhase;
+use crate::wing::{Back, Connect, Front, Wing};
+use weir_auth::JobDone;
+use weir_auth::login::{CancelPlan, ConnectStep, KillOutcome};
+use weir_net::{Event, Net};
+use weir_wire::{FaultKind, limits};
+
+/// A cancel has this long to reach the server.
+const CANCEL_MS: u64 = 10_000;
+
+/// A connection that carries a cancel request to a server.
+pub struct Canceller<W: Wing, S> {
+    socket: S,
+    /// The server that must not change hands until this is over.
+    server: Key,
+    asker: Option<(usize, Key)>,
+    plan: CancelPlan,
+    connect: Option<Box<W::Connect>>,
+    back: Option<W::Back>,
+    connected: bool,
+    busy: bool,
+    input: Pending,
+    output: Pending,
+}
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Brings a kill to the worker of its target.
+    pub(super) fn send_kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
+        let worker = worker_of(kill.number);
+        if worker == cx.worker {
+            self.kill(cx, kill);
+        } else if worker < cx.shared.workers {
+            cx.post::<W>(worker, WingMail::Kill(kill));
+        } else {
+            self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
+        }
+    }
+
+    fn answer_kill(&mut self, cx: &mut Cx<'_, N>, asker: (usize, Key), outcome: KillOutcome) {
+        let (worker, asker) = asker;
+        if worker == cx.worker {
+            self.kill_done(cx, asker, outcome);
+        } else {
+            cx.post::<W>(worker, WingMail::KillDone { asker, outcome });
+        }
+    }
+
+    /// Ends a client of this worker, or what it runs, if the asker may.
+    pub(super) fn kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
+        let key = self.clients.key_of(slot_of(kill.number));
+        let client = key.and_then(|key| self.clients.get_mut(key));
+        let (Some(key), Some(client)) = (key, client) else {
+            self.cells.wing.cancels_unknown.inc();
+            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
+        };
+        let user = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
+        let user = user.map(|pool| pool.entry.spec.user.as_str());
+        let Phase::Session(front) = &mut client.phase else {
+            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
+        };
+        if front.id() != kill.number {
+            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
+        }
+        let may = match &kill.warrant {
+            Warrant::Secret(secret) => front.is_cancel_secret(secret),
+            Warrant::User(asker) => user == Some(asker),
+        };
+        if !may {
+            self.cells.wing.cancels_unknown.inc();
+            return self.answer_kill(cx, kill.asker, KillOutcome::Denied);
+        }
+        if kill.query_only {
+            self.cancel_request(cx, key, kill.asker);
+        } else {
+            // The asker may be the target.
+            self.answer_kill(cx, kill.asker, KillOutcome::Killed);
+            self.end_client(cx, key, FaultKind::Killed.into());
+        }
+    }
+
+    fn cancel_request(&mut self, cx: &mut Cx<'_, N>, key: Key, asker: (usize, Key)) {
+        if self.stop_waiting(key) {
+            self.cells.wing.cancels_dequeued.inc();
+            self.reject_waiting(cx, key);
+            return self.answer_kill(cx, asker, KillOutcome::Killed);
+        }
+        let Some(client) = self.clients.get(key) else { return };
+        let server = client.lease.filter(|_| client.inflight > 0);
+        let at_head = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        let at_head = at_head.is_some_and(|back| back.head() == Some(key.raw()) && back.is_cancellable());
+        match server {
+            Some(server) if at_head => self.cancel_server(cx, server, Some(asker)),
+            // Nothing runs, or nothing yet: as on the database, nothing happens.
+            Some(_) | None => {
+                self.cells.wing.cancels_idle.inc();
+                self.answer_kill(cx, asker, KillOutcome::Killed);
+            }
+        }
+    }
+
+    /// The request at the start of a client's input will not run.
+    fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        match std::mem::replace(&mut client.pending, Wants::Nothing) {
+            Wants::Request { len, whole: true } => {
+                let mut out = std::mem::take(&mut self.staging);
+                let Some(client) = self.clients.get_mut(key) else { return };
+                let mut input = std::mem::take(&mut client.input);
+                let len = (len as usize).min(input.len());
+                if let Some(front) = client.front() {
+                    front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
+                }
+                input.consume(len);
+                client.input = input;
+                self.send_client(cx, key, &out);
+                self.recycle(out);
+                self.todo.push_back(Task::PumpClient(key));
+            }
+            // The rest of it is still to come and could not be told from a new request.
+            Wants::Request { whole: false, .. } | Wants::Welcome => {
+                self.end_client(cx, key, FaultKind::Cancelled.into());
+            }
+            Wants::Nothing => {}
+        }
+    }
+
+    /// Starts a connection that cancels what runs at a server's head. One at a time for a server.
+    pub(super) fn cancel_server(&mut self, cx: &mut Cx<'_, N>, server: Key, asker: Option<(usize, Key)>) {
+        let answer = |hall: &mut Self, cx: &mut Cx<'_, N>| {
+            if let Some(asker) = asker {
+                hall.answer_kill(cx, asker, KillOutcome::Killed);
+            }
+        };
+        let Some(held) = self.servers.get_mut(server) else { return answer(self, cx) };
+        if held.holds > 0 {
+            return answer(self, cx);
+        }
+        let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
+        let plan = back.cancel_plan();
+        let (id, target) = (held.pool, held.target.clone());
+        let unix = matches!(target, weir_net::Target::Unix(_));
+        let key = self.cancellers.next_key();
+        let tag = Tag { kind: Kind::Canceller, wing: W::INDEX, key };
+        let opened = cx.net.connect(&target).and_then(|socket| {
+            cx.net.register(&socket, tag.token())?;
+            Ok(socket)
+        });
+        let socket = match opened {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(protocol = W::NAME, %error, "a cancel request could not be sent");
+                return answer(self, cx);
+            }
+        };
+        let connect = match &plan {
+            CancelPlan::Raw(_) => None,
+            CancelPlan::AfterLogin(_) => match self.connect_params(cx, id, unix) {
+                Some(params) => Some(Box::new(W::Connect::new(params))),
+                None => return answer(self, cx),
+            },
+        };
+        if let Some(held) = self.servers.get_mut(server) {
+            held.holds += 1;
+        }
+        self.cancellers.insert(Canceller {
+            socket,
+            server,
+            asker,
+            plan,
+            connect,
+            back: None,
+            connected: false,
+            busy: false,
+            input: Pending::default(),
+            output: Pending::default(),
+        });
+        self.cells.wing.cancels_sent.inc();
+        cx.wheel.insert(cx.now_ms() + CANCEL_MS, tag.pack());
+    }
+
+    /// Something happened on a cancel's connection.
+    pub(super) fn canceller_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
+        let Some(canceller) = self.cancellers.get_mut(key) else { return };
+        if !canceller.connected && (event.writable || event.hangup) {
+            match cx.net.connect_outcome(&canceller.socket) {
+                Ok(true) => {
+                    canceller.connected = true;
+                    match (&canceller.plan, &mut canceller.connect) {
+                        (_, Some(connect)) => connect.start(canceller.output.tail_mut()),
+                        (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes), None) => {
+                            canceller.output.append(bytes);
+                        }
+                    }
+                }
+                Ok(false) => return,
+                Err(_) => return self.canceller_over(cx, key),
+            }
+        }
+        let mut ended = !self.canceller_flush(cx, key);
+        if !ended && (event.readable || event.read_closed || event.hangup) {
+            ended = self.canceller_read(cx, key);
+        }
+        if ended || !self.canceller_flush(cx, key) {
+            self.canceller_over(cx, key);
+        }
+    }
+
+    /// Sends what waits. False when the connection is gone.
+    fn canceller_flush(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let Some(canceller) = self.cancellers.get_mut(key) else { return true };
+        while canceller.connected && !canceller.output.is_empty() {
+            match cx.net.send(&canceller.socket, canceller.output.as_slice()) {
+                Ok(n) => canceller.output.consume(n),
+                Err(e) => return e.kind() == std::io::ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    /// Reads what is there. True when the cancel is over: the server closed (PostgreSQL), has answered
+    /// (MySQL), or failed.
+    fn canceller_read(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let mut bytes = [0; 4096];
+        loop {
+            let Some(canceller) = self.cancellers.get_mut(key) else { return false };
+            match cx.net.recv(&canceller.socket, &mut bytes) {
+                Ok(0) => return true,
+                Ok(n) => canceller.input.append(&bytes[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(_) => return true,
+            }
+            if canceller.input.len() > limits::LOGIN_BYTES {
+                return true;
+            }
+        }
+        self.canceller_progress(cx, key)
+    }
+
+    fn canceller_progress(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        loop {
+            let Some(canceller) = self.cancellers.get_mut(key) else { return false };
+            // After the login any answer, good or bad, ends it.
+            if canceller.back.is_some() {
+                return !canceller.input.is_empty();
+            }
+            let Canceller { connect: Some(connect), input, output, busy, .. } = canceller else {
+                input_dropped(&mut canceller.input);
+                return false;
+            };
+            if *busy {
+                return false;
+            }
+            let step = match connect.handle_input(input.as_slice(), output.tail_mut()) {
+                Ok((0, ConnectStep::More)) => return false,
+                Ok((used, step)) => {
+                    input.consume(used);
+                    step
+                }
+                Err(_) => return true,
+            };
+            if self.canceller_step(cx, key, step) {
+                return true;
+            }
+        }
+    }
+
+    /// True when the cancel has failed.
+    fn canceller_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: ConnectStep) -> bool {
+        let Some(canceller) = self.cancellers.get_mut(key) else { return false };
+        match step {
+            ConnectStep::More => false,
+            ConnectStep::Work(job) => {
+                canceller.busy = true;
+                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Canceller, key };
+                (cx.shared.submit)(ticket, job);
+                false
+            }
+            ConnectStep::LoggedIn => {
+                let Some(connect) = canceller.connect.take() else { return true };
+                canceller.back = Some(connect.into_back());
+                let (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes)) = &canceller.plan;
+                canceller.output.append(bytes);
+                false
+            }
+        }
+    }
+
+    /// Slow work for a cancel's login is done.
+    pub(super) fn canceller_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
+        let Some(canceller) = self.cancellers.get_mut(key) else { return };
+        canceller.busy = false;
+        let Canceller { connect: Some(connect), output, .. } = canceller else { return };
+        let step = connect.handle_job(done, output.tail_mut());
+        let ended = match step {
+            Ok(step) => self.canceller_step(cx, key, step) || self.canceller_progress(cx, key),
+            Err(_) => true,
+        };
+        if ended || !self.canceller_flush(cx, key) {
+            self.canceller_over(cx, key);
+        }
+    }
+
+    /// A cancel that did not get through in time is given up.
+    pub(super) fn canceller_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if self.cancellers.get(key).is_some() {
+            tracing::warn!(protocol = W::NAME, "a cancel request was not answered in time");
+            self.canceller_over(cx, key);
+        }
+    }
+
+    fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(canceller) = self.cancellers.remove(key) else { return };
+        cx.net.close(canceller.socket, false);
+        if let Some(server) = self.servers.get_mut(canceller.server) {
+            server.holds = server.holds.saturating_sub(1);
+            self.todo.push_back(Task::SettleServer(canceller.server));
+        }
+        if let Some(asker) = canceller.asker {
+            self.answer_kill(cx, asker, KillOutcome::Killed);
+        }
+    }
+}
+
+/// A server says nothing to a cancel request; whatever it says is not for us.
+fn input_dropped(input: &mut Pending) {
+    input.clear();
+}

@@ -1,0 +1,333 @@
+//! Timeouts. A client or server has one deadline at a time, which follows from its state; its timer is
+//! lazy: it fires at or before the deadline, looks, and is armed again. So the data path pays nothing.
+
+use super::{Hall, Task};
+use crate::client::{Client, Phase, Wants};
+use crate::context::Cx;
+use crate::ids::{Key, Kind, Tag};
+use crate::server::{Server, ServerPhase, ServerState};
+use crate::settings::Timeouts;
+use crate::wing::{Accept, Back, Front, Wing};
+use weir_net::Net;
+use weir_wire::{Boundary, Fault, FaultKind};
+
+/// The last words of a client have this long to leave and to be read.
+const CLOSING_MS: u64 = 2_000;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// A timer has fired.
+    pub fn timer(&mut self, cx: &mut Cx<'_, N>, tag: Tag) {
+        match tag.kind {
+            Kind::Client => self.client_timer(cx, tag.key),
+            Kind::Server => self.server_timer(cx, tag.key),
+            Kind::Canceller => self.canceller_timer(cx, tag.key),
+            Kind::Pool => {
+                let id = crate::pool::PoolId(tag.key.slot());
+                self.open_for_waiters(cx, id);
+                // The ones that failed may have left room that others wait for.
+                if let Some(pool) = self.pool(id) {
+                    let entry = pool.entry.clone();
+                    self.room_for_waiters(cx, &entry);
+                }
+            }
+            Kind::Listener => {}
+        }
+    }
+
+    /// Makes sure that a timer fires at or before a client's deadline.
+    pub(super) fn arm_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        // The data path comes by twice a request; with PgBouncer's defaults it turns back here.
+        let unbounded = cx.shared.settings.timeouts.sessions_are_unbounded();
+        let Some(client) = self.clients.get(key) else { return };
+        if unbounded && !client.link.is_linked() && matches!(client.phase, Phase::Session(_)) {
+            return;
+        }
+        let boundary = self.boundary_of(key);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some((deadline_ms, _)) = client_deadline::<W, N>(client, boundary, &cx.shared.settings.timeouts)
+        else {
+            return;
+        };
+        if deadline_ms < client.armed_ms {
+            client.armed_ms = deadline_ms;
+            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Client, wing: W::INDEX, key }.pack());
+        }
+    }
+
+    fn boundary_of(&mut self, key: Key) -> Boundary {
+        let lease = self.clients.get(key).and_then(|client| client.lease);
+        lease
+            .and_then(|server| self.servers.get_mut(server))
+            .and_then(|server| server.back().map(|back| back.boundary()))
+            .unwrap_or(Boundary::Idle)
+    }
+
+    fn client_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let boundary = self.boundary_of(key);
+        let now_ms = cx.now_ms();
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.armed_ms = u64::MAX;
+        let deadline = client_deadline::<W, N>(client, boundary, &cx.shared.settings.timeouts);
+        let Some((deadline_ms, kind)) = deadline else { return };
+        if now_ms < deadline_ms {
+            self.arm_client(cx, key);
+            return;
+        }
+        match (&client.phase, kind) {
+            (Phase::Closing, _) => self.remove_client(cx, key, false),
+            (Phase::Login(_), _) => self.refuse(cx, key, kind.into()),
+            (Phase::Session(_), FaultKind::QueryTimeout) => {
+                // What it runs is stopped too; leaving it running would hold a server for nobody.
+                if let Some(server) = client.lease {
+                    self.cancel_server(cx, server, None);
+                }
+                self.end_client(cx, key, kind.into());
+            }
+            (Phase::Session(_), _) => self.end_client(cx, key, kind.into()),
+        }
+    }
+
+    /// Makes sure that a timer fires at or before a server's deadline.
+    pub(super) fn arm_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.shared.settings.timeouts) else { return };
+        if deadline_ms < server.armed_ms {
+            server.armed_ms = deadline_ms;
+            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Server, wing: W::INDEX, key }.pack());
+        }
+    }
+
+    fn server_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.armed_ms = u64::MAX;
+        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.shared.settings.timeouts) else { return };
+        if now_ms < deadline_ms {
+            self.arm_server(cx, key);
+            return;
+        }
+        match server.state {
+            ServerState::Login => {
+                let fault = Fault::new(
+                    FaultKind::ServerUnavailable,
+                    format!("{:?}: no login in time", server.target),
+                );
+                self.login_ended(cx, key, fault);
+            }
+            ServerState::Idle => self.idle_late(cx, key),
+            ServerState::Leased(_) => {}
+            ServerState::Cleaning => self.cleaning_late(cx, key),
+        }
+    }
+
+    /// Nobody has used a server for long, or it is old. The last `min_pool_size` stay unless they are old.
+    fn idle_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let lifetime_ms = cx.shared.settings.timeouts.server_lifetime_ms;
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let is_old = lifetime_ms > 0 && now_ms.saturating_sub(server.opened_ms) >= lifetime_ms;
+        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
+        let needed = pool.is_some_and(|pool| pool.entry.shared.opened() <= pool.entry.spec.min_size);
+        if needed && !is_old {
+            server.since_ms = now_ms;
+            self.arm_server(cx, key);
+        } else {
+            self.close_server(cx, key, "nobody used it, or it is old");
+        }
+    }
+
+    /// What a client that has gone left running has had its time: cancel it, then give up.
+    fn cleaning_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let Some(server) = self.servers.get_mut(key) else { return };
+        if server.cleaning.cancelled {
+            if server.holds == 0 {
+                self.drop_late(cx, key);
+            } else {
+                server.since_ms = now_ms;
+                self.arm_server(cx, key);
+            }
+            return;
+        }
+        server.cleaning.cancelled = true;
+        server.since_ms = now_ms;
+        let running = server.back().is_some_and(|back| back.queued() > 0);
+        if running {
+            self.cancel_server(cx, key, None);
+            self.arm_server(cx, key);
+        } else {
+            self.todo.push_back(Task::SettleServer(key));
+        }
+    }
+
+    fn drop_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let text = "what its client left behind did not end in time";
+        self.server_lost(cx, key, Fault::new(FaultKind::ServerLost, text));
+    }
+
+    /// The client has got the beginning of a message and not its end.
+    pub(super) fn is_mid_message(&mut self, key: Key) -> bool {
+        let lease = self.clients.get(key).and_then(|client| client.lease);
+        let back = lease.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        back.is_some_and(|back| back.head() == Some(key.raw()) && back.is_mid_message())
+    }
+
+    /// Ends a client with a reason that it can read.
+    pub(super) fn end_client(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
+        if self.is_mid_message(key) {
+            // Words in the middle of a message would be read as a part of it.
+            tracing::info!(protocol = W::NAME, "client closed in the middle of a reply: {fault}");
+            self.count_fault(fault.kind);
+            self.begin_closing(cx, key);
+            return;
+        }
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(client) = self.clients.get_mut(key) else {
+            self.recycle(out);
+            return;
+        };
+        match &mut client.phase {
+            Phase::Session(front) => {
+                front.fatal(&fault, &mut out);
+                tracing::info!(protocol = W::NAME, client = front.id(), "client closed: {fault}");
+            }
+            Phase::Login(phase) => phase.accept.refuse(&fault, &mut out),
+            Phase::Closing => {}
+        }
+        self.count_fault(fault.kind);
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        self.begin_closing(cx, key);
+    }
+
+    /// Nothing more is done for this client; what was said to it still goes out.
+    pub(super) fn begin_closing(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.leave(cx, key);
+        let now_ms = cx.now_ms();
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.input.clear();
+        client.input.release_if_empty();
+        if matches!(client.phase, Phase::Closing) {
+            return;
+        }
+        client.phase = Phase::Closing;
+        client.active_ms = now_ms;
+        self.leave_login(key);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.is.broken || (client.is.eof && client.output.is_empty()) {
+            self.remove_client(cx, key, client_is_broken(&self.clients, key));
+            return;
+        }
+        if client.output.is_empty() {
+            let _ = cx.net.shutdown_write(&client.socket);
+        }
+        self.arm_client(cx, key);
+        self.todo.push_back(Task::PumpClient(key));
+    }
+
+    /// Closes a client, with last words if there is a reason that it can read.
+    pub(super) fn close_client(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Option<Fault>) {
+        match fault {
+            Some(fault) if fault.kind != FaultKind::ClientGone => self.end_client(cx, key, fault),
+            Some(fault) => {
+                self.count_fault(fault.kind);
+                self.leave(cx, key);
+                self.remove_client(cx, key, true);
+            }
+            // Whoever has ended its own direction may still read: its last answer goes out first.
+            None if self.clients.get(key).is_some_and(|c| !c.is.broken && !c.output.is_empty()) => {
+                self.begin_closing(cx, key);
+            }
+            None => {
+                self.leave(cx, key);
+                let broken = client_is_broken(&self.clients, key);
+                self.remove_client(cx, key, broken);
+            }
+        }
+    }
+
+    /// A client leaves the queue and its server.
+    fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.stop_waiting(key);
+        if let Some(client) = self.clients.get_mut(key) {
+            client.pending = Wants::Nothing;
+            if let Some(server) = client.chokes.take()
+                && let Some(server) = self.servers.get_mut(server)
+            {
+                server.is.paused = false;
+            }
+        }
+        self.abandon(cx, key);
+    }
+
+    /// The end of a client. The only place where one ceases to be.
+    pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
+        self.leave_login(key);
+        let Some(client) = self.clients.remove(key) else { return };
+        debug_assert!(client.lease.is_none() && !client.link.is_linked());
+        cx.net.close(client.socket, abort);
+        cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        self.cells.wing.client_connections.dec();
+    }
+}
+
+fn client_is_broken<W: Wing, S>(clients: &crate::ids::Arena<Client<W, S>>, key: Key) -> bool {
+    clients.get(key).is_some_and(|client| client.is.broken)
+}
+
+/// When a client's time is over and what it is told then. `None`: its state has no bound.
+fn client_deadline<W: Wing, N: Net>(
+    client: &Client<W, N::Socket>,
+    boundary: Boundary,
+    timeouts: &Timeouts,
+) -> Option<(u64, FaultKind)> {
+    let bound = |from_ms: u64, bound_ms: u64, kind| (bound_ms > 0).then(|| (from_ms + bound_ms, kind));
+    let wait_since_ms = client.wait_since_ns / 1_000_000;
+    match &client.phase {
+        Phase::Closing => Some((client.active_ms + CLOSING_MS, FaultKind::ClientGone)),
+        Phase::Login(_) => {
+            bound(client.active_since_login_ms(), timeouts.client_login_ms, FaultKind::LoginTimeout)
+        }
+        Phase::Session(_) if client.link.is_linked() => {
+            bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
+        }
+        Phase::Session(_) if client.lease.is_none() => {
+            bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
+        }
+        Phase::Session(_) => {
+            let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
+            let query = (client.inflight > 0).then(|| {
+                bound(client.request_since_ns / 1_000_000, timeouts.query_ms, FaultKind::QueryTimeout)
+            });
+            let idle = (client.inflight == 0).then(|| match boundary {
+                Boundary::Idle => {
+                    bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
+                }
+                Boundary::InTransaction | Boundary::Failed => {
+                    bound(client.active_ms, timeouts.idle_transaction_ms, FaultKind::IdleInTransactionTimeout)
+                }
+            });
+            let transaction = in_transaction.then(|| {
+                bound(client.transaction_since_ms, timeouts.transaction_ms, FaultKind::TransactionTimeout)
+            });
+            [query, idle, transaction].into_iter().flatten().flatten().min_by_key(|&(at_ms, _)| at_ms)
+        }
+    }
+}
+
+/// When something must be done about a server. `None`: its state has no bound.
+fn server_deadline<W: Wing, N: Net>(server: &Server<W, N::Socket>, timeouts: &Timeouts) -> Option<u64> {
+    let bound = |from_ms: u64, bound_ms: u64| (bound_ms > 0).then(|| from_ms + bound_ms);
+    match (&server.phase, server.state) {
+        (ServerPhase::Login { .. }, _) => bound(server.opened_ms, timeouts.server_connect_ms),
+        (ServerPhase::Live(_), ServerState::Idle) => {
+            let idle = bound(server.since_ms, timeouts.server_idle_ms);
+            let life = bound(server.opened_ms, timeouts.server_lifetime_ms);
+            [idle, life].into_iter().flatten().min()
+        }
+        (ServerPhase::Live(_), ServerState::Cleaning) => {
+            Some(server.since_ms + timeouts.cancel_wait_ms.max(1))
+        }
+        (ServerPhase::Live(_), ServerState::Leased(_) | ServerState::Login) => None,
+    }
+}

@@ -1,0 +1,437 @@
+//! Servers come to be, and cease.
+
+use super::{Hall, Task};
+use crate::client::{Phase, Wants};
+use crate::context::{Cx, Ticket};
+use crate::ids::{Key, Kind, Tag};
+use crate::pending::Pending;
+use crate::pool::PoolId;
+use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
+use crate::wing::{Back, Connect, Front, Welcomes, Wing};
+use weir_auth::JobDone;
+use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_net::Net;
+use weir_wire::{Fault, FaultKind, limits};
+
+/// The first pause after a failed connect; each further failure doubles it up to `server_login_retry`.
+const FIRST_RETRY_MS: u64 = 100;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Starts connects for those who wait, as many as the limit allows and as are wanted.
+    pub(super) fn open_for_waiters(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        loop {
+            let Some(pool) = self.pool(id) else { return };
+            if pool.connecting >= pool.waiting_len() {
+                return;
+            }
+            if cx.now_ms() < pool.retry_at_ms {
+                return;
+            }
+            // After a failure one connect at a time tries the ground.
+            if pool.failures > 0 && pool.connecting > 0 {
+                return;
+            }
+            if !pool.entry.shared.try_open() {
+                return;
+            }
+            if !self.open(cx, id) {
+                return;
+            }
+        }
+    }
+
+    /// Starts one connect if fewer than `min_pool_size` servers are open. The next one follows when this
+    /// one is ready.
+    pub(super) fn fill(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        let now_ms = cx.now_ms();
+        let draining = self.draining;
+        let Some(pool) = self.pool(id) else { return };
+        let shared = &pool.entry.shared;
+        let wanted = shared.opened() < pool.entry.spec.min_size;
+        if wanted && !draining && now_ms >= pool.retry_at_ms && shared.try_open() {
+            self.open(cx, id);
+        }
+    }
+
+    pub(crate) fn connect_params(&mut self, cx: &Cx<'_, N>, id: PoolId, unix: bool) -> Option<ConnectParams> {
+        let spec = &self.pool(id)?.entry.spec;
+        Some(ConnectParams {
+            user: spec.user.clone(),
+            secret: spec.secret.clone(),
+            database: spec.server_database.clone(),
+            parameters: Vec::new(),
+            nonce: cx.nonce(),
+            unix,
+            max_prepared_statements: spec.max_prepared_statements,
+            variant: spec.variant,
+        })
+    }
+
+    /// Starts one connect. The right to open it is already taken. False when it failed at once.
+    fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId) -> bool {
+        let Some(pool) = self.pool(id) else { return false };
+        let Some(target) = pool.entry.spec.targets.pick(pool.next_target) else {
+            self.connect_failed(
+                cx,
+                id,
+                Fault::new(FaultKind::ServerUnavailable, "no address for this host"),
+                None,
+            );
+            return false;
+        };
+        pool.servers += 1;
+        pool.connecting += 1;
+        let unix = matches!(target, weir_net::Target::Unix(_));
+        let key = self.servers.next_key();
+        let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
+        let Some(params) = self.connect_params(cx, id, unix) else { return false };
+        let opened = cx.net.connect(&target).and_then(|socket| {
+            cx.net.register(&socket, tag.token())?;
+            Ok(socket)
+        });
+        let socket = match opened {
+            Ok(socket) => socket,
+            Err(e) => {
+                let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target:?}: {e}"));
+                if let Some(pool) = self.pool(id) {
+                    pool.servers -= 1;
+                    pool.connecting -= 1;
+                }
+                self.connect_failed(cx, id, fault, None);
+                return false;
+            }
+        };
+        let now_ms = cx.now_ms();
+        self.servers.insert(Server {
+            socket,
+            target,
+            pool: id,
+            phase: ServerPhase::Login {
+                connect: Some(Box::new(W::Connect::new(params))),
+                connected: false,
+                busy: false,
+            },
+            state: ServerState::Login,
+            input: Pending::default(),
+            output: Pending::default(),
+            opened_ms: now_ms,
+            since_ms: now_ms,
+            armed_ms: u64::MAX,
+            holds: 0,
+            cleaning: Cleaning::default(),
+            is: ServerFlags::default(),
+        });
+        self.count_pool(id, |cells| cells.servers_connecting.inc());
+        self.arm_server(cx, key);
+        true
+    }
+
+    /// A server has room for bytes, or its connect has ended. False when it is gone.
+    pub(super) fn server_writable(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let Some(server) = self.servers.get_mut(key) else { return false };
+        if let ServerPhase::Login { connect: Some(connect), connected, .. } = &mut server.phase
+            && !*connected
+        {
+            match cx.net.connect_outcome(&server.socket) {
+                Ok(true) => {
+                    *connected = true;
+                    connect.start(server.output.tail_mut());
+                }
+                Ok(false) => return true,
+                Err(e) => {
+                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{:?}: {e}", server.target));
+                    self.login_ended(cx, key, fault);
+                    return false;
+                }
+            }
+        }
+        self.flush_server(cx, key);
+        self.servers.get(key).is_some()
+    }
+
+    /// Reads and handles login bytes of a server.
+    pub(super) fn pump_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let mut scratch = std::mem::take(cx.scratch);
+        loop {
+            if self.login_bytes(cx, key) {
+                break;
+            }
+            let Some(server) = self.servers.get_mut(key) else { break };
+            if !server.is.readable
+                || !matches!(server.phase, ServerPhase::Login { connected: true, busy: false, .. })
+            {
+                break;
+            }
+            match cx.net.recv(&server.socket, &mut scratch) {
+                Ok(0) => {
+                    let text = "the server closed the connection during the login";
+                    self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, text));
+                    break;
+                }
+                Ok(n) => {
+                    server.input.append(&scratch[..n]);
+                    if server.input.len() > limits::LOGIN_BYTES {
+                        let text = "more bytes in a login than any server sends";
+                        self.login_ended(cx, key, Fault::new(FaultKind::ServerTooLarge, text));
+                        break;
+                    }
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                    server.is.readable = false;
+                    break;
+                }
+                Err(e) => {
+                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{:?}: {e}", server.target));
+                    self.login_ended(cx, key, fault);
+                    break;
+                }
+            }
+        }
+        *cx.scratch = scratch;
+    }
+
+    /// Handles the login bytes that are there. True when the server is no longer in its login.
+    fn login_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        loop {
+            let Some(server) = self.servers.get_mut(key) else { return true };
+            let Server { phase, input, output, .. } = server;
+            let ServerPhase::Login { connect: Some(connect), busy, .. } = phase else { return true };
+            if *busy || input.is_empty() {
+                return false;
+            }
+            let handled = connect.handle_input(input.as_slice(), output.tail_mut());
+            let step = match handled {
+                Ok((used, step)) => {
+                    input.consume(used);
+                    if used == 0 && matches!(step, ConnectStep::More) {
+                        self.mark_dirty(key);
+                        return false;
+                    }
+                    Ok(step)
+                }
+                Err(fault) => Err(fault),
+            };
+            if self.login_progress(cx, key, step) {
+                return true;
+            }
+        }
+    }
+
+    /// Does what a server's login machine asked for. True when the server is no longer in its login.
+    fn login_progress(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<ConnectStep, Fault>) -> bool {
+        self.mark_dirty(key);
+        match step {
+            Ok(ConnectStep::More) => false,
+            Ok(ConnectStep::Work(job)) => {
+                if let Some(server) = self.servers.get_mut(key)
+                    && let ServerPhase::Login { busy, .. } = &mut server.phase
+                {
+                    *busy = true;
+                }
+                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Server, key };
+                (cx.shared.submit)(ticket, job);
+                false
+            }
+            Ok(ConnectStep::LoggedIn) => {
+                self.server_ready(cx, key);
+                true
+            }
+            Err(fault) => {
+                self.login_ended(cx, key, fault);
+                true
+            }
+        }
+    }
+
+    /// Slow work for a server's login is done.
+    pub(super) fn server_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Server { phase, output, .. } = server;
+        let ServerPhase::Login { connect: Some(connect), busy, .. } = phase else { return };
+        *busy = false;
+        let step = connect.handle_job(done, output.tail_mut());
+        if !self.login_progress(cx, key, step) {
+            self.todo.push_back(Task::PumpServer(key));
+        }
+    }
+
+    /// A server has logged in.
+    fn server_ready(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let ServerPhase::Login { connect, .. } = &mut server.phase else { return };
+        let Some(connect) = connect.take() else { return };
+        let back = connect.into_back();
+        if let Some(version) = back.server_version() {
+            cx.learn_version::<W>(version);
+        }
+        let id = server.pool;
+        server.since_ms = now_ms;
+        if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
+            pool.welcomes.observe(&back);
+            pool.connecting -= 1;
+            pool.failures = 0;
+            pool.retry_at_ms = 0;
+        }
+        server.phase = ServerPhase::Live(back);
+        self.set_state(key, ServerState::Cleaning);
+        self.count_pool(id, |cells| cells.server_connects_ok.inc());
+        self.todo.push_back(Task::PumpServer(key));
+        self.todo.push_back(Task::SettleServer(key));
+        // One that got through after failures clears the way for the others.
+        self.open_for_waiters(cx, id);
+        self.fill(cx, id);
+    }
+
+    /// A connect or login has failed: the server goes, and those it was for are told or wait on.
+    pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
+        let Some(server) = self.servers.remove(key) else { return };
+        let Server { socket, pool: id, phase, .. } = server;
+        let rejection = match &phase {
+            ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
+            ServerPhase::Login { connect: None, .. } | ServerPhase::Live(_) => None,
+        };
+        cx.net.close(socket, true);
+        self.count_pool(id, |cells| cells.servers_connecting.dec());
+        if let Some(pool) = self.pool(id) {
+            pool.servers -= 1;
+            pool.connecting -= 1;
+        }
+        self.connect_failed(cx, id, fault, rejection);
+    }
+
+    /// The right to open a server is given back after a failure.
+    fn connect_failed(&mut self, cx: &mut Cx<'_, N>, id: PoolId, fault: Fault, rejection: Option<Vec<u8>>) {
+        self.count_pool(id, |cells| cells.server_connects_failed.inc());
+        self.count_fault(fault.kind);
+        let retry_max_ms = cx.shared.settings.timeouts.server_login_retry_ms.max(FIRST_RETRY_MS);
+        let now_ms = cx.now_ms();
+        let Some(pool) = self.pool(id) else { return };
+        pool.next_target = pool.next_target.wrapping_add(1);
+        let pause_ms = (FIRST_RETRY_MS << pool.failures.min(16)).min(retry_max_ms);
+        pool.failures = pool.failures.saturating_add(1);
+        pool.retry_at_ms = now_ms + pause_ms;
+        let entry = pool.entry.clone();
+        tracing::warn!(
+            protocol = W::NAME,
+            database = %entry.spec.database,
+            user = %entry.spec.user,
+            "no server connection: {fault}; next try in {pause_ms} ms"
+        );
+        entry.shared.closed();
+        // While other servers of the pool live, those who wait will be served by them.
+        if entry.shared.opened() == 0 {
+            self.fail_waiters(cx, id, &fault, rejection.as_deref());
+        }
+        let again = Tag::fixed(Kind::Pool, W::INDEX, id.0);
+        cx.wheel.insert(now_ms + pause_ms, again.pack());
+        // Those who wait here may be served by a neighbour, and those elsewhere need not pause.
+        self.room_for_waiters(cx, &entry);
+        self.ask_neighbour(cx, id);
+    }
+
+    /// No server is left: clients in their login are told at once, in the server's own words if it had any,
+    /// as the database itself would. Those who are logged in wait for the next try until
+    /// `query_wait_timeout`: a database that restarts refuses logins for a while, and is then back.
+    fn fail_waiters(&mut self, cx: &mut Cx<'_, N>, id: PoolId, fault: &Fault, rejection: Option<&[u8]>) {
+        let mut told = Vec::new();
+        for (key, client) in self.clients.iter() {
+            let waits = client.pool == Some(id) && client.link.is_linked();
+            if waits && client.pending == Wants::Welcome {
+                told.push(key);
+            }
+        }
+        for key in told {
+            let mut out = std::mem::take(&mut self.staging);
+            if let Some(client) = self.clients.get_mut(key)
+                && let Phase::Session(front) = &mut client.phase
+            {
+                match rejection {
+                    Some(rejection) => front.fatal_rejection(rejection, &mut out),
+                    None => front.fatal(fault, &mut out),
+                }
+                if !client.is.greeted {
+                    self.cells.wing.logins_failed.inc();
+                }
+            }
+            self.send_client(cx, key, &out);
+            self.recycle(out);
+            self.begin_closing(cx, key);
+        }
+    }
+
+    /// A logged-in server is gone or must go because of `fault`. Its client cannot know what became of its
+    /// request and is closed.
+    pub(super) fn server_lost(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        if matches!(server.phase, ServerPhase::Login { .. }) {
+            self.login_ended(cx, key, fault);
+            return;
+        }
+        let state = server.state;
+        match state {
+            ServerState::Idle => {
+                let id = server.pool;
+                if let Some(pool) = self.pool(id) {
+                    pool.remove_idle(key);
+                }
+                tracing::debug!(protocol = W::NAME, "an idle server is gone: {fault}");
+            }
+            ServerState::Leased(client) => {
+                self.count_fault(fault.kind);
+                tracing::warn!(protocol = W::NAME, "a server is gone with a client on it: {fault}");
+                let cut = self.is_mid_message(client);
+                self.unpinned(client);
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.lease = None;
+                    client.chokes = None;
+                }
+                if cut {
+                    self.begin_closing(cx, client);
+                } else {
+                    let shown = Fault::new(FaultKind::ServerLost, fault.detail.clone());
+                    self.end_client(cx, client, shown);
+                }
+            }
+            ServerState::Cleaning | ServerState::Login => {
+                self.count_fault(fault.kind);
+            }
+        }
+        self.drop_server(cx, key, true);
+    }
+
+    /// Closes a server that nobody holds, saying goodbye.
+    pub(super) fn close_server(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        debug_assert!(!matches!(server.state, ServerState::Leased(_)));
+        tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
+        let id = server.pool;
+        if server.state == ServerState::Idle
+            && let Some(pool) = self.pool(id)
+        {
+            pool.remove_idle(key);
+        }
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let clean = server.output.is_empty();
+        if let Server { phase: ServerPhase::Live(back), output, socket, .. } = server {
+            back.quit(output.tail_mut());
+            let goodbye = cx.net.send(socket, output.as_slice());
+            let _ = goodbye;
+        }
+        self.drop_server(cx, key, !clean);
+    }
+
+    fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
+        let Some(server) = self.servers.remove(key) else { return };
+        self.count_pool(server.pool, |cells| {
+            cells.server_closes.inc();
+            server.state.gauge(cells).dec();
+        });
+        cx.net.close(server.socket, abort);
+        let Some(pool) = self.pool(server.pool) else { return };
+        pool.servers -= 1;
+        let entry = pool.entry.clone();
+        self.slot_freed(cx, &entry);
+        self.fill(cx, entry.id);
+    }
+}

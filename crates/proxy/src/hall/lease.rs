@@ -1,0 +1,514 @@
+//! Who has which server, when a server is free, and who gets it next.
+
+use super::{Hall, Task};
+use crate::client::{Phase, Wants};
+use crate::context::Cx;
+use crate::ids::{Key, Kind, Tag};
+use crate::mail::{Transfer, WingMail};
+use crate::pending::Pending;
+use crate::pool::{PoolEntry, PoolId};
+use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
+use crate::settings::PoolMode;
+use crate::wing::{Back, Front, Welcomes, Wing};
+use std::sync::Arc;
+use weir_net::{Kept, Net};
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pins};
+
+/// A worker gives a freed server to its own oldest waiter unless another worker's oldest has waited longer
+/// by more than this. Moving a server costs two workers a wake-up; 2 ms is some tens of point selects.
+const HAND_OVER_NS: u64 = 2_000_000;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// A server for this client without waiting, leased to it. `None`: it must queue.
+    pub(super) fn acquire_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
+        let id = self.clients.get(key)?.pool?;
+        if self.pool(id)?.waiting_len() > 0 {
+            return None;
+        }
+        let check_after_ms = cx.shared.settings.timeouts.server_check_delay_ms;
+        let server = self.pool(id)?.take_idle()?;
+        let now_ms = cx.now_ms();
+        let held = self.servers.get_mut(server)?;
+        debug_assert_eq!(held.state, ServerState::Idle);
+        if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
+            self.check(cx, server);
+            return None;
+        }
+        self.lease(cx, server, key);
+        Some(server)
+    }
+
+    /// A server for what `client.pending` wants: now, or in its turn.
+    pub(super) fn acquire_or_wait(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if let Some(server) = self.acquire_at_once(cx, key) {
+            self.serve(cx, server, key);
+            return;
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.wait_since_ns = cx.net.now_ns();
+        let Some(id) = client.pool else { return };
+        let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else { return };
+        pool.wait(&mut self.clients, key, |client| client.wait_since_ns);
+        self.arm_client(cx, key);
+        self.open_for_waiters(cx, id);
+        self.ask_neighbour(cx, id);
+    }
+
+    /// Nothing here and no room under the limit: a worker that has an idle server may send it.
+    pub(super) fn ask_neighbour(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        let Some(pool) = self.pool(id) else { return };
+        if pool.connecting >= pool.waiting_len() {
+            return;
+        }
+        let entry = pool.entry.clone();
+        if let Some(neighbour) = entry.shared.idle_elsewhere(cx.worker) {
+            cx.post::<W>(neighbour, WingMail::Want { pool: entry, from: cx.worker });
+        }
+    }
+
+    /// Another worker has a waiter and nothing idle.
+    pub(super) fn wanted(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>, from: usize) {
+        let worker = cx.worker;
+        let pool = self.pool_of(cx, entry);
+        if pool.waiting_len() == 0
+            && let Some(server) = pool.take_idle()
+        {
+            self.hand_over(cx, server, from);
+        } else if let Some(other) = entry.shared.idle_elsewhere(worker)
+            && other != from
+            && entry.shared.waits(from)
+        {
+            // Somebody was quicker. The wish goes on to where there is another one.
+            cx.post::<W>(other, WingMail::Want { pool: entry.clone(), from });
+        }
+    }
+
+    /// Takes a client out of the queue. False when it was not in it.
+    pub(super) fn stop_waiting(&mut self, key: Key) -> bool {
+        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
+        let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else {
+            return false;
+        };
+        pool.stop_waiting(&mut self.clients, key, |client| client.wait_since_ns)
+    }
+
+    /// Gives a server to a client. The only place where a lease begins.
+    fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        let now_ms = cx.now_ms();
+        let (Some(held), Some(client)) = (self.servers.get_mut(server), self.clients.get_mut(key)) else {
+            return;
+        };
+        debug_assert!(client.lease.is_none());
+        held.since_ms = now_ms;
+        held.cleaning = Cleaning::default();
+        client.lease = Some(server);
+        client.transaction_since_ms = 0;
+        let id = held.pool;
+        self.set_state(server, ServerState::Leased(key));
+        self.count_pool(id, |cells| cells.leases.inc());
+    }
+
+    /// A server that is free takes up what a client waits for.
+    fn serve(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        if self.stop_waiting(key) {
+            let waited_ns = self.clients.get(key).map_or(0, |c| cx.now_ns().saturating_sub(c.wait_since_ns));
+            self.cells.wait_duration.record_ns(waited_ns);
+        }
+        if self.clients.get(key).is_some_and(|client| client.lease.is_none()) {
+            self.lease(cx, server, key);
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
+        match std::mem::replace(&mut client.pending, Wants::Nothing) {
+            Wants::Nothing => self.end_lease(cx, key),
+            Wants::Request { len, whole } => {
+                let mut input = std::mem::take(&mut client.input);
+                let len = (len as usize).min(input.len());
+                self.dispatch(cx, key, server, &input.as_slice()[..len], whole);
+                let Some(client) = self.clients.get_mut(key) else { return };
+                input.consume(len);
+                input.release_if_empty();
+                client.input = input;
+                if !client.input.is_empty() || client.is.readable {
+                    self.todo.push_back(Task::PumpClient(key));
+                }
+            }
+            Wants::Welcome => self.dispatch_welcome(cx, key, server),
+        }
+    }
+
+    fn dispatch_welcome(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key) {
+        let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
+            return;
+        };
+        let (Phase::Session(front), ServerPhase::Live(back)) = (&mut client.phase, &mut held.phase) else {
+            return;
+        };
+        let sent = back.dispatch_welcome(front, key.raw(), held.output.tail_mut());
+        client.inflight += 1;
+        self.mark_dirty(server);
+        match sent {
+            Ok(()) => {
+                self.todo.push_back(Task::PumpServer(server));
+                self.arm_client(cx, key);
+            }
+            Err(fault) => self.end_client(cx, key, fault),
+        }
+    }
+
+    /// The request at a server's head is answered.
+    pub(super) fn done(&mut self, cx: &mut Cx<'_, N>, server: Key, owner: Owner, boundary: Boundary) {
+        if owner == INTERNAL {
+            self.todo.push_back(Task::SettleServer(server));
+            return;
+        }
+        let Some(key) = Key::from_raw(owner) else { return };
+        let now_ns = cx.now_ns();
+        let Some(client) = self.clients.get_mut(key) else {
+            self.todo.push_back(Task::SettleServer(server));
+            return;
+        };
+        client.inflight = client.inflight.saturating_sub(1);
+        let took_ns = now_ns.saturating_sub(client.request_since_ns);
+        client.request_since_ns = now_ns;
+        client.active_ms = now_ns / 1_000_000;
+        if boundary == Boundary::Idle {
+            client.transaction_since_ms = 0;
+        }
+        let (greeted, id) = (client.is.greeted, client.pool);
+        self.cells.request_duration.record_ns(took_ns);
+        if let Some(id) = id {
+            self.count_pool(id, |cells| cells.requests.inc());
+        }
+        if !greeted {
+            self.welcome_done(cx, key, server);
+        }
+        self.boundary(cx, key, boundary);
+    }
+
+    /// A client is at a boundary: is its server free?
+    fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let (inflight, part_open, eof) = (client.inflight, client.is.part_open, client.is.eof);
+        if matches!(client.phase, Phase::Closing) {
+            return;
+        }
+        if inflight > 0 || part_open {
+            return;
+        }
+        let Some(id) = client.pool else { return };
+        let Some(mode) = self.pool(id).map(|pool| pool.entry.spec.mode) else { return };
+        if mode == PoolMode::Statement && boundary != Boundary::Idle {
+            let text = "a transaction of several statements in a pool of mode statement";
+            self.end_client(cx, key, Fault::new(FaultKind::NotAllowed, text));
+            return;
+        }
+        let pins = self.pins(key);
+        if boundary == Boundary::Idle && mode != PoolMode::Session {
+            if pins.is_empty() {
+                self.end_lease(cx, key);
+            } else {
+                self.count_pins(key, pins);
+            }
+        }
+        if eof || (self.draining && boundary == Boundary::Idle) {
+            let why = (!eof).then(|| FaultKind::ShuttingDown.into());
+            self.close_client(cx, key, why);
+            return;
+        }
+        self.arm_client(cx, key);
+        self.todo.push_back(Task::PumpClient(key));
+    }
+
+    /// A server stays with its client beyond the boundary: counts the reasons that are new.
+    fn count_pins(&mut self, key: Key, pins: Pins) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let before = std::mem::replace(&mut client.pinned, pins);
+        let Some(id) = client.pool else { return };
+        self.count_pool(id, |cells| {
+            if before.is_empty() {
+                cells.pinned_servers.inc();
+            }
+            pins.iter().filter(|&pin| !before.contains(pin)).for_each(|pin| cells.pins(pin).inc());
+        });
+    }
+
+    /// A lease that was pinned is over.
+    pub(super) fn unpinned(&mut self, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let before = std::mem::take(&mut client.pinned);
+        if let Some(id) = client.pool
+            && !before.is_empty()
+        {
+            self.count_pool(id, |cells| cells.pinned_servers.dec());
+        }
+    }
+
+    fn pins(&mut self, key: Key) -> Pins {
+        self.clients.get_mut(key).and_then(|client| client.front()).map_or(Pins::NONE, |front| front.pins())
+    }
+
+    fn welcome_done(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key) {
+        let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
+            return;
+        };
+        let Some(pool) = client.pool.and_then(|id| self.pools.get_mut(id.0 as usize)?.as_deref_mut()) else {
+            return;
+        };
+        let (Phase::Session(front), ServerPhase::Live(back)) = (&mut client.phase, &mut held.phase) else {
+            return;
+        };
+        if !pool.welcomes.record(front, back) {
+            // The server has told the client why.
+            self.cells.wing.logins_failed.inc();
+            self.begin_closing(cx, key);
+            return;
+        }
+        let mut out = std::mem::take(&mut self.staging);
+        if pool.welcomes.greet(front, &mut out) {
+            client.is.greeted = true;
+            self.cells.wing.logins_ok.inc();
+            self.leave_login(key);
+        }
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        if self.clients.get(key).is_some_and(|client| !client.is.greeted) {
+            let text = "settings that were confirmed cannot be greeted";
+            self.end_client(cx, key, Fault::new(FaultKind::ServerProtocol, text));
+        }
+    }
+
+    /// The client needs its server no longer. The only place where a lease of a living client ends.
+    pub(super) fn end_lease(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(server) = client.lease.take() else { return };
+        client.transaction_since_ms = 0;
+        // A client that does not read makes its server wait, but not the next client's.
+        let choked = client.chokes == Some(server);
+        if choked {
+            client.chokes = None;
+        }
+        self.unpinned(key);
+        if let Some(held) = self.servers.get_mut(server) {
+            held.is.paused &= !choked;
+            held.since_ms = cx.net.now_ns() / 1_000_000;
+        }
+        self.set_state(server, ServerState::Cleaning);
+        self.settle(cx, server);
+    }
+
+    /// A client leaves its server, in whatever state that is.
+    pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(server) = client.lease.take() else { return };
+        self.unpinned(key);
+        let Some(client) = self.clients.get(key) else { return };
+        let in_session_mode = client
+            .pool
+            .and_then(|id| self.pools.get(id.0 as usize)?.as_deref())
+            .map(|pool| pool.entry.spec.mode)
+            == Some(PoolMode::Session);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let pinned = client.front().is_none_or(|front| !front.pins().is_empty());
+        self.set_state(server, ServerState::Cleaning);
+        if let Some(held) = self.servers.get_mut(server) {
+            held.is.paused = false;
+            held.since_ms = cx.net.now_ns() / 1_000_000;
+            held.cleaning = Cleaning { needs_reset: in_session_mode || pinned, ..Cleaning::default() };
+            let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
+            back.forget(key.raw(), output.tail_mut());
+            self.mark_dirty(server);
+        }
+        self.arm_server(cx, server);
+        self.todo.push_back(Task::PumpServer(server));
+        self.todo.push_back(Task::SettleServer(server));
+    }
+
+    /// A server that nobody holds: brings it to where it can be used again, then offers it. Called at each
+    /// step on that way; does nothing while something is under way.
+    pub(super) fn settle(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        if server.state != ServerState::Cleaning || server.holds > 0 {
+            return;
+        }
+        let Server { phase: ServerPhase::Live(back), output, cleaning, .. } = server else { return };
+        if back.queued() > 0 {
+            return;
+        }
+        if back.boundary() != Boundary::Idle {
+            if cleaning.rolled_back {
+                self.close_server(cx, key, "it did not roll back");
+                return;
+            }
+            cleaning.rolled_back = true;
+            back.rollback(output.tail_mut());
+            let id = server.pool;
+            self.count_pool(id, |cells| cells.server_rollbacks.inc());
+            return self.clean_on(cx, key);
+        }
+        if cleaning.needs_reset && !cleaning.reset {
+            cleaning.reset = true;
+            back.reset(output.tail_mut());
+            let id = server.pool;
+            self.count_pool(id, |cells| cells.server_resets.inc());
+            return self.clean_on(cx, key);
+        }
+        if !back.is_reusable() || !server.input.is_empty() {
+            self.close_server(cx, key, "it cannot be used again");
+            return;
+        }
+        self.offer(cx, key);
+    }
+
+    fn clean_on(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.mark_dirty(key);
+        self.arm_server(cx, key);
+        self.todo.push_back(Task::PumpServer(key));
+    }
+
+    /// Asks an idle server whether it lives before somebody gets it.
+    fn check(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.since_ms = cx.net.now_ns() / 1_000_000;
+        server.cleaning = Cleaning::default();
+        let id = server.pool;
+        self.set_state(key, ServerState::Cleaning);
+        self.count_pool(id, |cells| cells.server_checks.inc());
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let Server { phase: ServerPhase::Live(back), output, .. } = server else { return };
+        back.check(output.tail_mut());
+        self.clean_on(cx, key);
+    }
+
+    /// A clean server: whoever has waited longest gets it.
+    fn offer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let id = server.pool;
+        let opened_ms = server.opened_ms;
+        let lifetime_ms = cx.shared.settings.timeouts.server_lifetime_ms;
+        let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(opened_ms) > lifetime_ms;
+        let retire = server.is.retire;
+        let Some(pool) = self.pool(id) else { return };
+        let entry = pool.entry.clone();
+        if retire || too_old || entry.shared.is_over_limit() {
+            self.close_server(cx, key, "it is to be replaced");
+            return;
+        }
+        let own = self.pools[id.0 as usize].as_deref().and_then(|pool| pool.oldest(&self.clients));
+        let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
+        let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
+        match (own, own_since, elsewhere) {
+            (_, None, Some((worker, _))) => return self.hand_over(cx, key, worker),
+            (Some(_), Some(mine), Some((worker, theirs))) if theirs.saturating_add(HAND_OVER_NS) < mine => {
+                return self.hand_over(cx, key, worker);
+            }
+            (Some(own), Some(_), _) => return self.serve(cx, key, own),
+            (None, ..) | (Some(_), None, None) => {}
+        }
+        let now_ms = cx.now_ms();
+        if let Some(server) = self.servers.get_mut(key) {
+            server.since_ms = now_ms;
+        }
+        self.set_state(key, ServerState::Idle);
+        if let Some(pool) = self.pool(id) {
+            pool.put_idle(key);
+        }
+        self.arm_server(cx, key);
+        // Published first, looked second: a waiter elsewhere that came in between is seen here.
+        if let Some((worker, _)) = entry.shared.longest_waiting_elsewhere(cx.worker)
+            && self.pool(id).is_some_and(|pool| pool.remove_idle(key))
+        {
+            self.hand_over(cx, key, worker);
+        }
+    }
+
+    /// Moves a clean server to another worker.
+    fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
+        let Some(server) = self.servers.remove(key) else { return };
+        let Server { socket, target, pool, phase, state, input, output, opened_ms, cleaning, is, .. } =
+            server;
+        self.count_pool(pool, |cells| state.gauge(cells).dec());
+        debug_assert!(output.is_empty());
+        let ServerPhase::Live(back) = phase else { return };
+        let Some(pool) = self.pool(pool) else { return };
+        pool.servers -= 1;
+        let entry = pool.entry.clone();
+        match cx.net.pack(socket, to) {
+            Ok(parcel) => {
+                let transfer = Transfer { parcel, target, pool: entry, back, input, opened_ms, cleaning, is };
+                cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
+            }
+            Err(Kept { socket, error }) => {
+                tracing::debug!(protocol = W::NAME, %error, "a server could not be handed over");
+                cx.net.close(socket, true);
+                self.count_pool(entry.id, |cells| cells.server_closes.inc());
+                self.slot_freed(cx, &entry);
+            }
+        }
+    }
+
+    /// A server arrives from another worker.
+    pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
+        let Transfer { parcel, target, pool: entry, back, input, opened_ms, cleaning, is } = transfer;
+        let key = self.servers.next_key();
+        let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
+        self.pool_of(cx, &entry).servers += 1;
+        let socket = match cx.net.unpack(parcel, tag.token()) {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
+                self.pool_of(cx, &entry).servers -= 1;
+                self.count_pool(entry.id, |cells| cells.server_closes.inc());
+                self.slot_freed(cx, &entry);
+                return;
+            }
+        };
+        self.servers.insert(Server {
+            socket,
+            target,
+            pool: entry.id,
+            phase: ServerPhase::Live(back),
+            state: ServerState::Cleaning,
+            input,
+            output: Pending::default(),
+            opened_ms,
+            since_ms: cx.now_ms(),
+            armed_ms: u64::MAX,
+            holds: 0,
+            cleaning,
+            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, ..is },
+        });
+        self.count_pool(entry.id, |cells| {
+            cells.server_handovers.inc();
+            cells.servers_cleaning.inc();
+        });
+        if let Some(server) = self.servers.get_mut(key)
+            && let ServerPhase::Live(back) = &server.phase
+        {
+            let pool = self.pools[entry.id.0 as usize].as_deref_mut();
+            if let Some(pool) = pool {
+                pool.welcomes.observe(back);
+            }
+        }
+        self.todo.push_back(Task::PumpServer(key));
+        self.todo.push_back(Task::SettleServer(key));
+    }
+
+    /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
+    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>) {
+        entry.shared.closed();
+        self.room_for_waiters(cx, entry);
+    }
+
+    /// Uses room under a pool's limit where somebody waits: here, and what is left elsewhere. All who wait
+    /// are told, because one who was told alone may have been served by then, or may be pausing after a
+    /// failed connect.
+    pub(super) fn room_for_waiters(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>) {
+        self.pool_of(cx, entry);
+        self.open_for_waiters(cx, entry.id);
+        for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {
+            if entry.shared.has_room() && entry.shared.waits(worker) {
+                cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone() });
+            }
+        }
+    }
+}

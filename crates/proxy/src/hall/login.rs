@@ -1,0 +1,281 @@
+//! Clients come in: from accept to the first request.
+
+use super::{Hall, Task};
+use crate::client::{Client, Flags, LoginPhase, Phase, Wants};
+use crate::context::{Cx, Ticket};
+use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
+use crate::mail::{Kill, Warrant};
+use crate::pending::Pending;
+use crate::pool::Link;
+use crate::wing::{Accept, Front, Welcomes, Wing};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
+use weir_auth::{JobDone, Login};
+use weir_net::{Net, Peer};
+use weir_wire::{Fault, FaultKind, Pins, limits};
+
+/// Clients over `max_client_conn` that may be in their login at a time, so that they can be told why they
+/// are refused. Beyond, they are closed unheard.
+const REFUSAL_SEATS: usize = 128;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// A client has connected.
+    pub fn accepted(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+        let total = cx.shared.clients.fetch_add(1, Relaxed) + 1;
+        let limit = cx.shared.settings.max_client_conn;
+        if total > limit + REFUSAL_SEATS || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
+            cx.shared.clients.fetch_sub(1, Relaxed);
+            self.count_fault(FaultKind::TooManyClients);
+            cx.net.close(socket, true);
+            return;
+        }
+        let key = self.clients.next_key();
+        let tag = Tag { kind: Kind::Client, wing: W::INDEX, key };
+        if cx.net.register(&socket, tag.token()).is_err() {
+            cx.shared.clients.fetch_sub(1, Relaxed);
+            self.count_fault(FaultKind::OutOfResources);
+            return;
+        }
+        let params = AcceptParams {
+            id: client_number(cx.worker, key),
+            nonce: cx.nonce(),
+            unix: matches!(peer, Peer::Unix { .. }),
+            server_version: cx.shared.mysql_version.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            default_method: cx.shared.settings.routes.default_method(W::INDEX),
+            rsa: cx.shared.rsa.clone(),
+        };
+        let phase = LoginPhase { accept: W::Accept::new(params), peer, login: None, busy: false, bytes: 0 };
+        self.clients.insert(Client {
+            socket,
+            phase: Phase::Login(Box::new(phase)),
+            input: Pending::default(),
+            output: Pending::default(),
+            pool: None,
+            lease: None,
+            chokes: None,
+            pending: Wants::Nothing,
+            link: Link::default(),
+            wait_since_ns: 0,
+            request_since_ns: cx.now_ns(),
+            active_ms: cx.now_ms(),
+            transaction_since_ms: 0,
+            armed_ms: u64::MAX,
+            pinned: Pins::NONE,
+            inflight: 0,
+            is: Flags { counted: true, ..Flags::default() },
+        });
+        self.cells.wing.client_accepts.inc();
+        self.cells.wing.client_connections.inc();
+        self.cells.wing.client_logins_pending.inc();
+        let mut out = std::mem::take(&mut self.staging);
+        if let Some(phase) = self.login_phase(key) {
+            phase.accept.start(&mut out);
+        }
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        self.arm_client(cx, key);
+    }
+
+    fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
+        match &mut self.clients.get_mut(key)?.phase {
+            Phase::Login(phase) => Some(phase),
+            Phase::Session(_) | Phase::Closing => None,
+        }
+    }
+
+    /// Gives the staging buffer back, without what made it large.
+    pub(super) fn recycle(&mut self, mut staging: Vec<u8>) {
+        staging.clear();
+        staging.shrink_to(limits::SCRATCH_BYTES);
+        self.staging = staging;
+    }
+
+    /// Looks at a client's login bytes once; returns how many are dealt with.
+    pub(super) fn login_input(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
+        let Some(phase) = self.login_phase(key) else { return 0 };
+        if phase.busy {
+            return 0;
+        }
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(phase) = self.login_phase(key) else { return 0 };
+        let handled = phase.accept.handle_input(bytes, &mut out);
+        if let Ok((used, _)) = &handled {
+            phase.bytes += used;
+        }
+        let too_much = phase.bytes > limits::LOGIN_BYTES || bytes.len() > limits::LOGIN_BYTES;
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        match handled {
+            Ok((_, AcceptStep::More)) if too_much => {
+                self.refuse(cx, key, FaultKind::ClientTooLarge.into());
+                bytes.len()
+            }
+            Ok((used, step)) => {
+                self.login_step(cx, key, step);
+                used
+            }
+            Err(fault) => {
+                self.refuse(cx, key, fault);
+                bytes.len()
+            }
+        }
+    }
+
+    /// Does what a login machine asked for.
+    fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
+        match step {
+            AcceptStep::More => {}
+            AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
+            AcceptStep::Work(job) => {
+                if let Some(phase) = self.login_phase(key) {
+                    phase.busy = true;
+                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    (cx.shared.submit)(ticket, job);
+                }
+            }
+            AcceptStep::Cancel { id, secret } => {
+                // Nothing it sends counts from here on; it waits for the end of its connection.
+                if let Some(phase) = self.login_phase(key) {
+                    phase.busy = true;
+                }
+                let warrant = Warrant::Secret(secret);
+                let kill = Kill { number: id, warrant, query_only: true, asker: (cx.worker, key) };
+                self.send_kill(cx, kill);
+            }
+            AcceptStep::LoggedIn => self.logged_in(cx, key),
+        }
+    }
+
+    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
+        if cx.client_total() > cx.shared.settings.max_client_conn {
+            self.refuse(cx, key, FaultKind::TooManyClients.into());
+            return;
+        }
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(phase) = self.login_phase(key) else { return };
+        let admission = cx.shared.settings.routes.admit(W::INDEX, &login, &phase.peer);
+        phase.login = Some(login);
+        let step = phase.accept.handle_lookup(admission, &mut out);
+        self.after_answer(cx, key, step, out);
+    }
+
+    /// Slow work for a client is done.
+    pub(super) fn client_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(phase) = self.login_phase(key) else { return };
+        phase.busy = false;
+        let step = phase.accept.handle_job(done, &mut out);
+        self.after_answer(cx, key, step, out);
+        self.todo.push_back(Task::PumpClient(key));
+    }
+
+    fn after_answer(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<AcceptStep, Fault>, out: Vec<u8>) {
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        match step {
+            Ok(step) => self.login_step(cx, key, step),
+            Err(fault) => self.refuse(cx, key, fault),
+        }
+    }
+
+    /// Ends a login with a reason that the client can read.
+    pub(super) fn refuse(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
+        let mut out = std::mem::take(&mut self.staging);
+        if let Some(phase) = self.login_phase(key) {
+            phase.accept.refuse(&fault, &mut out);
+            let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
+            tracing::info!(protocol = W::NAME, user, peer = ?phase.peer, "login refused: {fault}");
+        }
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        self.cells.wing.logins_failed.inc();
+        self.count_fault(fault.kind);
+        self.begin_closing(cx, key);
+    }
+
+    /// A client has proved itself: find its pool and greet it.
+    fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
+        let LoginPhase { accept, login, .. } = *phase;
+        let front = accept.into_front();
+        let variant = front.pool_variant();
+        client.phase = Phase::Session(front);
+        let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
+        match cx.shared.settings.routes.resolve(W::INDEX, &login, variant) {
+            Ok((spec, schema)) => {
+                if let Phase::Session(front) = &mut client.phase {
+                    W::set_schema(front, &schema);
+                }
+                let entry = cx.shared.registry.enter(spec);
+                client.pool = Some(entry.id);
+                self.pool_of(cx, &entry);
+                self.greet(cx, key);
+            }
+            Err(fault) => {
+                self.cells.wing.logins_failed.inc();
+                self.end_client(cx, key, fault);
+            }
+        }
+    }
+
+    /// Ends the login of a proven client, or puts it into the queue for a server that confirms its
+    /// settings.
+    pub(super) fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(pool) = client.pool.and_then(|id| self.pools.get_mut(id.0 as usize)?.as_deref_mut()) else {
+            return;
+        };
+        let Phase::Session(front) = &mut client.phase else { return };
+        let greeted = pool.welcomes.greet(front, &mut out);
+        if greeted {
+            client.is.greeted = true;
+            self.cells.wing.logins_ok.inc();
+            self.leave_login(key);
+        } else {
+            client.pending = Wants::Welcome;
+        }
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        if greeted {
+            self.arm_client(cx, key);
+        } else {
+            self.acquire_or_wait(cx, key);
+        }
+    }
+
+    /// A client no longer counts among those who log in.
+    pub(super) fn leave_login(&mut self, key: Key) {
+        if let Some(client) = self.clients.get_mut(key)
+            && std::mem::take(&mut client.is.counted)
+        {
+            self.cells.wing.client_logins_pending.dec();
+        }
+    }
+
+    /// What became of a kill that one of this worker's clients asked for.
+    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
+        let Some(client) = self.clients.get_mut(asker) else { return };
+        let mut out = std::mem::take(&mut self.staging);
+        match &mut client.phase {
+            // A cancel request's connection: PostgreSQL answers it by closing.
+            Phase::Login(_) => {
+                self.recycle(out);
+                self.close_client(cx, asker, None);
+            }
+            Phase::Session(front) => {
+                front.killed(outcome, &mut out);
+                client.inflight = client.inflight.saturating_sub(1);
+                let ended = client.is.eof && client.inflight == 0;
+                self.send_client(cx, asker, &out);
+                self.recycle(out);
+                // One that has said its last and has its answer is not looked at again by anybody else.
+                let next = if ended { Task::CloseClient(asker) } else { Task::PumpClient(asker) };
+                self.todo.push_back(next);
+            }
+            Phase::Closing => self.recycle(out),
+        }
+    }
+}

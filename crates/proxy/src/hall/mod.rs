@@ -1,0 +1,326 @@
+//! One worker's clients, servers and pools of one protocol.
+//!
+//! Owns: everything between the event loop and the wings. The subjects have a file each: `login` (clients
+//! come in), `request` (client bytes to servers), `reply` (server bytes to clients), `lease` (who has which
+//! server, and when it is free), `connect` (servers come to be), `cancel`, `clock` (timeouts), `drain`.
+//! Must not know: what any byte means.
+//!
+//! Invariants: a server is leased to one client at most, and that client knows it; a server that is idle
+//! is clean; bytes of a reply go to the owner the back names and to nobody else; a worker never waits.
+
+mod cancel;
+mod clock;
+mod connect;
+mod drain;
+mod lease;
+mod login;
+mod reply;
+mod request;
+
+pub use cancel::Canceller;
+
+use crate::client::{Client, Phase};
+use crate::context::Cx;
+use crate::ids::{Arena, Key, Kind, Tag};
+use crate::pool::{Pool, PoolEntry, PoolId};
+use crate::server::{Server, ServerState};
+use crate::wing::Wing;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use weir_metrics::{PoolCells, WorkerCells};
+use weir_net::{Event, Net};
+use weir_wire::FaultKind;
+
+/// A worker's part of one protocol.
+pub struct Hall<W: Wing, N: Net> {
+    /// What this worker counts for this protocol.
+    pub(crate) cells: Arc<WorkerCells>,
+    pub(crate) clients: Arena<Client<W, N::Socket>>,
+    pub(crate) servers: Arena<Server<W, N::Socket>>,
+    pub(crate) cancellers: Arena<Canceller<W, N::Socket>>,
+    /// By pool number; pools that this worker has not met are `None`.
+    pub(crate) pools: Vec<Option<Box<Pool<W::Welcomes>>>>,
+    /// Work that a step left for the end of the same turn.
+    todo: VecDeque<Task>,
+    /// Work for the next turn, so that one busy connection cannot starve the others.
+    later: VecDeque<Task>,
+    /// Servers with bytes to send: one write each, at the end of the turn.
+    dirty: Vec<Key>,
+    /// Bytes a wing appends for a client, reused for all.
+    staging: Vec<u8>,
+    draining: bool,
+}
+
+/// Work left for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// Look at a client's bytes again, and read more.
+    PumpClient(Key),
+    /// Look at a server's bytes again, and read more.
+    PumpServer(Key),
+    /// Its transport failed or its time is over.
+    CloseClient(Key),
+    /// It may be free now.
+    SettleServer(Key),
+}
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Nobody is in it.
+    pub fn new(cells: Arc<WorkerCells>) -> Self {
+        Hall {
+            cells,
+            clients: Arena::default(),
+            servers: Arena::default(),
+            cancellers: Arena::default(),
+            pools: Vec::new(),
+            todo: VecDeque::new(),
+            later: VecDeque::new(),
+            dirty: Vec::new(),
+            staging: Vec::new(),
+            draining: false,
+        }
+    }
+}
+
+/// Reads from one connection in one turn, at most.
+const READS_PER_TURN: u32 = 4;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Something happened on a connection.
+    pub fn event(&mut self, cx: &mut Cx<'_, N>, tag: Tag, event: Event) {
+        match tag.kind {
+            Kind::Client => self.client_event(cx, tag.key, event),
+            Kind::Server => self.server_event(cx, tag.key, event),
+            Kind::Canceller => self.canceller_event(cx, tag.key, event),
+            Kind::Listener | Kind::Pool => {}
+        }
+    }
+
+    fn client_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.is.hup |= event.read_closed || event.hangup;
+        client.is.hangup |= event.hangup;
+        if event.writable && !client.output.is_empty() {
+            self.flush_client(cx, key);
+        }
+        if event.readable || event.read_closed || event.hangup {
+            if let Some(client) = self.clients.get_mut(key) {
+                client.is.readable = true;
+                self.pump_client(cx, key);
+            }
+        }
+    }
+
+    fn server_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.is.hup |= event.read_closed || event.hangup;
+        if event.writable || event.hangup {
+            if !self.server_writable(cx, key) {
+                return;
+            }
+        }
+        if event.readable || event.read_closed || event.hangup {
+            if let Some(server) = self.servers.get_mut(key) {
+                server.is.readable = true;
+                self.pump_server(cx, key);
+            }
+        }
+    }
+
+    /// Ends a turn: does what was left for its end and writes to servers. Called after the events of a
+    /// turn, until it has nothing more to do.
+    pub fn finish_turn(&mut self, cx: &mut Cx<'_, N>) {
+        let later = std::mem::take(&mut self.later);
+        self.todo.extend(later);
+        loop {
+            while let Some(task) = self.todo.pop_front() {
+                match task {
+                    Task::PumpClient(key) => self.pump_client(cx, key),
+                    Task::PumpServer(key) => self.pump_server(cx, key),
+                    Task::CloseClient(key) => self.close_client(cx, key, None),
+                    Task::SettleServer(key) => self.settle(cx, key),
+                }
+            }
+            let mut dirty = std::mem::take(&mut self.dirty);
+            for key in dirty.drain(..) {
+                self.flush_server(cx, key);
+            }
+            if self.dirty.is_empty() {
+                self.dirty = dirty;
+            }
+            if self.todo.is_empty() && self.dirty.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// There is work that must not wait for an event.
+    pub fn has_later(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// Between turns nothing is left to be done in this one.
+    pub(crate) fn audit_rest(&self) -> Result<(), String> {
+        let (todo, dirty) = (self.todo.len(), self.dirty.len());
+        if todo + dirty > 0 {
+            return Err(format!("{todo} tasks and {dirty} servers with bytes are left at the end of a turn"));
+        }
+        Ok(())
+    }
+
+    /// This worker's part of a pool, made when first met.
+    pub(crate) fn pool_of(&mut self, cx: &Cx<'_, N>, entry: &Arc<PoolEntry>) -> &mut Pool<W::Welcomes> {
+        let index = entry.id.0 as usize;
+        if self.pools.len() <= index {
+            self.pools.resize_with(index + 1, || None);
+        }
+        self.pools[index].get_or_insert_with(|| {
+            let spec = &entry.spec;
+            let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
+            Box::new(Pool::new(entry.clone(), cx.worker, cells))
+        })
+    }
+
+    /// What this worker counts for a pool it has met.
+    pub(crate) fn count_pool(&self, id: PoolId, count: impl FnOnce(&PoolCells)) {
+        if let Some(Some(pool)) = self.pools.get(id.0 as usize) {
+            count(&pool.cells);
+        }
+    }
+
+    /// Counts an error.
+    pub(crate) fn count_fault(&self, kind: FaultKind) {
+        self.cells.wing.faults(kind).inc();
+    }
+
+    /// Moves a server between states: the only place, so that the gauges never lie.
+    pub(crate) fn set_state(&mut self, key: Key, state: ServerState) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let before = std::mem::replace(&mut server.state, state);
+        let id = server.pool;
+        self.count_pool(id, |cells| {
+            before.gauge(cells).dec();
+            state.gauge(cells).inc();
+        });
+    }
+
+    pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {
+        self.pools.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Clients of this hall, whatever they do.
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Sends bytes to a client, or keeps them until it has room.
+    pub(crate) fn send_client(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.is.broken {
+            return;
+        }
+        let mut sent = 0;
+        if client.output.is_empty() {
+            match cx.net.send(&client.socket, bytes) {
+                Ok(n) => sent = n,
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    client.is.broken = true;
+                    self.todo.push_back(Task::CloseClient(key));
+                    return;
+                }
+            }
+        }
+        self.cells.wing.client_sent_bytes.add(sent as u64);
+        if sent < bytes.len() {
+            client.output.append(&bytes[sent..]);
+        }
+    }
+
+    /// Sends what waits for a client.
+    fn flush_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        while !client.output.is_empty() && !client.is.broken {
+            match cx.net.send(&client.socket, client.output.as_slice()) {
+                Ok(n) => {
+                    self.cells.wing.client_sent_bytes.add(n as u64);
+                    client.output.consume(n);
+                    // One that takes its last words slowly has the time for it.
+                    if matches!(client.phase, Phase::Closing) {
+                        client.active_ms = cx.net.now_ns() / 1_000_000;
+                    }
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    client.is.broken = true;
+                    self.todo.push_back(Task::CloseClient(key));
+                    return;
+                }
+            }
+        }
+        if client.output.len() <= weir_wire::limits::CLIENT_OUTPUT_BYTES / 2 {
+            if let Some(server) = client.chokes.take() {
+                if let Some(server) = self.servers.get_mut(server) {
+                    server.is.paused = false;
+                }
+                self.todo.push_back(Task::PumpServer(server));
+            }
+            self.todo.push_back(Task::PumpClient(key));
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.output.is_empty() {
+            client.output.release_if_empty();
+            if matches!(client.phase, Phase::Closing) {
+                if client.is.eof {
+                    self.todo.push_back(Task::CloseClient(key));
+                } else {
+                    let _ = cx.net.shutdown_write(&client.socket);
+                }
+            }
+        }
+    }
+
+    /// There are bytes for a server: they go out in one write at the end of the turn.
+    pub(crate) fn mark_dirty(&mut self, key: Key) {
+        if let Some(server) = self.servers.get_mut(key)
+            && !server.is.dirty
+        {
+            server.is.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// Writes what waits for a server.
+    fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        server.is.dirty = false;
+        while !server.output.is_empty() {
+            match cx.net.send(&server.socket, server.output.as_slice()) {
+                Ok(n) => {
+                    if let Some(Some(pool)) = self.pools.get(server.pool.0 as usize) {
+                        pool.cells.server_sent_bytes.add(n as u64);
+                    }
+                    server.output.consume(n);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
+                // The read side tells what happened, and what the server said last.
+                Err(_) => {
+                    server.output.clear();
+                    server.is.readable = true;
+                    server.is.hup = true;
+                    self.todo.push_back(Task::PumpServer(key));
+                    return;
+                }
+            }
+        }
+        if server.is.full && server.output.len() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
+            server.is.full = false;
+            if let crate::server::ServerState::Leased(client) = server.state {
+                self.todo.push_back(Task::PumpClient(client));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Client bytes to servers.
+
+use super::{Hall, READS_PER_TURN, Task};
+use crate::client::{Phase, Wants};
+use crate::context::Cx;
+use crate::ids::Key;
+use crate::mail::{Kill, Warrant};
+use crate::server::ServerState;
+use crate::wing::{Back, Front, Wing};
+use weir_net::Net;
+use weir_wire::{Fault, FaultKind, Found, limits};
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Looks at what a client has sent, and reads more.
+    pub(super) fn pump_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.consume_kept(cx, key);
+        let mut scratch = std::mem::take(cx.scratch);
+        for read in 0.. {
+            let Some(client) = self.clients.get_mut(key) else { break };
+            if !client.is.readable || client.is.eof || client.is.broken {
+                break;
+            }
+            if !self.may_read(key) {
+                break;
+            }
+            if read == READS_PER_TURN {
+                self.later.push_back(Task::PumpClient(key));
+                break;
+            }
+            let Some(client) = self.clients.get_mut(key) else { break };
+            match cx.net.recv(&client.socket, &mut scratch) {
+                Ok(0) => {
+                    client.is.eof = true;
+                    self.client_ended(cx, key);
+                    break;
+                }
+                Ok(n) => {
+                    if n < scratch.len() && !client.is.hup {
+                        client.is.readable = false;
+                    }
+                    self.cells.wing.client_received_bytes.add(n as u64);
+                    client.active_ms = cx.net.now_ns() / 1_000_000;
+                    self.client_bytes(cx, key, &scratch[..n]);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                    client.is.readable = false;
+                    break;
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    client.is.broken = true;
+                    self.close_client(cx, key, Some(FaultKind::ClientGone.into()));
+                    break;
+                }
+            }
+        }
+        *cx.scratch = scratch;
+    }
+
+    /// There is room for more of this client's bytes.
+    fn may_read(&mut self, key: Key) -> bool {
+        let Some(client) = self.clients.get(key) else { return false };
+        if matches!(client.phase, Phase::Closing) {
+            return true;
+        }
+        if client.input.len() >= limits::CLIENT_INPUT_BYTES {
+            return false;
+        }
+        match client.lease.and_then(|server| self.servers.get_mut(server)) {
+            Some(server) if server.output.len() > limits::SERVER_OUTPUT_BYTES => {
+                server.is.full = true;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// New bytes of a client, behind those that were kept.
+    fn client_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.input.is_empty() {
+            let used = self.consume(cx, key, bytes);
+            if used < bytes.len()
+                && let Some(client) = self.clients.get_mut(key)
+            {
+                client.input.append(&bytes[used..]);
+                self.after_keeping(cx, key);
+            }
+        } else {
+            client.input.append(bytes);
+            self.consume_kept(cx, key);
+        }
+    }
+
+    /// Looks again at bytes that were kept.
+    fn consume_kept(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.input.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut client.input);
+        let used = self.consume(cx, key, input.as_slice());
+        let Some(client) = self.clients.get_mut(key) else { return };
+        input.consume(used.min(input.len()));
+        input.release_if_empty();
+        client.input = input;
+        self.after_keeping(cx, key);
+    }
+
+    /// A request that was left in `input` waits for a server: give it one if there is one.
+    fn after_keeping(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if let Some(client) = self.clients.get(key)
+            && client.pending != Wants::Nothing
+            && !client.is_waiting()
+            && client.lease.is_none()
+        {
+            self.acquire_or_wait(cx, key);
+        }
+    }
+
+    /// Deals with as many of these bytes as it can; returns how many. What is left must be kept.
+    fn consume(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            let Some(client) = self.clients.get_mut(key) else { return bytes.len() };
+            match &client.phase {
+                Phase::Closing => return bytes.len(),
+                Phase::Login(_) => {
+                    let n = self.login_input(cx, key, rest);
+                    used += n;
+                    let still = self.clients.get(key).is_some_and(|c| matches!(c.phase, Phase::Login(_)));
+                    if n == 0 && still {
+                        return used;
+                    }
+                }
+                Phase::Session(_) => {
+                    if rest.is_empty() || !self.may_look(key) {
+                        return used;
+                    }
+                    match self.look(cx, key, rest) {
+                        Some(n) => used += n,
+                        None => return used,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next request of this client may be looked at.
+    fn may_look(&mut self, key: Key) -> bool {
+        let Some(client) = self.clients.get(key) else { return false };
+        if client.pending != Wants::Nothing
+            || !client.is.greeted
+            || client.inflight as usize >= limits::CLIENT_PIPELINE
+            || client.output.len() > limits::CLIENT_OUTPUT_BYTES
+        {
+            return false;
+        }
+        let Some(server) = client.lease.and_then(|server| self.servers.get_mut(server)) else { return true };
+        if server.output.len() > limits::SERVER_OUTPUT_BYTES {
+            server.is.full = true;
+            return false;
+        }
+        true
+    }
+
+    /// Finds the next request and deals with it. `None`: nothing more can be done with these bytes now.
+    fn look(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
+        let mut out = std::mem::take(&mut self.staging);
+        let found = match self.clients.get_mut(key)?.front() {
+            Some(front) => front.find(rest, &mut out),
+            None => return None,
+        };
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        match found {
+            Ok(Found::Incomplete) => None,
+            Ok(Found::Drop { len } | Found::Answered { len }) => Some(len),
+            Ok(Found::Goodbye) => {
+                self.close_client(cx, key, None);
+                Some(rest.len())
+            }
+            Ok(Found::Kill { len, target, query_only }) => {
+                self.ask_kill(cx, key, target, query_only);
+                Some(len)
+            }
+            Ok(Found::Request { len, needs }) => {
+                self.found(cx, key, rest, len, true, needs.continues).then_some(len)
+            }
+            Ok(Found::Part { len, needs }) => {
+                self.found(cx, key, rest, len, false, needs.continues).then_some(len)
+            }
+            Err(fault) => {
+                self.end_client(cx, key, fault);
+                Some(rest.len())
+            }
+        }
+    }
+
+    /// A request was found: sends it on, or leaves it to be queued. True when its bytes are dealt with.
+    fn found(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        rest: &[u8],
+        len: usize,
+        whole: bool,
+        cont: bool,
+    ) -> bool {
+        let Some(request) = rest.get(..len) else {
+            self.end_client(cx, key, Fault::new(FaultKind::ClientProtocol, "found more than there is"));
+            return true;
+        };
+        let Some(client) = self.clients.get_mut(key) else { return true };
+        if cont {
+            return match client.lease {
+                Some(server) => {
+                    self.extend(cx, key, server, request, whole);
+                    true
+                }
+                // Its server is gone, and with it whoever waited for these bytes.
+                None => true,
+            };
+        }
+        if let Some(server) = client.lease {
+            self.dispatch(cx, key, server, request, whole);
+            return true;
+        }
+        if let Some(server) = self.acquire_at_once(cx, key) {
+            self.dispatch(cx, key, server, request, whole);
+            return true;
+        }
+        if let Some(client) = self.clients.get_mut(key) {
+            client.pending = Wants::Request { len: len as u32, whole };
+        }
+        false
+    }
+
+    /// Sends a request on to the server that its client holds.
+    pub(super) fn dispatch(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        server: Key,
+        request: &[u8],
+        whole: bool,
+    ) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(held) = self.servers.get_mut(server) else { return };
+        debug_assert_eq!(held.state, ServerState::Leased(key));
+        let Phase::Session(front) = &mut client.phase else { return };
+        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
+        let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
+        client.inflight += 1;
+        client.is.part_open = !whole;
+        if client.inflight == 1 {
+            client.request_since_ns = cx.net.now_ns();
+        }
+        if client.transaction_since_ms == 0 {
+            client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
+        }
+        self.mark_dirty(server);
+        match sent {
+            Ok(()) => {
+                // A back may have answered all by itself, without a byte for the server.
+                self.todo.push_back(Task::PumpServer(server));
+                self.arm_client(cx, key);
+            }
+            Err(fault) => self.end_client(cx, key, fault),
+        }
+    }
+
+    fn extend(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, bytes: &[u8], whole: bool) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(held) = self.servers.get_mut(server) else { return };
+        let Phase::Session(front) = &mut client.phase else { return };
+        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
+        let sent = back.extend(front, bytes, whole, held.output.tail_mut());
+        client.is.part_open = !whole;
+        self.mark_dirty(server);
+        match sent {
+            Ok(()) => self.todo.push_back(Task::PumpServer(server)),
+            Err(fault) => self.end_client(cx, key, fault),
+        }
+    }
+
+    /// A client asks to end another one or what it runs.
+    fn ask_kill(&mut self, cx: &mut Cx<'_, N>, key: Key, target: u32, query_only: bool) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(user) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return };
+        let user = user.entry.spec.user.as_str().into();
+        client.inflight += 1;
+        let kill = Kill { number: target, warrant: Warrant::User(user), query_only, asker: (cx.worker, key) };
+        self.send_kill(cx, kill);
+    }
+
+    /// The client will send nothing more.
+    fn client_ended(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        // Requests under way run to their end, as they would on the database itself. A request that only
+        // waits is dropped: nobody has begun it and nobody will read its answer.
+        let at_work = matches!(client.phase, Phase::Session(_)) && client.inflight > 0;
+        if at_work && !client.is.part_open && !client.is.hangup {
+            return;
+        }
+        self.close_client(cx, key, None);
+    }
+}

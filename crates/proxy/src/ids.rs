@@ -1,0 +1,252 @@
+//! Keys of things a worker owns, and the slabs they live in.
+//!
+//! Owns: [`Key`] (slot and generation), [`Arena`], the packing of keys into event-loop tokens and timer
+//! keys, and the numbers clients are known by outside.
+//! Invariant: a key of a thing that has gone never finds the slot's next tenant.
+
+use weir_net::Token;
+
+/// Slot and generation of something in an [`Arena`]. Never 0, so it can be a queue owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(u64);
+
+/// Generations use 28 bits, so that a token has room for its kind.
+const GENERATION_MASK: u32 = (1 << 28) - 1;
+
+impl Key {
+    /// From what [`Key::raw`] gave.
+    pub fn from_raw(raw: u64) -> Option<Key> {
+        (raw >> 32 != 0).then_some(Key(raw))
+    }
+    /// As a number: generation in the upper half, slot in the lower.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+    /// The slot.
+    pub fn slot(self) -> u32 {
+        self.0 as u32
+    }
+    /// The generation: 1 to 2^28 - 1.
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// A slab whose keys carry a generation.
+#[derive(Debug)]
+pub struct Arena<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Arena { slots: Vec::new(), free: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Arena<T> {
+    /// Things in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Puts a thing in.
+    pub fn insert(&mut self, value: T) -> Key {
+        self.len += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 1, value: None });
+            (self.slots.len() - 1) as u32
+        });
+        let place = &mut self.slots[slot as usize];
+        place.value = Some(value);
+        Key(u64::from(place.generation) << 32 | u64::from(slot))
+    }
+    /// The key that the next `insert` will return.
+    pub fn next_key(&self) -> Key {
+        let (slot, generation) = match self.free.last() {
+            Some(&slot) => (slot, self.slots[slot as usize].generation),
+            None => (self.slots.len() as u32, 1),
+        };
+        Key(u64::from(generation) << 32 | u64::from(slot))
+    }
+    /// Takes a thing out.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let place = self.slots.get_mut(key.slot() as usize)?;
+        if place.generation != key.generation() {
+            return None;
+        }
+        let value = place.value.take()?;
+        place.generation = (place.generation + 1) & GENERATION_MASK;
+        if place.generation == 0 {
+            place.generation = 1;
+        }
+        self.free.push(key.slot());
+        self.len -= 1;
+        Some(value)
+    }
+    /// Looks at a thing.
+    #[inline]
+    pub fn get(&self, key: Key) -> Option<&T> {
+        let place = self.slots.get(key.slot() as usize)?;
+        if place.generation == key.generation() { place.value.as_ref() } else { None }
+    }
+    /// Looks at a thing to change it.
+    #[inline]
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let place = self.slots.get_mut(key.slot() as usize)?;
+        if place.generation == key.generation() { place.value.as_mut() } else { None }
+    }
+    /// Looks at whatever is in a slot now.
+    pub fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.slots.get_mut(slot as usize)?.value.as_mut()
+    }
+    /// The key of whatever is in a slot now.
+    pub fn key_of(&self, slot: u32) -> Option<Key> {
+        let place = self.slots.get(slot as usize)?;
+        place.value.as_ref()?;
+        Some(Key(u64::from(place.generation) << 32 | u64::from(slot)))
+    }
+    /// All keys, lowest slot first.
+    pub fn keys(&self) -> Vec<Key> {
+        (0..self.slots.len() as u32).filter_map(|slot| self.key_of(slot)).collect()
+    }
+    /// All things with their keys, lowest slot first.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.slots.iter().enumerate().filter_map(|(slot, place)| {
+            let value = place.value.as_ref()?;
+            Some((Key(u64::from(place.generation) << 32 | slot as u64), value))
+        })
+    }
+}
+
+/// What an event or a timer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A listener; the slot is its index.
+    Listener,
+    /// A client.
+    Client,
+    /// A server.
+    Server,
+    /// A connection that carries a cancel request to a server.
+    Canceller,
+    /// A pool's retry timer; the slot is its index.
+    Pool,
+}
+
+/// Kind, wing and key in one number, for tokens and timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// What it is.
+    pub kind: Kind,
+    /// 0: PostgreSQL, 1: MySQL.
+    pub wing: u8,
+    /// Which one.
+    pub key: Key,
+}
+
+impl Tag {
+    /// Packs into 64 bits: 3 kind, 1 wing, 28 generation, 32 slot.
+    pub fn pack(self) -> u64 {
+        (self.kind as u64) << 61 | u64::from(self.wing & 1) << 60 | self.key.0
+    }
+    /// A token for the event loop.
+    pub fn token(self) -> Token {
+        Token(self.pack())
+    }
+    /// Unpacks; `None` for the mailbox's token and nonsense.
+    pub fn unpack(raw: u64) -> Option<Tag> {
+        let kind = match raw >> 61 {
+            0 => Kind::Listener,
+            1 => Kind::Client,
+            2 => Kind::Server,
+            3 => Kind::Canceller,
+            4 => Kind::Pool,
+            _ => return None,
+        };
+        let key = Key::from_raw(raw & ((1 << 60) - 1))?;
+        Some(Tag { kind, wing: (raw >> 60 & 1) as u8, key })
+    }
+    /// A tag for something that lives for ever in an indexed list.
+    pub fn fixed(kind: Kind, wing: u8, index: u32) -> Tag {
+        Tag { kind, wing, key: Key(1 << 32 | u64::from(index)) }
+    }
+}
+
+/// Workers that one process can have, because a client's number names its worker in 6 bits.
+pub const MAX_WORKERS: usize = 64;
+/// Clients that one worker can have, because a client's number names its slot in 20 bits.
+pub const MAX_CLIENTS_PER_WORKER: usize = 1 << 20;
+
+/// The number a client is known by outside (PostgreSQL's backend pid, MySQL's connection id): worker in 6
+/// bits, slot in 20, generation in 5. Never 0, below 2^31.
+pub fn client_number(worker: usize, key: Key) -> u32 {
+    let generation = key.generation() % 31 + 1;
+    generation << 26 | (key.slot() & (MAX_CLIENTS_PER_WORKER as u32 - 1)) << 6 | worker as u32 & 63
+}
+
+/// The worker that a client's number names.
+pub fn worker_of(number: u32) -> usize {
+    (number & 63) as usize
+}
+
+/// The slot that a client's number names.
+pub fn slot_of(number: u32) -> u32 {
+    number >> 6 & (MAX_CLIENTS_PER_WORKER as u32 - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_does_not_find_the_next_tenant() {
+        let mut arena = Arena::default();
+        let first = arena.insert("first");
+        assert_eq!(arena.remove(first), Some("first"));
+        assert_eq!(arena.next_key().slot(), first.slot());
+        let second = arena.insert("second");
+        assert_eq!(second.slot(), first.slot());
+        assert_eq!(arena.get(first), None);
+        assert_eq!(arena.remove(first), None);
+        assert_eq!(arena.get(second), Some(&"second"));
+        assert_eq!(arena.keys(), vec![second]);
+    }
+
+    #[test]
+    fn tags_survive_packing() {
+        let mut arena = Arena::default();
+        for _ in 0..1000 {
+            let key = arena.insert(());
+            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool] {
+                for wing in 0..2 {
+                    let tag = Tag { kind, wing, key };
+                    assert_eq!(Tag::unpack(tag.pack()), Some(tag));
+                }
+            }
+        }
+        assert_eq!(Tag::unpack(Token::MAIL.0), None);
+    }
+
+    #[test]
+    fn client_numbers_name_worker_and_slot_and_change_with_the_tenant() {
+        let mut arena = Arena::default();
+        let key = arena.insert(());
+        let number = client_number(63, key);
+        assert!(number > 0 && number < 1 << 31);
+        assert_eq!((worker_of(number), slot_of(number)), (63, key.slot()));
+        arena.remove(key);
+        assert_ne!(client_number(63, arena.insert(())), number);
+    }
+}

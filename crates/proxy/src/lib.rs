@@ -1,0 +1,25 @@
+//! The hall: workers, sessions, servers, pools.
+//!
+//! Owns: who is connected, which server runs whose request, how long anybody may wait. `worker` is the
+//! loop; `hall` is one worker's clients and servers of one protocol; `pool` is who waits for what; `wing` is
+//! what a protocol has to offer; `control` starts and ends it all.
+//! Must not know: what the bytes mean (the wings do), files (`config` does), consoles.
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod audit;
+pub mod client;
+pub mod context;
+pub mod control;
+pub mod hall;
+pub mod ids;
+pub mod mail;
+pub mod pending;
+pub mod pool;
+mod routes;
+pub mod server;
+pub mod settings;
+pub mod wing;
+pub mod worker;
+
+pub use control::{Proxy, StartError};

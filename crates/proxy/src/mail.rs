@@ -1,0 +1,98 @@
+//! What workers and the control thread tell each other.
+
+use crate::ids::{Key, Kind};
+use crate::pool::PoolEntry;
+use crate::server::{Cleaning, ServerFlags};
+use crate::wing::{MySql, Postgres, Wing};
+use std::sync::Arc;
+use weir_auth::JobDone;
+use weir_auth::login::KillOutcome;
+use weir_net::{Net, Target};
+
+/// A message to a worker.
+pub enum Mail<N: Net> {
+    /// For the PostgreSQL hall.
+    Postgres(WingMail<Postgres, N>),
+    /// For the MySQL hall.
+    MySql(WingMail<MySql, N>),
+    /// Accept nobody new, let transactions end, then stop.
+    Drain,
+    /// Stop now.
+    Stop,
+}
+
+/// A message to one hall of a worker.
+pub enum WingMail<W: Wing, N: Net> {
+    /// A server moves here.
+    Server(Box<Transfer<W, N>>),
+    /// Another worker has a waiter and nothing idle: send it one.
+    Want {
+        /// Of this pool.
+        pool: Arc<PoolEntry>,
+        /// To this worker.
+        from: usize,
+    },
+    /// A server of this pool was closed elsewhere: there is room under the limit.
+    SlotFree {
+        /// The pool.
+        pool: Arc<PoolEntry>,
+    },
+    /// End a client or its running request.
+    Kill(Kill),
+    /// What became of a [`Kill`] that this worker asked for.
+    KillDone {
+        /// Who asked.
+        asker: Key,
+        /// The outcome.
+        outcome: KillOutcome,
+    },
+    /// Slow work is done.
+    Job {
+        /// Client, server or canceller.
+        kind: Kind,
+        /// Which one.
+        key: Key,
+        /// The result.
+        done: JobDone,
+    },
+}
+
+/// A request to end a client or what it runs.
+pub struct Kill {
+    /// Weir's number of the client.
+    pub number: u32,
+    /// What entitles the asker.
+    pub warrant: Warrant,
+    /// End only the running request.
+    pub query_only: bool,
+    /// Which worker asked, and which of its clients.
+    pub asker: (usize, Key),
+}
+
+/// What entitles somebody to kill.
+pub enum Warrant {
+    /// The secret the client was given (PostgreSQL).
+    Secret(Box<[u8]>),
+    /// Being logged in as this user (MySQL).
+    User(Arc<str>),
+}
+
+/// A server on its way to another worker.
+pub struct Transfer<W: Wing, N: Net> {
+    /// Its connection.
+    pub parcel: N::Parcel,
+    /// Where it leads.
+    pub target: Target,
+    /// Its pool.
+    pub pool: Arc<PoolEntry>,
+    /// Its back, at an idle boundary with nothing owed.
+    pub back: W::Back,
+    /// Read and not yet understood: the beginning of something it says of its own accord.
+    pub input: crate::pending::Pending,
+    /// When its connect began.
+    pub opened_ms: u64,
+    /// As in [`crate::server::Server`].
+    pub cleaning: Cleaning,
+    /// As in [`crate::server::Server`].
+    pub is: ServerFlags,
+}

@@ -1,0 +1,135 @@
+//! Pools: the servers of one (database, user) and the queue in front of them.
+//!
+//! Owns: which servers are idle, who waits, the limit. Must not know: protocols, sockets, what a server
+//! or a client is: it stores keys.
+
+pub mod queue;
+pub mod registry;
+pub mod shared;
+
+pub use queue::{Link, Linked, Queue};
+pub use registry::{PoolEntry, PoolId, Registry};
+pub use shared::PoolShared;
+
+use crate::ids::{Arena, Key};
+use std::sync::Arc;
+use weir_metrics::PoolCells;
+
+/// One worker's part of a pool.
+#[derive(Debug)]
+pub struct Pool<X> {
+    /// What all workers know of it.
+    pub entry: Arc<PoolEntry>,
+    /// What clients are greeted with (the wing's `Welcomes`).
+    pub welcomes: X,
+    /// Idle servers; the most recently used is last and is used first.
+    idle: Vec<Key>,
+    waiting: Queue,
+    /// Connects and logins under way on this worker.
+    pub connecting: usize,
+    /// Servers of this worker, in every state, connecting ones included.
+    pub servers: usize,
+    /// Connects that failed in a row.
+    pub failures: u32,
+    /// No connect before this time (milliseconds of the worker's clock).
+    pub retry_at_ms: u64,
+    /// Which of the targets is tried next.
+    pub next_target: usize,
+    worker: usize,
+    /// What this worker counts for it.
+    pub cells: Arc<PoolCells>,
+}
+
+impl<X: Default> Pool<X> {
+    /// A pool without servers.
+    pub fn new(entry: Arc<PoolEntry>, worker: usize, cells: Arc<PoolCells>) -> Self {
+        Pool {
+            entry,
+            welcomes: X::default(),
+            idle: Vec::new(),
+            waiting: Queue::default(),
+            connecting: 0,
+            servers: 0,
+            failures: 0,
+            retry_at_ms: 0,
+            next_target: 0,
+            worker,
+            cells,
+        }
+    }
+}
+
+impl<X> Pool<X> {
+    /// Idle servers on this worker.
+    pub fn idle_len(&self) -> usize {
+        self.idle.len()
+    }
+
+    /// Idle servers, the one used last at the end.
+    pub fn idle_keys(&self) -> &[Key] {
+        &self.idle
+    }
+
+    /// Clients that wait on this worker.
+    pub fn waiting_len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A server is free and nobody wants it.
+    pub fn put_idle(&mut self, server: Key) {
+        self.idle.push(server);
+        self.entry.shared.publish_idle(self.worker, self.idle.len());
+    }
+
+    /// The idle server that was used last.
+    pub fn take_idle(&mut self) -> Option<Key> {
+        let server = self.idle.pop()?;
+        self.entry.shared.publish_idle(self.worker, self.idle.len());
+        Some(server)
+    }
+
+    /// This server is no longer idle (it is closing). False when it was not.
+    pub fn remove_idle(&mut self, server: Key) -> bool {
+        let Some(at) = self.idle.iter().position(|&k| k == server) else { return false };
+        self.idle.remove(at);
+        self.entry.shared.publish_idle(self.worker, self.idle.len());
+        true
+    }
+
+    /// Puts a client at the end of the queue.
+    pub fn wait<T: Linked>(&mut self, clients: &mut Arena<T>, client: Key, since: impl Fn(&T) -> u64) {
+        self.waiting.push_back(clients, client);
+        self.cells.waiting_clients.inc();
+        if self.waiting.len() == 1 {
+            self.publish_oldest(clients, since);
+        }
+    }
+
+    /// The client that has waited longest.
+    pub fn oldest<T>(&self, clients: &Arena<T>) -> Option<Key> {
+        self.waiting.front(clients)
+    }
+
+    /// Takes a client out of the queue, from the front or from anywhere. False when it was not in it.
+    pub fn stop_waiting<T: Linked>(
+        &mut self,
+        clients: &mut Arena<T>,
+        client: Key,
+        since: impl Fn(&T) -> u64,
+    ) -> bool {
+        let was_oldest = self.waiting.front(clients) == Some(client);
+        let removed = self.waiting.remove(clients, client);
+        if removed {
+            self.cells.waiting_clients.dec();
+        }
+        if was_oldest {
+            self.publish_oldest(clients, since);
+        }
+        removed
+    }
+
+    fn publish_oldest<T>(&self, clients: &Arena<T>, since: impl Fn(&T) -> u64) {
+        let oldest = self.waiting.front(clients).and_then(|key| clients.get(key));
+        self.entry.shared.publish_oldest(self.worker, oldest.map_or(shared::NOBODY, since));
+    }
+}

@@ -1,0 +1,106 @@
+//! Who may come in and where it goes, by the configuration.
+
+use crate::settings::{PoolMode, PoolSpec, Routes, Targets};
+use crate::wing::{Postgres, Wing};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use weir_auth::{Admission, AuthMethod, Login};
+use weir_config::{Auth, Protocol, Server, Snapshot};
+use weir_net::{Peer, Target};
+use weir_wire::{Fault, FaultKind};
+
+/// The configuration as [`Routes`], with the addresses of its hosts.
+pub struct ConfigRoutes {
+    snapshot: Arc<Snapshot>,
+    /// Resolved at start and every `dns_max_ttl` by the control thread; pools keep what they were given
+    /// and see the change. The lock is taken at logins only.
+    targets: Mutex<HashMap<Server, Targets>>,
+}
+
+impl ConfigRoutes {
+    /// Resolves all hosts. Blocks.
+    pub fn new(snapshot: Arc<Snapshot>) -> Self {
+        let routes = ConfigRoutes { snapshot, targets: Mutex::default() };
+        routes.resolve_again();
+        routes
+    }
+
+    /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Blocks.
+    pub fn resolve_again(&self) {
+        let realms = [&self.snapshot.postgres, &self.snapshot.mysql];
+        let databases = realms.iter().flat_map(|realm| realm.databases.values().chain(&realm.fallback));
+        for server in databases.map(|database| &database.server) {
+            let found = match server {
+                Server::Unix(path) => Ok(vec![Target::Unix(path.clone())]),
+                Server::Tcp { .. } => {
+                    server.resolve().map(|found| found.into_iter().map(Target::Tcp).collect::<Vec<_>>())
+                }
+            };
+            match found {
+                Ok(found) => self.targets_of(server).set(found),
+                Err(error) => tracing::warn!("cannot resolve {server:?}: {error}"),
+            }
+        }
+    }
+
+    fn targets_of(&self, server: &Server) -> Targets {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        targets.entry(server.clone()).or_default().clone()
+    }
+}
+
+fn protocol(wing: u8) -> Protocol {
+    if wing == Postgres::INDEX { Protocol::Postgres } else { Protocol::Mysql }
+}
+
+fn is_local(peer: &Peer) -> bool {
+    match peer {
+        Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Peer::Unix { .. } => true,
+    }
+}
+
+impl Routes for ConfigRoutes {
+    fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission {
+        self.snapshot.admit(protocol(wing), login, is_local(peer))
+    }
+
+    fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
+        let protocol = protocol(wing);
+        let Some(route) = self.snapshot.route(protocol, login) else {
+            let name = login.database.as_deref().unwrap_or(&login.user);
+            return Err(Fault::new(FaultKind::NoSuchDatabase, format!("no database {name:?} is configured")));
+        };
+        let targets = self.targets_of(&route.server);
+        let schema = route.server_database.clone();
+        let spec = PoolSpec {
+            wing,
+            database: route.pool,
+            user: route.server_user,
+            secret: route.server_secret,
+            // A MySQL schema moves with its client and is no part of the pool.
+            server_database: match protocol {
+                Protocol::Postgres => route.server_database,
+                Protocol::Mysql => String::new(),
+            },
+            targets,
+            mode: match route.pool_mode {
+                weir_config::PoolMode::Session => PoolMode::Session,
+                weir_config::PoolMode::Transaction => PoolMode::Transaction,
+                weir_config::PoolMode::Statement => PoolMode::Statement,
+            },
+            size: route.pool_size,
+            min_size: route.min_pool_size.min(route.pool_size),
+            variant,
+            max_prepared_statements: self.snapshot.limits.max_prepared_statements,
+        };
+        Ok((spec, schema))
+    }
+
+    fn default_method(&self, wing: u8) -> AuthMethod {
+        match self.snapshot.realm(protocol(wing)).auth {
+            Auth::Method(method) => method,
+            Auth::Any => AuthMethod::Trust,
+        }
+    }
+}

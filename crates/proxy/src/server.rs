@@ -1,0 +1,118 @@
+//! One server: its socket, its back, who holds it.
+
+use crate::ids::Key;
+use crate::pending::Pending;
+use crate::pool::PoolId;
+use crate::wing::Wing;
+use weir_metrics::{Gauge, PoolCells};
+use weir_net::Target;
+
+/// A connection to a database.
+pub struct Server<W: Wing, S> {
+    /// Its connection.
+    pub socket: S,
+    /// Where it leads.
+    pub target: Target,
+    /// Its pool.
+    pub pool: PoolId,
+    /// Login or life.
+    pub phase: ServerPhase<W>,
+    /// Who has it.
+    pub state: ServerState,
+    /// Read and not yet understood.
+    pub input: Pending,
+    /// Written and not yet taken by the kernel.
+    pub output: Pending,
+    /// When its connect began (milliseconds of the worker's clock; the clock is the process's).
+    pub opened_ms: u64,
+    /// When it entered its state.
+    pub since_ms: u64,
+    /// Earliest timer that is armed for it; `u64::MAX`: none.
+    pub armed_ms: u64,
+    /// Cancel requests under way that may still hit it: it must not change hands.
+    pub holds: u32,
+    /// What has been done to it since its last client left.
+    pub cleaning: Cleaning,
+    /// Facts in single bits.
+    pub is: ServerFlags,
+}
+
+/// Facts about a server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ServerFlags {
+    /// The kernel may have more bytes from it.
+    pub readable: bool,
+    /// The end of its stream has been announced: read until it is met.
+    pub hup: bool,
+    /// Not read from until its client has read.
+    pub paused: bool,
+    /// In the list of those to be written to at the end of the turn.
+    pub dirty: bool,
+    /// To be closed when next free.
+    pub retire: bool,
+    /// The client it serves is not read from until it takes its bytes.
+    pub full: bool,
+}
+
+/// Login or life.
+pub enum ServerPhase<W: Wing> {
+    /// Connecting, then logging in.
+    Login {
+        /// The machine. `None` for the moment in which it becomes a back.
+        connect: Option<Box<W::Connect>>,
+        /// The transport is up.
+        connected: bool,
+        /// Slow work is under way elsewhere.
+        busy: bool,
+    },
+    /// Logged in.
+    Live(W::Back),
+}
+
+/// Who has a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    /// Not yet usable.
+    Login,
+    /// Nobody; it is in the pool's idle list.
+    Idle,
+    /// This client.
+    Leased(Key),
+    /// Weir itself: drained, rolled back, reset or checked before anybody gets it.
+    Cleaning,
+}
+
+/// What has been done to a server since its last client left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cleaning {
+    /// Its last client left something behind that only a full reset removes.
+    pub needs_reset: bool,
+    /// A ROLLBACK was queued.
+    pub rolled_back: bool,
+    /// A reset was queued.
+    pub reset: bool,
+    /// What it still ran was cancelled.
+    pub cancelled: bool,
+}
+
+impl ServerState {
+    /// The gauge that counts servers in this state.
+    pub fn gauge(self, cells: &PoolCells) -> &Gauge {
+        match self {
+            ServerState::Login => &cells.servers_connecting,
+            ServerState::Idle => &cells.servers_idle,
+            ServerState::Leased(_) => &cells.servers_active,
+            ServerState::Cleaning => &cells.servers_cleaning,
+        }
+    }
+}
+
+impl<W: Wing, S> Server<W, S> {
+    /// The back, once logged in.
+    pub fn back(&mut self) -> Option<&mut W::Back> {
+        match &mut self.phase {
+            ServerPhase::Live(back) => Some(back),
+            ServerPhase::Login { .. } => None,
+        }
+    }
+}

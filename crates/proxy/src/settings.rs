@@ -1,0 +1,153 @@
+//! What the hall needs to know, in plain values. `control` makes it from the configuration; the simulator
+//! makes it by hand.
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use weir_auth::{Admission, Login, Secret};
+use weir_net::{Peer, Target};
+use weir_wire::Fault;
+
+/// When a server is free for the next client. The words and meanings are PgBouncer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PoolMode {
+    /// When the client leaves.
+    Session,
+    /// When the transaction ends, unless a [`weir_wire::Pin`] says otherwise.
+    Transaction,
+    /// When the statement ends; transactions of several statements are refused.
+    Statement,
+}
+
+/// Bounds on time, all in milliseconds, 0 means none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A client's login.
+    pub client_login_ms: u64,
+    /// A client that holds no server and sends nothing.
+    pub client_idle_ms: u64,
+    /// A client that holds a server in a transaction and sends nothing.
+    pub idle_transaction_ms: u64,
+    /// A transaction, from its first request to its end.
+    pub transaction_ms: u64,
+    /// A request, from its dispatch to the end of its reply.
+    pub query_ms: u64,
+    /// A request in the queue.
+    pub query_wait_ms: u64,
+    /// A server's connect and login.
+    pub server_connect_ms: u64,
+    /// A server nobody uses.
+    pub server_idle_ms: u64,
+    /// A server's age; it is closed when next free.
+    pub server_lifetime_ms: u64,
+    /// Pause after a failed connect before the next one.
+    pub server_login_retry_ms: u64,
+    /// A server idle for longer is asked whether it lives before a client gets it.
+    pub server_check_delay_ms: u64,
+    /// What a request may still take whose client has gone; then it is cancelled, and after the same time
+    /// again its server is closed.
+    pub cancel_wait_ms: u64,
+    /// Transactions may take this long to end after SIGTERM.
+    pub drain_ms: u64,
+}
+
+impl Timeouts {
+    /// Only a client in the queue, in its login or at its end has a deadline.
+    pub fn sessions_are_unbounded(&self) -> bool {
+        self.client_idle_ms == 0
+            && self.idle_transaction_ms == 0
+            && self.transaction_ms == 0
+            && self.query_ms == 0
+    }
+}
+
+impl Default for Timeouts {
+    /// PgBouncer's defaults where PgBouncer has them.
+    fn default() -> Self {
+        Timeouts {
+            client_login_ms: 60_000,
+            client_idle_ms: 0,
+            idle_transaction_ms: 0,
+            transaction_ms: 0,
+            query_ms: 0,
+            query_wait_ms: 120_000,
+            server_connect_ms: 15_000,
+            server_idle_ms: 600_000,
+            server_lifetime_ms: 3_600_000,
+            server_login_retry_ms: 15_000,
+            server_check_delay_ms: 30_000,
+            cancel_wait_ms: 10_000,
+            drain_ms: 30_000,
+        }
+    }
+}
+
+/// The addresses of one host, as they were last resolved. Copies see the change.
+#[derive(Debug, Clone, Default)]
+pub struct Targets(Arc<ArcSwap<Vec<Target>>>);
+
+impl Targets {
+    /// These addresses.
+    pub fn fixed(targets: Vec<Target>) -> Self {
+        Targets(Arc::new(ArcSwap::from_pointee(targets)))
+    }
+    /// From now on these addresses.
+    pub fn set(&self, targets: Vec<Target>) {
+        self.0.store(Arc::new(targets));
+    }
+    /// The address for the `turn`-th try.
+    pub fn pick(&self, turn: usize) -> Option<Target> {
+        let targets = self.0.load();
+        targets.get(turn % targets.len().max(1)).cloned()
+    }
+}
+
+/// Where the servers of a pool are and who they are logged in as.
+#[derive(Debug, Clone)]
+pub struct PoolSpec {
+    /// 0: PostgreSQL, 1: MySQL.
+    pub wing: u8,
+    /// The database's name in Weir.
+    pub database: String,
+    /// The user the servers are logged in as.
+    pub user: String,
+    /// That user's password.
+    pub secret: Option<Arc<Secret>>,
+    /// The database's name on the server.
+    pub server_database: String,
+    /// Where the server is. Several addresses of one name are tried in turn.
+    pub targets: Targets,
+    /// When a server is free for the next client.
+    pub mode: PoolMode,
+    /// Servers at most.
+    pub size: usize,
+    /// Servers kept open once the pool is in use.
+    pub min_size: usize,
+    /// Part of a pool's identity that clients choose and a server cannot change later (MySQL's
+    /// CLIENT_FOUND_ROWS and its like).
+    pub variant: u32,
+    /// Statements kept prepared on one server at most.
+    pub max_prepared_statements: usize,
+}
+
+/// Answers to "who may come in" and "where does it go". Configuration behind a trait, so that the hall
+/// does not know files.
+pub trait Routes: Send + Sync {
+    /// How this user must prove itself. Never fails: an unknown user is admitted to a proof it cannot
+    /// give.
+    fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission;
+    /// The pool of a proven login, and the name of its database on the server.
+    fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
+    /// How MySQL's greeting asks for a proof before the user is known.
+    fn default_method(&self, wing: u8) -> weir_auth::AuthMethod;
+}
+
+/// Everything the workers need to know.
+#[derive(Clone)]
+pub struct Settings {
+    /// Clients at most, in the whole process.
+    pub max_client_conn: usize,
+    /// Bounds on time.
+    pub timeouts: Timeouts,
+    /// Users and databases.
+    pub routes: Arc<dyn Routes>,
+}

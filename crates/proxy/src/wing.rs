@@ -1,0 +1,185 @@
+//! What the hall needs of a protocol. `postgres` and `mysql` have the same plan; this trait is the plan
+//! as the compiler checks it. `wing/adapters.rs` puts the two into it.
+//!
+//! All of it is pure: bytes in, bytes out, no sockets, no clock.
+
+mod adapters;
+
+pub use adapters::{MySql, Postgres};
+
+use crate::mail::{Mail, WingMail};
+use weir_auth::JobDone;
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
+};
+use weir_net::Net;
+use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
+
+/// One database protocol.
+pub trait Wing: Sized + 'static {
+    /// `postgres` or `mysql`: the value of the `protocol` label.
+    const NAME: &'static str;
+    /// 0: PostgreSQL, 1: MySQL.
+    const INDEX: u8;
+    /// Addresses a message to this wing's hall.
+    fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N>;
+    /// The schema this client begins in, when the settings give it another name than the client did.
+    /// PostgreSQL's database is its pool's, so there is nothing to say.
+    fn set_schema(_front: &mut Self::Front, _schema: &str) {}
+    /// Login, we are the server.
+    type Accept: Accept<Self> + Send;
+    /// Login, we are the client.
+    type Connect: Connect<Self> + Send;
+    /// A logged-in client.
+    type Front: Front<Self> + Send;
+    /// A logged-in server.
+    type Back: Back<Self> + Send;
+    /// What clients of one pool are greeted with.
+    type Welcomes: Welcomes<Self> + Send;
+}
+
+/// `login/accept.rs`: a client logs in to Weir.
+pub trait Accept<W: Wing> {
+    /// A login that has not begun.
+    fn new(params: AcceptParams) -> Self;
+    /// What Weir says first (MySQL's greeting; PostgreSQL says nothing).
+    fn start(&mut self, out: &mut Vec<u8>);
+    /// Looks at the client's bytes; returns how many are dealt with. Answers are appended to `out`.
+    /// Called again with the rest until it returns `(0, More)`.
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault>;
+    /// The answer to `AcceptStep::Lookup`.
+    fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
+    /// The answer to `AcceptStep::Work`.
+    fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
+    /// The last words to a client whose login ends here, in a form it can read in its state.
+    fn refuse(&self, fault: &Fault, out: &mut Vec<u8>);
+    /// After `LoggedIn`.
+    fn into_front(self) -> W::Front;
+}
+
+/// `login/connect.rs`: Weir logs in to a server.
+pub trait Connect<W: Wing> {
+    /// A login that has not begun.
+    fn new(params: ConnectParams) -> Self;
+    /// What Weir says first (PostgreSQL's startup packet; MySQL's server speaks first).
+    fn start(&mut self, out: &mut Vec<u8>);
+    /// Looks at the server's bytes; returns how many are dealt with.
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault>;
+    /// The answer to `ConnectStep::Work`.
+    fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
+    /// The server's own refusal (payload of its ErrorResponse or ERR packet), to be shown to the clients
+    /// that wait for this pool.
+    fn rejection(&self) -> Option<&[u8]>;
+    /// After `LoggedIn`.
+    fn into_back(self) -> W::Back;
+}
+
+/// The client's end of a session: finds requests in its bytes and carries what moves with it.
+pub trait Front<W: Wing> {
+    /// Weir's number of this client.
+    fn id(&self) -> u32;
+    /// Looks at the start of the client's bytes. The same bytes are given again with more behind them
+    /// after `Incomplete`; the front remembers how far it has looked, so that this is not quadratic.
+    /// Local answers are appended to `out`.
+    fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault>;
+    /// The part of a pool's identity that this client chose (MySQL's CLIENT_FOUND_ROWS and its like;
+    /// PostgreSQL: 0). Servers of its pool log in with it as `ConnectParams::variant`.
+    fn pool_variant(&self) -> u32;
+    /// Why the lease must outlive the boundary, now.
+    fn pins(&self) -> Pins;
+    /// The request `request` (as found) will not run: answers it with an error; the session goes on.
+    fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>);
+    /// Last words before Weir closes this client.
+    fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>);
+    /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`] gave it.
+    fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>);
+    /// The answer to `Found::Kill`.
+    fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>);
+    /// The secret of a cancel request is this client's. Constant time.
+    fn is_cancel_secret(&self, secret: &[u8]) -> bool;
+}
+
+/// The server's end: a queue of requests, what is owed for each, and where the boundary is.
+pub trait Back<W: Wing> {
+    /// Puts a request of `front` at the end of the queue and appends to `out` what makes it run here: the
+    /// difference of settings, statements to prepare, the request itself with names of its own. With
+    /// `whole` false it is the first part of a request and `extend` follows.
+    fn dispatch(
+        &mut self,
+        front: &mut W::Front,
+        owner: Owner,
+        request: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault>;
+    /// A further part of the request at the end of the queue (found with `needs.continues`); `whole` says
+    /// that it is the last one. When the server has already ended that request (an error in COPY), the
+    /// bytes are dropped or sent as the protocol wants; no new entry appears.
+    fn extend(
+        &mut self,
+        front: &mut W::Front,
+        bytes: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault>;
+    /// Puts the check of a client's login settings at the end of the queue (see [`Welcomes`]).
+    fn dispatch_welcome(
+        &mut self,
+        front: &mut W::Front,
+        owner: Owner,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault>;
+    /// Looks at the start of the server's bytes. `front` is the head's owner or, when nothing is queued,
+    /// the client that holds the lease; `None` when that client has gone. Bytes for it are appended to
+    /// `to_client`, bytes for the server (a request that waited for a prepare) to `to_server`. Called
+    /// again with the rest, also with an empty rest, until it returns `Incomplete`.
+    fn handle_reply(
+        &mut self,
+        front: Option<&mut W::Front>,
+        input: &[u8],
+        to_client: &mut Vec<u8>,
+        to_server: &mut Vec<u8>,
+    ) -> Result<Step, Fault>;
+    /// Whose request is at the head.
+    fn head(&self) -> Option<Owner>;
+    /// Requests in the queue.
+    fn queued(&self) -> usize;
+    /// Where the server is after all replies that have arrived.
+    fn boundary(&self) -> Boundary;
+    /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
+    /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
+    fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);
+    /// Queues a ROLLBACK of Weir's own.
+    fn rollback(&mut self, out: &mut Vec<u8>);
+    /// Queues a full reset of Weir's own (DISCARD ALL, COM_RESET_CONNECTION).
+    fn reset(&mut self, out: &mut Vec<u8>);
+    /// Queues the cheapest question that proves the server answers.
+    fn check(&mut self, out: &mut Vec<u8>);
+    /// What the server works on, as far as is known, is the head's own request and nothing that Weir has put
+    /// in front of it.
+    fn is_cancellable(&self) -> bool;
+    /// The client whose reply is being passed on has got the beginning of a message and not its end: nothing
+    /// but the rest can be said to it.
+    fn is_mid_message(&self) -> bool;
+    /// Idle, nothing owed, no part of a message read, and no request of Weir's own has failed.
+    fn is_reusable(&self) -> bool;
+    /// The version the server gave at login, if clients are greeted with one (MySQL; PostgreSQL: None).
+    fn server_version(&self) -> Option<&str>;
+    /// How to cancel what runs here.
+    fn cancel_plan(&self) -> CancelPlan;
+    /// Says goodbye.
+    fn quit(&mut self, out: &mut Vec<u8>);
+}
+
+/// What the clients of one pool are told at the end of their login, by the settings they named. A client
+/// whose settings no server has confirmed yet takes a place in the queue first.
+pub trait Welcomes<W: Wing>: Default {
+    /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
+    fn observe(&mut self, back: &W::Back);
+    /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
+    /// first (`dispatch_welcome`).
+    fn greet(&mut self, front: &mut W::Front, out: &mut Vec<u8>) -> bool;
+    /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed.
+    /// False: the server refused the settings; its error has gone to the client, close it.
+    fn record(&mut self, front: &mut W::Front, back: &W::Back) -> bool;
+}

@@ -1,0 +1,215 @@
+//! The two wings as the hall sees them: each method of the plan is the wing's own method of that name.
+
+use super::{Accept, Back, Connect, Front, Welcomes, Wing};
+use crate::mail::{Mail, WingMail};
+use weir_auth::JobDone;
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
+};
+use weir_net::Net;
+use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
+
+macro_rules! adapter {
+    ($(#[$doc:meta])* $wing:ident, $index:literal, $name:literal, $room:ident $(, $set_schema:item)?) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $wing;
+
+        impl Wing for $wing {
+            const NAME: &'static str = $name;
+            const INDEX: u8 = $index;
+            fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
+                Mail::$wing(mail)
+            }
+            $($set_schema)?
+            type Accept = $room::Accept;
+            type Connect = $room::Connect;
+            type Front = $room::Front;
+            type Back = $room::Back;
+            type Welcomes = $room::Welcomes;
+        }
+
+        impl Accept<$wing> for $room::Accept {
+            fn new(params: AcceptParams) -> Self {
+                $room::Accept::new(params)
+            }
+            fn start(&mut self, out: &mut Vec<u8>) {
+                self.start(out);
+            }
+            fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
+                self.handle_input(input, out)
+            }
+            fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+                self.handle_lookup(admission, out)
+            }
+            fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+                self.handle_job(done, out)
+            }
+            fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
+                self.refuse(fault, out);
+            }
+            fn into_front(self) -> $room::Front {
+                self.into_front()
+            }
+        }
+
+        impl Connect<$wing> for $room::Connect {
+            fn new(params: ConnectParams) -> Self {
+                $room::Connect::new(params)
+            }
+            fn start(&mut self, out: &mut Vec<u8>) {
+                self.start(out);
+            }
+            fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+                self.handle_input(input, out)
+            }
+            fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+                self.handle_job(done, out)
+            }
+            fn rejection(&self) -> Option<&[u8]> {
+                self.rejection()
+            }
+            fn into_back(self) -> $room::Back {
+                self.into_back()
+            }
+        }
+
+        impl Front<$wing> for $room::Front {
+            fn id(&self) -> u32 {
+                self.id()
+            }
+            fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+                self.find(input, out)
+            }
+            fn pool_variant(&self) -> u32 {
+                self.pool_variant()
+            }
+            fn pins(&self) -> Pins {
+                self.pins()
+            }
+            fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
+                self.reject(fault, request, out);
+            }
+            fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+                self.fatal(fault, out);
+            }
+            fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+                self.fatal_rejection(rejection, out);
+            }
+            fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
+                self.killed(outcome, out);
+            }
+            fn is_cancel_secret(&self, secret: &[u8]) -> bool {
+                self.is_cancel_secret(secret)
+            }
+        }
+
+        impl Back<$wing> for $room::Back {
+            fn dispatch(
+                &mut self,
+                front: &mut $room::Front,
+                owner: Owner,
+                request: &[u8],
+                whole: bool,
+                out: &mut Vec<u8>,
+            ) -> Result<(), Fault> {
+                self.dispatch(front, owner, request, whole, out)
+            }
+            fn extend(
+                &mut self,
+                front: &mut $room::Front,
+                bytes: &[u8],
+                whole: bool,
+                out: &mut Vec<u8>,
+            ) -> Result<(), Fault> {
+                self.extend(front, bytes, whole, out)
+            }
+            fn dispatch_welcome(
+                &mut self,
+                front: &mut $room::Front,
+                owner: Owner,
+                out: &mut Vec<u8>,
+            ) -> Result<(), Fault> {
+                self.dispatch_welcome(front, owner, out)
+            }
+            fn handle_reply(
+                &mut self,
+                front: Option<&mut $room::Front>,
+                input: &[u8],
+                to_client: &mut Vec<u8>,
+                to_server: &mut Vec<u8>,
+            ) -> Result<Step, Fault> {
+                self.handle_reply(front, input, to_client, to_server)
+            }
+            fn head(&self) -> Option<Owner> {
+                self.head()
+            }
+            fn queued(&self) -> usize {
+                self.queued()
+            }
+            fn boundary(&self) -> Boundary {
+                self.boundary()
+            }
+            fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+                self.forget(owner, out);
+            }
+            fn rollback(&mut self, out: &mut Vec<u8>) {
+                self.rollback(out);
+            }
+            fn reset(&mut self, out: &mut Vec<u8>) {
+                self.reset(out);
+            }
+            fn check(&mut self, out: &mut Vec<u8>) {
+                self.check(out);
+            }
+            fn is_cancellable(&self) -> bool {
+                self.is_cancellable()
+            }
+            fn is_mid_message(&self) -> bool {
+                self.is_mid_message()
+            }
+            fn is_reusable(&self) -> bool {
+                self.is_reusable()
+            }
+            fn server_version(&self) -> Option<&str> {
+                self.server_version()
+            }
+            fn cancel_plan(&self) -> CancelPlan {
+                self.cancel_plan()
+            }
+            fn quit(&mut self, out: &mut Vec<u8>) {
+                self.quit(out);
+            }
+        }
+
+        impl Welcomes<$wing> for $room::Welcomes {
+            fn observe(&mut self, back: &$room::Back) {
+                self.observe(back);
+            }
+            fn greet(&mut self, front: &mut $room::Front, out: &mut Vec<u8>) -> bool {
+                self.greet(front, out)
+            }
+            fn record(&mut self, front: &mut $room::Front, back: &$room::Back) -> bool {
+                self.record(front, back)
+            }
+        }
+    };
+}
+
+adapter!(
+    /// PostgreSQL.
+    Postgres,
+    0,
+    "postgres",
+    weir_postgres
+);
+adapter!(
+    /// MySQL and MariaDB.
+    MySql,
+    1,
+    "mysql",
+    weir_mysql,
+    fn set_schema(front: &mut weir_mysql::Front, schema: &str) {
+        front.set_schema(Some(schema));
+    }
+);

@@ -1,0 +1,266 @@
+//! One worker: a thread with its own event loop, clients, servers and timers.
+//!
+//! Owns: the loop. Must not know: what the halls do with an event.
+//! Invariants: it never blocks but in `Net::wait`, and takes no lock while it serves.
+
+use crate::context::{Cx, Shared};
+use crate::hall::Hall;
+use crate::ids::{Kind, Tag};
+use crate::mail::Mail;
+use crate::wing::{MySql, Postgres, Wing};
+use std::sync::Arc;
+use std::time::Duration;
+use weir_net::backoff::{AcceptPause, is_exhaustion};
+use weir_net::{Event, Net, Token, Wheel};
+use weir_wire::limits::SCRATCH_BYTES;
+
+/// Connections accepted from one listener in one turn, so that a storm of connects cannot stall queries.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// A listener of this worker.
+pub struct Door<N: Net> {
+    listener: N::Listener,
+    wing: u8,
+    pause: AcceptPause,
+}
+
+impl<N: Net> Door<N> {
+    /// A listener for clients of a wing (0: PostgreSQL, 1: MySQL).
+    pub fn new(listener: N::Listener, wing: u8) -> Self {
+        Door { listener, wing, pause: AcceptPause::default() }
+    }
+}
+
+/// How far a worker is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Serving,
+    /// Until all clients have gone, or this time (milliseconds).
+    Draining(u64),
+    Over,
+}
+
+/// A worker.
+pub struct Worker<N: Net> {
+    net: N,
+    number: usize,
+    shared: Arc<Shared<N>>,
+    wheel: Wheel,
+    scratch: Vec<u8>,
+    doors: Vec<Door<N>>,
+    pub(crate) postgres: Hall<Postgres, N>,
+    pub(crate) mysql: Hall<MySql, N>,
+    life: Life,
+    /// Doors to be asked again in the next turn.
+    again: Vec<u32>,
+    /// Timers that have fired, reused in each turn.
+    fired: Vec<u64>,
+}
+
+impl<N: Net> Worker<N> {
+    /// A worker that watches its listeners from now on.
+    pub fn new(
+        mut net: N,
+        number: usize,
+        shared: Arc<Shared<N>>,
+        doors: Vec<Door<N>>,
+    ) -> std::io::Result<Self> {
+        for (index, door) in doors.iter().enumerate() {
+            net.watch_listener(&door.listener, Tag::fixed(Kind::Listener, door.wing, index as u32).token())?;
+        }
+        let postgres = Hall::new(shared.metrics.worker(number, Postgres::NAME));
+        let mysql = Hall::new(shared.metrics.worker(number, MySql::NAME));
+        let wheel = Wheel::new(net.now_ns() / 1_000_000);
+        Ok(Worker {
+            net,
+            number,
+            shared,
+            wheel,
+            scratch: vec![0; SCRATCH_BYTES],
+            doors,
+            postgres,
+            mysql,
+            life: Life::Serving,
+            again: Vec::new(),
+            fired: Vec::new(),
+        })
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The event loop it runs on.
+    pub fn net_mut(&mut self) -> &mut N {
+        &mut self.net
+    }
+
+    /// Serves until it is told to stop. `mail` takes what is in the mailbox.
+    pub fn run(&mut self, mut mail: impl FnMut(&mut Vec<Mail<N>>)) -> std::io::Result<()> {
+        let mut events = Vec::new();
+        let mut letters = Vec::new();
+        while !self.is_over() {
+            let timeout = self.timeout();
+            self.net.wait(&mut events, timeout)?;
+            if events.iter().any(|event| event.token == Token::MAIL) {
+                mail(&mut letters);
+            }
+            self.turn(&events, &mut letters);
+        }
+        Ok(())
+    }
+
+    /// It has been told to stop and is done.
+    pub fn is_over(&self) -> bool {
+        self.life == Life::Over
+    }
+
+    /// How long it may sleep.
+    pub fn timeout(&self) -> Option<Duration> {
+        if self.postgres.has_later() || self.mysql.has_later() || !self.again.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let now_ms = self.net.now_ns() / 1_000_000;
+        let drained_ms = match self.life {
+            Life::Draining(until_ms) => Some(until_ms),
+            Life::Serving | Life::Over => None,
+        };
+        let next_ms = [self.wheel.next_ms(), drained_ms].into_iter().flatten().min()?;
+        // One more, because the clock's fraction of a millisecond is lost in `now_ms`.
+        Some(Duration::from_millis(next_ms.saturating_sub(now_ms).saturating_add(1)))
+    }
+
+    /// Handles what happened: mail, events, timers; then writes to servers.
+    pub fn turn(&mut self, events: &[Event], letters: &mut Vec<Mail<N>>) {
+        for letter in letters.drain(..) {
+            self.mail(letter);
+        }
+        for index in std::mem::take(&mut self.again) {
+            self.accept(index);
+        }
+        // Servers first, and their next requests on their way: none of them is idle while this worker reads
+        // what a hundred clients have sent.
+        self.events(events, |kind| kind == Kind::Server);
+        self.finish_turn();
+        self.events(events, |kind| kind != Kind::Server);
+        let mut fired = std::mem::take(&mut self.fired);
+        fired.clear();
+        self.wheel.advance(self.net.now_ns() / 1_000_000, &mut fired);
+        for &raw in &fired {
+            let Some(tag) = Tag::unpack(raw) else { continue };
+            match (tag.kind, tag.wing) {
+                (Kind::Listener, _) => self.accept(tag.key.slot()),
+                (_, 0) => self.with(|hall, _, cx| hall.timer(cx, tag)),
+                (_, _) => self.with(|_, hall, cx| hall.timer(cx, tag)),
+            }
+        }
+        self.fired = fired;
+        self.finish_turn();
+        self.after_turn();
+    }
+
+    fn events(&mut self, events: &[Event], wanted: impl Fn(Kind) -> bool) {
+        for &event in events {
+            let Some(tag) = Tag::unpack(event.token.0) else { continue };
+            if !wanted(tag.kind) {
+                continue;
+            }
+            match (tag.kind, tag.wing) {
+                (Kind::Listener, _) => self.accept(tag.key.slot()),
+                (_, 0) => self.with(|hall, _, cx| hall.event(cx, tag, event)),
+                (_, _) => self.with(|_, hall, cx| hall.event(cx, tag, event)),
+            }
+        }
+    }
+
+    fn finish_turn(&mut self) {
+        self.with(|postgres, mysql, cx| {
+            postgres.finish_turn(cx);
+            mysql.finish_turn(cx);
+        });
+    }
+
+    fn after_turn(&mut self) {
+        if let Life::Draining(until_ms) = self.life {
+            let clients = self.postgres.client_count() + self.mysql.client_count();
+            if clients == 0 || self.net.now_ns() / 1_000_000 >= until_ms {
+                self.stop();
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.with(|postgres, mysql, cx| {
+            postgres.stop(cx);
+            mysql.stop(cx);
+        });
+        self.life = Life::Over;
+    }
+
+    /// Lends what a hall needs.
+    fn with(&mut self, f: impl FnOnce(&mut Hall<Postgres, N>, &mut Hall<MySql, N>, &mut Cx<'_, N>)) {
+        let mut cx = Cx {
+            net: &mut self.net,
+            wheel: &mut self.wheel,
+            scratch: &mut self.scratch,
+            shared: &self.shared,
+            worker: self.number,
+        };
+        f(&mut self.postgres, &mut self.mysql, &mut cx);
+    }
+
+    fn mail(&mut self, letter: Mail<N>) {
+        match letter {
+            Mail::Postgres(mail) => self.with(|hall, _, cx| hall.mail(cx, mail)),
+            Mail::MySql(mail) => self.with(|_, hall, cx| hall.mail(cx, mail)),
+            Mail::Drain => {
+                let drain_ms = self.shared.settings.timeouts.drain_ms;
+                self.doors.clear();
+                self.life = Life::Draining(self.net.now_ns() / 1_000_000 + drain_ms);
+                self.with(|postgres, mysql, cx| {
+                    postgres.drain(cx);
+                    mysql.drain(cx);
+                });
+            }
+            Mail::Stop => self.stop(),
+        }
+    }
+
+    /// Takes connections from a listener until there are none, or it has had its share of this turn.
+    fn accept(&mut self, index: u32) {
+        let now_ms = self.net.now_ns() / 1_000_000;
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(door) = self.doors.get_mut(index as usize) else { return };
+            if !door.pause.is_over(now_ms) {
+                return;
+            }
+            let wing = door.wing;
+            match self.net.accept(&door.listener) {
+                Ok((socket, peer)) => match wing {
+                    0 => self.with(|hall, _, cx| hall.accepted(cx, socket, peer)),
+                    _ => self.with(|_, hall, cx| hall.accepted(cx, socket, peer)),
+                },
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                    door.pause.end();
+                    return;
+                }
+                Err(e) if is_exhaustion(&e) => {
+                    let until_ms = door.pause.begin(now_ms);
+                    if door.pause.failures().is_power_of_two() {
+                        let failures = door.pause.failures();
+                        tracing::warn!(
+                            "cannot accept: {e}; {failures} times so far. Raise the limit of open files (LimitNOFILE)"
+                        );
+                    }
+                    let cells = if wing == 0 { &self.postgres.cells } else { &self.mysql.cells };
+                    cells.wing.accept_backoffs.inc();
+                    self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, wing, index).pack());
+                    return;
+                }
+                // A client that went before it was accepted.
+                Err(_) => {}
+            }
+        }
+        self.again.push(index);
+    }
+}
