@@ -1,0 +1,179 @@
+"""What the benchmarks share: throw-away servers, Weir and PgBouncer before them, runs of the load generator.
+
+Python's standard library only. Everything lies under target/.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import pwd
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TARGET = os.path.join(ROOT, "target")
+WEIR = os.environ.get("WEIR", os.path.join(TARGET, "release", "weir"))
+SERVERS = os.path.join(ROOT, "tests", "servers", "servers")
+SERVERS_DIR = os.path.join(TARGET, "bench-servers")
+DATABASE, USER = "bench", "app_trust"
+START_DEADLINE_S = 30
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def servers(*names):
+    """Starts these of the test servers in a directory of our own; returns what they say of themselves."""
+    subprocess.run([SERVERS, "--dir", SERVERS_DIR, "up", *names], check=True, stdout=subprocess.DEVNULL)
+    atexit.register(lambda: subprocess.run([SERVERS, "--dir", SERVERS_DIR, "down"], check=False, stdout=subprocess.DEVNULL))
+    out = subprocess.run([SERVERS, "--dir", SERVERS_DIR, "env"], check=True, capture_output=True, text=True).stdout
+    return dict(line.split("=", 1) for line in out.split() if "=" in line)
+
+
+def postgres():
+    """(port, pid) of a PostgreSQL whose user and database are USER and DATABASE, by trust."""
+    env = servers("postgres")
+    return int(env["WEIR_TEST_POSTGRES_PORT"]), int(env["WEIR_TEST_POSTGRES_PID"])
+
+
+class Proxy:
+    """A process that stands before a server."""
+
+    def __init__(self, name, port, command, log, limit=None, user=None):
+        self.name, self.port, self.log = name, port, log
+
+        def prepare():
+            if limit:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+        extra = {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        with open(log, "ab") as out:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=prepare, start_new_session=True, **extra
+            )
+        atexit.register(self.stop)
+        self.await_port()
+
+    def await_port(self):
+        deadline = time.monotonic() + START_DEADLINE_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            raise SystemExit(f"{self.name} did not start:\n{f.read()[-2000:]}")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def url(self):
+        return f"postgres://{USER}@127.0.0.1:{self.port}/{DATABASE}"
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT if self.name == "weir" else signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+
+
+def log_path(name):
+    directory = os.path.join(TARGET, "bench-logs")
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, name)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+    return path
+
+
+def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=()):
+    """Weir before PostgreSQL."""
+    if not os.access(WEIR, os.X_OK):
+        raise SystemExit(f"{WEIR} is missing: make release")
+    port = free_port()
+    command = [WEIR, "serve", f"postgres://{USER}@127.0.0.1:{backend_port}/{DATABASE}",
+               "--pool-size", str(pool_size), "--max-client-conn", str(clients),
+               "--set", f"postgres.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{free_port()}", *more]
+    return Proxy("weir", port, command, log_path("weir.log"), limit=limit)
+
+
+def pgbouncer(backend_port, pool_size=8, clients=19_000):
+    """PgBouncer before the same server, in transaction mode, over the same kind of connection."""
+    program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if program is None:
+        raise SystemExit("pgbouncer is missing: tests/setup installs it")
+    user = next((pwd.getpwnam(n) for n in ("postgres", "nobody") if n in {p.pw_name for p in pwd.getpwall()}), None)
+    user = user if os.geteuid() == 0 else None
+    port, log = free_port(), log_path("pgbouncer.log")
+    # Not under target/: the unprivileged user must be able to read it, wherever the repository lies.
+    directory = f"/tmp/weir-bench-pgbouncer-{os.getpid()}"
+    os.makedirs(directory, mode=0o755)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    ini, users = os.path.join(directory, "pgbouncer.ini"), os.path.join(directory, "users.txt")
+    with open(users, "w", encoding="utf-8") as f:
+        f.write(f'"{USER}" ""\n')
+    with open(ini, "w", encoding="utf-8") as f:
+        f.write(f"""
+[databases]
+{DATABASE} = host=127.0.0.1 port={backend_port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = transaction
+default_pool_size = {pool_size}
+max_client_conn = {clients}
+""")
+    return Proxy("pgbouncer", port, [program, ini], log, user=user)
+
+
+def run(url, workload="select_one", pids=None, limit=None, check=True, **options):
+    """One run of the load generator; returns its report. Options are those of `weir bench run`."""
+    path = os.path.join(TARGET, f"bench-run-{os.getpid()}.json")
+    command = [WEIR, "bench", "run", workload, "--url", url, "--json", path]
+    for name, value in {"report_interval": 0, **options}.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    if pids:
+        command += ["--pids", ",".join(f"{name}={pid}" for name, pid in pids.items())]
+
+    def prepare():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    quiet = subprocess.DEVNULL if not options.get("report_interval") else None
+    done = subprocess.run(command, check=False, stdout=quiet, preexec_fn=prepare)
+    if done.returncode not in (0, 4):
+        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
+    with open(path, encoding="utf-8") as f:
+        report = json.load(f)
+    os.remove(path)
+    report["cpu"] = {p["name"]: p["cpu_us_per_query"] or 0.0 for p in report["processes"]}
+    if check and (report["errors"] or report["given_up"]):
+        print(f"{report['errors']} errors at {url}:", file=sys.stderr)
+        for error in report["errors_by_code"]:
+            print(f"  {error['phase']} {error['code']}: {error['count']} x {error['first_text']}", file=sys.stderr)
+        raise SystemExit(1)
+    return report
+
+
+def save(name, data):
+    path = os.path.join(TARGET, name)
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(data, f, indent=1)
+    print(f"\nAll figures: {os.path.relpath(path, ROOT)}")

@@ -1,0 +1,368 @@
+//! `weir bench`: arguments, the live report, the exit code.
+
+use crate::client::blocking::Client;
+use crate::plan::{Mode, Pace, Plan, default_threads};
+use crate::record::Interval;
+use crate::report::{Report, live_line};
+use crate::run::{Progress, RunError, run as run_plan};
+use crate::url::Url;
+use crate::worker::Control;
+use crate::workloads::{self, NAMES, Params, Workload};
+use clap::Subcommand;
+use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All went well.
+const EXIT_OK: u8 = 0;
+/// The server or the system refused.
+const EXIT_RUNTIME: u8 = 1;
+/// The arguments make no sense.
+const EXIT_USAGE: u8 = 2;
+/// The run ended, and there were errors or clients that could not connect.
+const EXIT_MISSED: u8 = 4;
+
+/// Load a PostgreSQL, MySQL or MariaDB server with any number of connections.
+#[derive(Debug, clap::Args)]
+#[command(after_help = workloads_help())]
+pub struct BenchArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: BenchCommand,
+}
+
+/// The commands of `weir bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Create and fill the tables of a workload.
+    Prepare(TableArgs),
+    /// Run a workload.
+    Run(RunArgs),
+    /// Drop the tables of a workload.
+    Cleanup(TableArgs),
+}
+
+/// What all commands take.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TableArgs {
+    /// Name of the workload.
+    pub workload: String,
+    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
+    #[arg(long = "url", required = true)]
+    pub urls: Vec<String>,
+    /// Tables sbtest1 to sbtestN.
+    #[arg(long, default_value_t = 1)]
+    pub tables: u32,
+    /// Rows in each table.
+    #[arg(long, alias = "table_size", default_value_t = 10_000)]
+    pub table_size: u32,
+    /// Seed of all random choices.
+    #[arg(long, alias = "rand-seed", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What `run` takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// Workload, servers, tables.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Clients.
+    #[arg(long, default_value_t = 1)]
+    pub connections: u32,
+    /// Recorded time, in seconds.
+    #[arg(long, default_value_t = 10.0)]
+    pub time: f64,
+    /// Time before anything is recorded, in seconds.
+    #[arg(long, default_value_t = 0.0)]
+    pub warmup: f64,
+    /// Events each second over all clients, whether earlier ones have ended or not. Default: each client
+    /// begins the next event when the last one has ended.
+    #[arg(long, conflicts_with = "every")]
+    pub rate: Option<f64>,
+    /// Seconds between two events of one client; the clients are spread evenly.
+    #[arg(long)]
+    pub every: Option<f64>,
+    /// Event loops (threads). Default: all cores, or half of them when the server is on this machine; more
+    /// when one descriptor table is too small.
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// How queries are sent.
+    #[arg(long, value_enum, default_value_t = Mode::Simple)]
+    pub protocol_mode: Mode,
+    /// Write the report as JSON to this file.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Seconds between two lines of the live report; 0: none.
+    #[arg(long, default_value_t = 1)]
+    pub report_interval: u64,
+    /// Connects begun each second at most.
+    #[arg(long)]
+    pub connect_rate: Option<f64>,
+    /// A connect or login that takes more seconds is an error.
+    #[arg(long, default_value_t = 60.0)]
+    pub connect_timeout: f64,
+    /// A reply that takes more seconds is an error.
+    #[arg(long, default_value_t = 60.0)]
+    pub query_timeout: f64,
+    /// Local addresses to connect from. Default: the system's choice, and on loopback as many of 127.0.0.x
+    /// as the ports need.
+    #[arg(long = "source", value_delimiter = ',')]
+    pub sources: Vec<IpAddr>,
+    /// Processes whose CPU time and memory to report: NAME=PID,...
+    #[arg(long, value_delimiter = ',', value_parser = parse_pid)]
+    pub pids: Vec<(String, u32)>,
+}
+
+fn workloads_help() -> String {
+    let mut text = "Workloads:\n".to_owned();
+    for (name, about) in NAMES {
+        text.push_str(&format!("  {name:<18} {about}\n"));
+    }
+    text
+}
+
+fn parse_pid(text: &str) -> Result<(String, u32), String> {
+    let (name, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
+    Ok((name.to_owned(), pid.parse().map_err(|_| format!("'{pid}' is not a process id"))?))
+}
+
+fn seconds(name: &str, value: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(value).map_err(|_| format!("--{name}: {value} is not a time in seconds"))
+}
+
+fn positive(name: &str, value: f64) -> Result<f64, String> {
+    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(format!("--{name} must be above 0")) }
+}
+
+impl TableArgs {
+    fn resolve(&self) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {
+        let urls = self.urls.iter().map(|text| Url::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = urls.first() else { return Err("no --url given".to_owned()) };
+        let params = Params {
+            dialect: first.dialect,
+            tables: self.tables,
+            table_size: self.table_size,
+            seed: self.seed,
+        };
+        let workload = workloads::by_name(&self.workload, params).ok_or_else(|| {
+            let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+            format!("unknown workload '{}'; there are {}", self.workload, names.join(", "))
+        })?;
+        Ok((urls, Arc::from(workload)))
+    }
+}
+
+impl RunArgs {
+    /// The plan these arguments describe.
+    pub fn plan(&self) -> Result<Plan, String> {
+        let (servers, workload) = self.table.resolve()?;
+        let pace = match (self.rate, self.every) {
+            (None, None) => Pace::Closed,
+            (Some(rate), _) => {
+                Pace::Every(seconds("rate", f64::from(self.connections) / positive("rate", rate)?)?)
+            }
+            (None, Some(every)) => Pace::Every(seconds("every", positive("every", every)?)?),
+        };
+        Ok(Plan {
+            threads: self.threads.unwrap_or_else(|| default_threads(&servers)),
+            servers,
+            workload,
+            connections: self.connections,
+            beside: 0,
+            mode: self.protocol_mode,
+            pace,
+            warm_up: seconds("warmup", self.warmup)?,
+            time: seconds("time", positive("time", self.time)?)?,
+            report_interval: (self.report_interval > 0).then(|| Duration::from_secs(self.report_interval)),
+            connect_rate: self.connect_rate.map(|rate| positive("connect-rate", rate)).transpose()?,
+            connect_timeout: seconds("connect-timeout", positive("connect-timeout", self.connect_timeout)?)?,
+            query_timeout: seconds("query-timeout", positive("query-timeout", self.query_timeout)?)?,
+            sources: self.sources.clone(),
+            watched: self.pids.clone(),
+        })
+    }
+}
+
+/// Does what the arguments say; the result is the exit code.
+pub fn run(args: &BenchArgs, control: &Arc<Control>) -> u8 {
+    let outcome = match &args.command {
+        BenchCommand::Prepare(table) => prepare(table),
+        BenchCommand::Cleanup(table) => cleanup(table),
+        BenchCommand::Run(run) => return bench(run, control),
+    };
+    match outcome {
+        Ok(()) => EXIT_OK,
+        Err((code, text)) => complain(code, &text),
+    }
+}
+
+fn complain(code: u8, text: &str) -> u8 {
+    eprintln!("weir bench: {text}");
+    code
+}
+
+fn prepare(args: &TableArgs) -> Result<(), (u8, String)> {
+    let (urls, workload) = args.resolve().map_err(|text| (EXIT_USAGE, text))?;
+    for url in &urls {
+        let failed = |error| (EXIT_RUNTIME, format!("{url}: {error}"));
+        let mut client = Client::connect(url).map_err(failed)?;
+        let bar = indicatif::ProgressBar::new(0).with_message("rows");
+        workload
+            .prepare(&mut client, &mut |done, all| {
+                bar.set_length(all);
+                bar.set_position(done);
+            })
+            .map_err(failed)?;
+        bar.finish_and_clear();
+        println!("{url}: {} is prepared", workload.name());
+    }
+    Ok(())
+}
+
+fn cleanup(args: &TableArgs) -> Result<(), (u8, String)> {
+    let (urls, workload) = args.resolve().map_err(|text| (EXIT_USAGE, text))?;
+    for url in &urls {
+        let failed = |error| (EXIT_RUNTIME, format!("{url}: {error}"));
+        let mut client = Client::connect(url).map_err(failed)?;
+        workload.cleanup(&mut client).map_err(failed)?;
+        println!("{url}: {} is cleaned up", workload.name());
+    }
+    Ok(())
+}
+
+fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
+    let plan = match args.plan() {
+        Ok(plan) => plan,
+        Err(text) => return complain(EXIT_USAGE, &text),
+    };
+    let mut live = Live::new(args.report_interval);
+    let report = match run_plan(plan, control, &mut |progress| live.hear(&progress)) {
+        Ok(report) => report,
+        Err(RunError::Plan(text)) => return complain(EXIT_USAGE, &text),
+        Err(error @ (RunError::Server(_) | RunError::Io(_))) => {
+            return complain(EXIT_RUNTIME, &error.to_string());
+        }
+    };
+    print!("{}", report.to_text());
+    if let Some(path) = &args.json
+        && let Err(error) = std::fs::write(path, report.to_json())
+    {
+        return complain(EXIT_RUNTIME, &format!("{}: {error}", path.display()));
+    }
+    exit_code(&report)
+}
+
+fn exit_code(report: &Report) -> u8 {
+    if report.errors > 0 || report.is_incomplete() { EXIT_MISSED } else { EXIT_OK }
+}
+
+/// The live report on the terminal.
+struct Live {
+    every_s: u64,
+    gathered: Interval,
+    gathered_s: u64,
+    terminal: bool,
+    shown: u32,
+}
+
+impl Live {
+    fn new(every_s: u64) -> Live {
+        let terminal = std::io::stderr().is_terminal();
+        Live { every_s, gathered: Interval::default(), gathered_s: 0, terminal, shown: 0 }
+    }
+
+    fn hear(&mut self, progress: &Progress<'_>) {
+        match progress {
+            Progress::Remark(text) => eprintln!("{text}"),
+            Progress::Connecting { connected, given_up, of } if self.terminal && *of >= 1000 => {
+                if connected + given_up != self.shown {
+                    self.shown = connected + given_up;
+                    eprint!("\rconnecting: {connected} of {of}");
+                    // Progress only: a terminal that has gone does not matter.
+                    let _ = std::io::stderr().flush();
+                }
+            }
+            Progress::Connecting { .. } => {}
+            Progress::Started { connected } => {
+                let (begin, end) = if self.shown > 0 { ("\r", "            ") } else { ("", "") };
+                eprintln!("{begin}connected: {connected}{end}");
+            }
+            Progress::Second(interval) => self.second(interval),
+        }
+    }
+
+    fn second(&mut self, interval: &Interval) {
+        if self.every_s == 0 {
+            return;
+        }
+        self.gathered.connected = 0;
+        self.gathered.merge(interval);
+        self.gathered_s += 1;
+        if self.gathered_s >= self.every_s {
+            println!("{}", live_line(interval.number + 1, self.gathered_s, &self.gathered));
+            (self.gathered, self.gathered_s) = (Interval::default(), 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Bench {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn run_args(line: &str) -> Result<RunArgs, String> {
+        let bench = Bench::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+        match bench.args.command {
+            BenchCommand::Run(run) => Ok(run),
+            BenchCommand::Prepare(_) | BenchCommand::Cleanup(_) => Err("not run".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_full_command_line() {
+        let plan = run_args(
+            "bench run oltp_point_select --url mysql://a:b@127.0.0.1:1/d --url mysql://127.0.0.2 \
+             --connections 30000 --time 60 --every 3 --threads 2 --protocol-mode prepared --json x.json \
+             --report-interval 5 --pids weir=12,db=34 --table-size 500 --source 127.0.0.9,127.0.0.10",
+        )
+        .unwrap()
+        .plan()
+        .unwrap();
+        assert_eq!((plan.servers.len(), plan.connections, plan.threads), (2, 30_000, 2));
+        assert_eq!((plan.pace, plan.mode), (Pace::Every(Duration::from_secs(3)), Mode::Prepared));
+        assert_eq!(plan.watched, [("weir".to_owned(), 12), ("db".to_owned(), 34)]);
+        assert_eq!((plan.sources.len(), plan.time), (2, Duration::from_secs(60)));
+        assert_eq!(plan.workload.name(), "oltp_point_select");
+    }
+
+    #[test]
+    fn a_rate_is_a_period_of_each_client() {
+        let plan = run_args("bench run select_one --url postgres://127.0.0.1 --connections 100 --rate 50")
+            .unwrap()
+            .plan()
+            .unwrap();
+        assert_eq!(plan.pace, Pace::Every(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let url = "--url postgres://127.0.0.1";
+        assert!(run_args("bench run select_one").unwrap_err().contains("--url"));
+        assert!(run_args(&format!("bench run select_one {url} --rate 1 --every 1")).is_err());
+        assert!(run_args(&format!("bench run select_one {url} --pids 12")).is_err());
+        let plan = |line: &str| run_args(line).unwrap().plan().map(|_| ()).unwrap_err();
+        assert!(plan(&format!("bench run nonsense {url}")).contains("oltp_point_select"));
+        assert!(plan(&format!("bench run select_one {url} --rate 0")).contains("--rate"));
+        assert!(plan(&format!("bench run select_one {url} --time 0")).contains("--time"));
+        assert!(plan("bench run select_one --url http://x").contains("http"));
+    }
+}

@@ -1,0 +1,130 @@
+//! A client's side of a session: login by the wings' `Connect`, then requests and replies.
+//!
+//! Pure machines, one a protocol: bytes in, bytes out; no sockets, no clock. A session between two
+//! queries is a few words long, for there may be 100,000 of them.
+
+pub mod blocking;
+pub mod mysql;
+pub mod postgres;
+
+use crate::plan::Mode;
+use crate::statement::{Got, Query, Statement};
+use crate::url::Url;
+use std::io;
+use weir_auth::JobDone;
+use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_wire::Fault;
+
+/// Bytes of one message that are looked at. Longer messages (rows) pass unread.
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// A server's refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// SQLSTATE, or errno for MySQL.
+    pub code: String,
+    /// The server's words.
+    pub text: String,
+    /// The connection ends with it.
+    pub fatal: bool,
+}
+
+/// What the start of a reply is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Nothing can be said until more bytes have come behind these.
+    Incomplete,
+    /// So many bytes are dealt with.
+    Pass(usize),
+    /// So many bytes held the first value of the first row.
+    First(usize, Got<'a>),
+    /// So many bytes held a refusal. The reply may go on.
+    Refused(usize, Refusal),
+    /// So many bytes ended a round that was only the beginning: call `begin` again with the same query.
+    Again(usize),
+    /// So many bytes ended the reply.
+    Done(usize),
+    /// This is not the protocol.
+    Broken(&'static str),
+}
+
+/// One database protocol as the load generator needs it.
+pub trait Protocol: 'static {
+    /// A refusal is the whole reply; else [`Piece::Done`] follows it.
+    const REFUSAL_ENDS_REPLY: bool;
+    /// The wing's login machine.
+    type Login: Send;
+    /// What is kept between two queries.
+    type Session: Send + Default;
+
+    /// A login that has not begun.
+    fn login(params: ConnectParams) -> Self::Login;
+    /// What the client says first.
+    fn start(login: &mut Self::Login, out: &mut Vec<u8>);
+    /// Looks at the server's bytes; returns how many are dealt with.
+    fn handle_login(
+        login: &mut Self::Login,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, ConnectStep), Fault>;
+    /// The answer to `ConnectStep::Work`.
+    fn handle_job(login: &mut Self::Login, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
+    /// Why the server refused the login.
+    fn refusal(login: &Self::Login) -> Option<Refusal>;
+    /// After `LoggedIn`.
+    fn into_session(login: Self::Login) -> Self::Session;
+
+    /// Appends a query, or the first round of one.
+    fn begin(
+        session: &mut Self::Session,
+        statements: &[Statement],
+        query: &Query,
+        mode: Mode,
+        out: &mut Vec<u8>,
+    );
+    /// Appends a query that is text.
+    fn begin_text(session: &mut Self::Session, text: &str, out: &mut Vec<u8>);
+    /// Looks at the start of what the server sent. Called again with the rest after each piece.
+    fn next<'a>(session: &mut Self::Session, input: &'a [u8]) -> Piece<'a>;
+    /// Appends the goodbye.
+    fn quit(out: &mut Vec<u8>);
+}
+
+/// The parameters of a login to this server.
+pub fn connect_params(url: &Url, nonce: [u8; 64]) -> ConnectParams {
+    ConnectParams {
+        user: url.user.clone(),
+        secret: url.secret.clone(),
+        database: url.database.clone(),
+        parameters: Vec::new(),
+        nonce,
+        unix: matches!(url.target, weir_net::Target::Unix(_)),
+        variant: 0,
+        max_prepared_statements: 0,
+    }
+}
+
+/// The code under which an I/O error is counted: the system's name for it where it is one of those that
+/// a load generator meets.
+pub fn io_code(error: &io::Error) -> String {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::ConnectionRefused => "ECONNREFUSED".to_owned(),
+        K::ConnectionReset => "ECONNRESET".to_owned(),
+        K::ConnectionAborted => "ECONNABORTED".to_owned(),
+        K::BrokenPipe => "EPIPE".to_owned(),
+        K::TimedOut => "ETIMEDOUT".to_owned(),
+        K::AddrInUse => "EADDRINUSE".to_owned(),
+        K::AddrNotAvailable => "EADDRNOTAVAIL".to_owned(),
+        K::NotFound => "ENOENT".to_owned(),
+        K::PermissionDenied => "EACCES".to_owned(),
+        K::UnexpectedEof => "closed".to_owned(),
+        _ => match error.raw_os_error() {
+            Some(11) => "EAGAIN".to_owned(),
+            Some(23) => "ENFILE".to_owned(),
+            Some(24) => "EMFILE".to_owned(),
+            Some(number) => format!("errno {number}"),
+            None => "io".to_owned(),
+        },
+    }
+}

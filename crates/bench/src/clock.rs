@@ -1,0 +1,20 @@
+//! The clocks of a run: one monotonic clock for all threads, and each thread's own CPU time.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of the monotonic clock, the one that [`weir_net::Net::now_ns`] reads too. Read afresh for
+/// each event: the time at which a wait returned would flatter the last events of a busy turn.
+#[inline]
+pub fn now_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// CPU time of the calling thread, in microseconds.
+pub fn thread_cpu_us() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime) / 1_000
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}

@@ -1,0 +1,31 @@
+//! The load generator: event loops, not a thread for each connection.
+//!
+//! Owns: plans, workloads, the request and reply machines of a client, the workers that drive them, what
+//! they record and how it is reported; and the demo, which is the load generator in front of throw-away
+//! servers.
+//! Must not know: the proxy. Whatever answers at a URL is a server.
+//!
+//! Invariants: every reply is checked against a value derived from the client and its counter; every
+//! error is counted under its own code with the first text; a latency is never shortened by the
+//! generator's own lateness in sending the request that follows it.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod demo;
+pub mod plan;
+pub mod procs;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod sources;
+pub mod statement;
+pub mod url;
+pub mod worker;
+pub mod workloads;
+
+pub use plan::{Mode, Pace, Plan};
+pub use report::Report;
+pub use run::run;
+pub use url::Url;

@@ -1,0 +1,119 @@
+//! CPU time and memory of processes, from /proc.
+//!
+//! Where there is no /proc the readings are missing and the report leaves them out.
+
+use std::fs;
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// User and system CPU time since it began, in microseconds.
+    pub cpu_us: u64,
+    /// Resident memory, in bytes.
+    pub rss_bytes: u64,
+}
+
+/// A process under a name, with its readings.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Name in reports.
+    pub name: String,
+    /// Process ids: the named one and, when asked for, its children.
+    pub pid: u32,
+    /// Before the first connect.
+    pub before: Option<Usage>,
+    /// When all were connected.
+    pub connected: Option<Usage>,
+    /// When recording began.
+    pub begun: Option<Usage>,
+    /// When recording ended.
+    pub ended: Option<Usage>,
+}
+
+impl Watched {
+    /// Takes the first reading.
+    pub fn new(name: &str, pid: u32) -> Watched {
+        let before = usage(pid);
+        Watched { name: name.to_owned(), pid, before, connected: None, begun: None, ended: None }
+    }
+
+    /// CPU time while recording, in microseconds.
+    pub fn cpu_us(&self) -> Option<u64> {
+        Some(self.ended?.cpu_us.saturating_sub(self.begun?.cpu_us))
+    }
+
+    /// How much resident memory grew from before the first connect to the end of the run, in bytes: what
+    /// all connections together cost while they work.
+    pub fn growth_bytes(&self) -> Option<u64> {
+        let last = self.ended.or(self.connected)?;
+        Some(last.rss_bytes.saturating_sub(self.before?.rss_bytes))
+    }
+}
+
+/// Reads a process and all processes below it (PostgreSQL has one for each connection).
+pub fn usage(pid: u32) -> Option<Usage> {
+    let mut sum = usage_of_one(pid)?;
+    for child in children(pid) {
+        if let Some(usage) = usage(child) {
+            sum.cpu_us += usage.cpu_us;
+            sum.rss_bytes += usage.rss_bytes;
+        }
+    }
+    Some(sum)
+}
+
+fn usage_of_one(pid: u32) -> Option<Usage> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    Some(Usage { cpu_us: cpu_ticks(&stat)? * tick_us, rss_bytes: rss_bytes(&status)? })
+}
+
+/// Fields 14 to 17 (utime, stime, and those of children waited for), counted behind the command name,
+/// which may hold spaces and brackets.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields = rest.split_whitespace().skip(11).take(4);
+    fields.map(|f| f.parse::<u64>().ok()).sum()
+}
+
+fn rss_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return found };
+    for task in tasks.flatten() {
+        if let Ok(text) = fs::read_to_string(task.path().join("children")) {
+            found.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_with_a_strange_name() {
+        let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194304 500 0 0 0 30 12 3 4 20 0 1 0 100 0 0";
+        assert_eq!(cpu_ticks(stat), Some(49));
+        assert_eq!(cpu_ticks("12 (a"), None);
+    }
+
+    #[test]
+    fn status() {
+        assert_eq!(rss_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2048 * 1024));
+        assert_eq!(rss_bytes("Name:\tx\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_memory() {
+        assert!(usage(std::process::id()).unwrap().rss_bytes > 0);
+    }
+}

@@ -1,0 +1,305 @@
+//! What is recorded: latencies by phase, counts, errors by code; for each interval and for the whole run.
+//!
+//! Each worker records for itself; nothing is shared while it works.
+
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// The lowest latency that is told apart, in nanoseconds.
+const LATENCY_MIN_NS: u64 = 1_000;
+
+/// The highest latency that is told apart, in nanoseconds: one hour.
+const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Significant decimal digits of a latency.
+const LATENCY_DIGITS: u8 = 3;
+
+/// Kinds of errors kept apart; further codes are counted together.
+const ERROR_KINDS_MAX: usize = 256;
+
+/// Bytes of the first text of a kind of error that are kept.
+const ERROR_TEXT_BYTES: usize = 300;
+
+/// Latencies in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies::new()
+    }
+}
+
+impl Latencies {
+    /// None yet.
+    pub fn new() -> Self {
+        // The bounds are constants that hdrhistogram accepts (low >= 1, high >= 2 low, digits <= 5).
+        Latencies(
+            Histogram::new_with_bounds(LATENCY_MIN_NS, LATENCY_MAX_NS, LATENCY_DIGITS)
+                .expect("constant bounds are valid"),
+        )
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Latencies) {
+        // Equal bounds: it cannot fail.
+        self.0.add(&other.0).expect("equal bounds");
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// This percentile (0 to 100), in milliseconds; 0 when there is nothing.
+    pub fn percentile_ms(&self, percentile: f64) -> f64 {
+        if self.0.is_empty() {
+            return 0.0;
+        }
+        // A bucket's upper end may lie above the largest value recorded.
+        self.0.value_at_percentile(percentile).min(self.0.max()) as f64 / 1e6
+    }
+
+    /// The mean, in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        self.0.mean() / 1e6
+    }
+
+    /// The smallest, in milliseconds.
+    pub fn min_ms(&self) -> f64 {
+        if self.0.is_empty() { 0.0 } else { self.0.min() as f64 / 1e6 }
+    }
+
+    /// The largest, in milliseconds.
+    pub fn max_ms(&self) -> f64 {
+        self.0.max() as f64 / 1e6
+    }
+}
+
+/// The phases of a connection's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Until the socket is connected.
+    Connect,
+    /// Until the server says that it is ready.
+    Login,
+    /// From a query to the end of its reply.
+    Query,
+}
+
+impl Phase {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Connect => "connect",
+            Phase::Login => "login",
+            Phase::Query => "query",
+        }
+    }
+}
+
+/// How often a kind of error came and what it said first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// How often.
+    pub count: u64,
+    /// The first text.
+    pub first_text: String,
+}
+
+/// Errors by phase and code.
+#[derive(Debug, Clone, Default)]
+pub struct Errors(BTreeMap<(Phase, String), ErrorCount>);
+
+impl Errors {
+    /// Counts one.
+    pub fn record(&mut self, phase: Phase, code: &str, text: &str) {
+        let full = self.0.len() >= ERROR_KINDS_MAX && !self.0.contains_key(&(phase, code.to_owned()));
+        let key = (phase, if full { "other".to_owned() } else { code.to_owned() });
+        let kind = self.0.entry(key).or_insert_with(|| {
+            let mut end = text.len().min(ERROR_TEXT_BYTES);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            ErrorCount { count: 0, first_text: text[..end].to_owned() }
+        });
+        kind.count += 1;
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Errors) {
+        for (key, error) in &other.0 {
+            match self.0.get_mut(key) {
+                Some(mine) => mine.count += error.count,
+                None => {
+                    self.0.insert(key.clone(), error.clone());
+                }
+            }
+        }
+    }
+
+    /// All of them together.
+    pub fn total(&self) -> u64 {
+        self.0.values().map(|e| e.count).sum()
+    }
+
+    /// One kind.
+    pub fn count(&self, phase: Phase, code: &str) -> u64 {
+        self.0.get(&(phase, code.to_owned())).map_or(0, |e| e.count)
+    }
+
+    /// Phase, code, how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Phase, &str, &ErrorCount)> {
+        self.0.iter().map(|((phase, code), error)| (*phase, code.as_str(), error))
+    }
+}
+
+/// What happened in one interval of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct Interval {
+    /// Counts from 0 at the start of recording; `None` while connecting or warming up.
+    pub number: u64,
+    /// Events that ended.
+    pub events: u64,
+    /// Queries that ended.
+    pub queries: u64,
+    /// Errors of every kind.
+    pub errors: u64,
+    /// Connections made after the start.
+    pub reconnects: u64,
+    /// Connections that are logged in.
+    pub connected: u64,
+    /// Latencies of events.
+    pub latencies: Latencies,
+}
+
+impl Interval {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Interval) {
+        self.number = other.number;
+        self.events += other.events;
+        self.queries += other.queries;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+        self.connected += other.connected;
+        self.latencies.merge(&other.latencies);
+    }
+
+    /// Forgets what was counted; gauges stay.
+    pub fn clear(&mut self) {
+        *self = Interval { connected: self.connected, ..Interval::default() };
+    }
+}
+
+/// What happened in the whole run.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// Events that ended within the recorded time.
+    pub events: u64,
+    /// Queries that ended within the recorded time.
+    pub queries: u64,
+    /// Connections made after the start.
+    pub reconnects: u64,
+    /// Socket connects.
+    pub connect: Latencies,
+    /// Logins.
+    pub login: Latencies,
+    /// Queries.
+    pub query: Latencies,
+    /// Events. For one-query workloads the same as queries, but counted from the moment the event was due.
+    pub event: Latencies,
+    /// How late the generator itself sent what was due.
+    pub lateness: Latencies,
+    /// Errors.
+    pub errors: Errors,
+    /// Clients that never could log in.
+    pub given_up: u64,
+    /// Recorded time, in nanoseconds: of all workers the longest.
+    pub recorded_ns: u64,
+    /// CPU time of the workers' threads while recording, in microseconds.
+    pub cpu_us: u64,
+}
+
+impl Totals {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Totals) {
+        self.events += other.events;
+        self.queries += other.queries;
+        self.reconnects += other.reconnects;
+        self.connect.merge(&other.connect);
+        self.login.merge(&other.login);
+        self.query.merge(&other.query);
+        self.event.merge(&other.event);
+        self.lateness.merge(&other.lateness);
+        self.errors.merge(&other.errors);
+        self.given_up += other.given_up;
+        self.recorded_ns = self.recorded_ns.max(other.recorded_ns);
+        self.cpu_us += other.cpu_us;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_histograms_are_one() {
+        let (mut all, mut odd, mut even) = (Latencies::new(), Latencies::new(), Latencies::new());
+        for n in 1..=10_000u64 {
+            all.record(n * 10_000);
+            if n % 2 == 0 { even.record(n * 10_000) } else { odd.record(n * 10_000) }
+        }
+        odd.merge(&even);
+        assert_eq!(odd.count(), 10_000);
+        for percentile in [0.0, 50.0, 95.0, 99.9, 100.0] {
+            assert_eq!(odd.percentile_ms(percentile), all.percentile_ms(percentile));
+        }
+        assert!((odd.percentile_ms(50.0) - 50.0).abs() < 0.1);
+        assert!((odd.mean_ms() - 50.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn extremes_are_kept() {
+        let mut latencies = Latencies::new();
+        assert_eq!((latencies.percentile_ms(95.0), latencies.min_ms()), (0.0, 0.0));
+        latencies.record(0);
+        latencies.record(u64::MAX);
+        assert_eq!(latencies.count(), 2);
+        assert!(latencies.max_ms() > 3_599_000.0);
+    }
+
+    #[test]
+    fn errors_by_code_with_the_first_text() {
+        let (mut a, mut b) = (Errors::default(), Errors::default());
+        a.record(Phase::Login, "53300", "too many clients");
+        a.record(Phase::Login, "53300", "second text");
+        b.record(Phase::Login, "53300", "other worker's text");
+        b.record(Phase::Query, "wrong-reply", "x");
+        a.merge(&b);
+        assert_eq!((a.total(), a.count(Phase::Login, "53300"), a.count(Phase::Query, "53300")), (4, 3, 0));
+        let (_, _, first) = a.iter().next().unwrap();
+        assert_eq!(first.first_text, "too many clients");
+    }
+
+    #[test]
+    fn kinds_of_errors_are_bounded() {
+        let mut errors = Errors::default();
+        for n in 0..ERROR_KINDS_MAX + 50 {
+            errors.record(Phase::Query, &n.to_string(), &"\u{e9}".repeat(400));
+        }
+        assert_eq!(errors.total(), (ERROR_KINDS_MAX + 50) as u64);
+        assert!(errors.iter().count() <= ERROR_KINDS_MAX + 1);
+        assert_eq!(errors.count(Phase::Query, "other"), 50);
+    }
+}

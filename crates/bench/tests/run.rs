@@ -1,0 +1,207 @@
+//! Whole runs against a responder in this process.
+
+mod responder;
+
+use responder::{Quirk, Responder, Speak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use weir_bench::record::Interval;
+use weir_bench::run::{Progress, RunError};
+use weir_bench::worker::Control;
+use weir_bench::workloads::{self, Params};
+use weir_bench::{Mode, Pace, Plan, Report, Url};
+
+fn plan(url: &str, workload: &str, connections: u32) -> Plan {
+    let url = Url::parse(url).unwrap();
+    let params = Params { dialect: url.dialect, tables: 1, table_size: 10, seed: 1 };
+    Plan {
+        servers: vec![url],
+        workload: Arc::from(workloads::by_name(workload, params).unwrap()),
+        connections,
+        beside: 0,
+        threads: 2,
+        mode: Mode::Simple,
+        pace: Pace::Closed,
+        warm_up: Duration::ZERO,
+        // Runs are ended by what has happened, not by the clock.
+        time: Duration::from_secs(3600),
+        report_interval: None,
+        connect_rate: None,
+        connect_timeout: Duration::from_secs(20),
+        query_timeout: Duration::from_secs(20),
+        sources: Vec::new(),
+        watched: Vec::new(),
+    }
+}
+
+/// Runs until the seconds so far, added up, are enough.
+fn run(plan: Plan, enough: impl Fn(&Interval) -> bool) -> Result<Report, RunError> {
+    let control = Arc::new(Control::default());
+    let mut sum = Interval::default();
+    weir_bench::run(plan, &control, &mut |progress| {
+        if let Progress::Second(second) = progress {
+            sum.merge(second);
+            if enough(&sum) {
+                control.stop();
+            }
+        }
+    })
+}
+
+fn code(report: &Report, phase: &str, code: &str) -> (u64, String) {
+    let line = report.errors_by_code.iter().find(|e| e.phase == phase && e.code == code);
+    line.map(|e| (e.count, e.first_text.clone())).unwrap_or_default()
+}
+
+#[test]
+fn every_mode_of_both_protocols() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        for mode in [Mode::Simple, Mode::Extended, Mode::Prepared] {
+            let responder = Responder::start(speak, Quirk::None);
+            let plan = Plan { mode, ..plan(&responder.url(speak), "select_one", 8) };
+            let report = run(plan, |sum| sum.queries > 8).unwrap();
+            assert_eq!((report.errors, report.connected), (0, 8), "{speak:?} {mode:?}: {}", report.to_text());
+            assert!(report.queries > 8, "{speak:?} {mode:?}");
+            assert!(report.queries <= responder.queries.load(Ordering::Relaxed));
+            assert_eq!((report.connect.count, report.login.count), (8, 8));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_value_is_an_error() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        for mode in [Mode::Simple, Mode::Prepared] {
+            let responder = Responder::start(speak, Quirk::WrongValue(5));
+            let plan = Plan { mode, ..plan(&responder.url(speak), "select_one", 3) };
+            let report = run(plan, |sum| sum.errors > 2).unwrap();
+            let (count, text) = code(&report, "query", "wrong-reply");
+            assert!(count > 0 && count == report.errors, "{}", report.to_text());
+            assert!(text.contains("asked with [Int("), "{text}");
+            let asked = responder.queries.load(Ordering::Relaxed);
+            assert!(count >= asked / 5 - 3 && count <= asked / 5, "{count} of {asked}");
+        }
+    }
+}
+
+#[test]
+fn errors_are_counted_by_code_and_the_client_goes_on() {
+    for (speak, sqlstate, text) in
+        [(Speak::Postgres, "40001", "try again"), (Speak::Mysql, "1213", "Deadlock found")]
+    {
+        let responder = Responder::start(speak, Quirk::Error(4));
+        let report = run(plan(&responder.url(speak), "select_one", 2), |sum| sum.errors > 2).unwrap();
+        let (count, first) = code(&report, "query", sqlstate);
+        assert!(count > 1 && count == report.errors && first == text, "{}", report.to_text());
+        assert!(report.queries > count && report.reconnects == 0);
+    }
+}
+
+#[test]
+fn a_closed_connection_is_an_error_and_is_made_again() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        let responder = Responder::start(speak, Quirk::Close(10));
+        let report = run(plan(&responder.url(speak), "select_one", 4), |sum| sum.reconnects > 0).unwrap();
+        // A close with unread bytes may arrive as a reset.
+        let lost = code(&report, "query", "closed").0 + code(&report, "query", "ECONNRESET").0;
+        assert!(lost >= 4 && lost == report.errors, "{}", report.to_text());
+        assert!(report.reconnects >= 1 && report.queries > 0, "{}", report.to_text());
+    }
+}
+
+#[test]
+fn a_refused_login_says_why() {
+    for (speak, code) in [(Speak::Postgres, "53300"), (Speak::Mysql, "1040")] {
+        let responder = Responder::start(speak, Quirk::Refuse);
+        let RunError::Server(text) = run(plan(&responder.url(speak), "select_one", 4), |_| true).unwrap_err()
+        else {
+            panic!("not the server's fault");
+        };
+        assert!(text.contains("too many") || text.contains("Too many"), "{text}");
+        assert!(text.contains(code), "{text}");
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://{}/d", listener.local_addr().unwrap());
+    drop(listener);
+    let error = run(plan(&url, "select_one", 4), |_| true).unwrap_err().to_string();
+    assert!(error.contains("ECONNREFUSED"), "{error}");
+}
+
+#[test]
+fn a_missing_reply_is_an_error() {
+    let responder = Responder::start(Speak::Postgres, Quirk::Silence);
+    let url = responder.url(Speak::Postgres);
+    let query_timeout = Duration::from_millis(500);
+    let report = run(Plan { query_timeout, ..plan(&url, "select_one", 3) }, |sum| sum.errors >= 3).unwrap();
+    assert!(code(&report, "query", "timeout").0 >= 3, "{}", report.to_text());
+    assert_eq!(report.queries, 0);
+}
+
+#[test]
+fn replies_byte_by_byte() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        for mode in [Mode::Simple, Mode::Prepared] {
+            let responder = Responder::start(speak, Quirk::Dribble);
+            let plan = Plan { mode, ..plan(&responder.url(speak), "select_one", 2) };
+            let report = run(plan, |sum| sum.queries > 0).unwrap();
+            assert!(report.errors == 0 && report.queries > 0, "{}", report.to_text());
+        }
+    }
+}
+
+#[test]
+fn paced_clients_send_what_was_asked_for() {
+    let responder = Responder::start(Speak::Postgres, Quirk::None);
+    let url = responder.url(Speak::Postgres);
+    let pace = Pace::Every(Duration::from_millis(500));
+    let report = run(Plan { pace, ..plan(&url, "select_one", 20) }, |sum| sum.number >= 1).unwrap();
+    assert_eq!((report.errors, report.rate_wanted), (0, Some(40.0)));
+    // Never ahead of the schedule, however long the run took: 20 clients, each once in half a second.
+    let (asked, periods) = (responder.queries.load(Ordering::Relaxed), report.seconds / 0.5 + 1.0);
+    assert!(asked > 0 && asked as f64 <= 20.0 * periods, "{asked} in {periods} periods");
+    assert_eq!(report.latency.count, asked);
+}
+
+#[test]
+fn connect_workload_makes_a_connection_for_each_event() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        let responder = Responder::start(speak, Quirk::None);
+        let report = run(plan(&responder.url(speak), "connect", 4), |sum| sum.events > 4).unwrap();
+        assert_eq!(report.errors, 0, "{}", report.to_text());
+        assert!(report.events > 4 && report.login.count >= report.events);
+        assert_eq!(report.reconnects, 0);
+    }
+}
+
+#[test]
+fn idle_clients_stay_silent() {
+    let responder = Responder::start(Speak::Mysql, Quirk::None);
+    let report = run(plan(&responder.url(Speak::Mysql), "idle", 16), |_| true).unwrap();
+    assert_eq!((report.errors, report.connected, report.queries), (0, 16, 0));
+    assert_eq!(responder.queries.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_run_can_be_stopped_and_tells_its_seconds() {
+    let responder = Responder::start(Speak::Postgres, Quirk::None);
+    let control = Arc::new(Control::default());
+    let mut seconds = Vec::new();
+    let plan = plan(&responder.url(Speak::Postgres), "select_one", 4);
+    let report = weir_bench::run(plan, &control, &mut |progress| {
+        if let Progress::Second(second) = progress {
+            seconds.push(second.number);
+            if seconds.len() == 2 {
+                control.stop();
+            }
+        }
+    })
+    .unwrap();
+    assert_eq!(seconds[..2], [0, 1]);
+    assert!(report.seconds < 600.0 && report.errors == 0, "{}", report.to_text());
+    assert!(report.per_second.len() >= 2 && report.per_second[0].connected == 4);
+}
