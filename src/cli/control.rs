@@ -1,0 +1,195 @@
+//! The control thread: signals, the HTTP endpoint, names that must be looked up again. It starts the proxy
+//! and waits for its end.
+
+use super::logging::Logging;
+use super::process::{Pidfile, Ready, is_background, leave_session};
+use super::{Failure, VERSION};
+use anyhow::{Context, anyhow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use weir_admin::Pages;
+use weir_config::{Snapshot, Sources, diff, load};
+use weir_net::Target;
+use weir_proxy::Proxy;
+
+/// What to run.
+pub struct Plan<'a> {
+    /// For a reload.
+    pub sources: Sources,
+    /// What the sources came to.
+    pub snapshot: Snapshot,
+    /// Who waits for the start.
+    pub ready: Ready,
+    /// To be opened again on SIGHUP.
+    pub logging: &'a Logging,
+}
+
+/// Runs the proxy until it has ended.
+pub fn run(plan: Plan<'_>) -> Result<(), Failure> {
+    if is_background() {
+        leave_session()?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the control thread")?;
+    let outcome = runtime.block_on(control(plan));
+    // A name that is being looked up must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn control(plan: Plan<'_>) -> Result<(), Failure> {
+    // Before anything is opened: a signal that comes early is not lost.
+    let mut signals = Signals::new().context("cannot wait for signals")?;
+    let snapshot = Arc::new(plan.snapshot);
+    let http = listen_http(&snapshot).await?;
+    // Before the listeners: a second process of the same file must not take the sockets of the first.
+    let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
+    let proxy = Arc::new(Proxy::start(&snapshot).map_err(|error| Failure::Runtime(anyhow!("{error}")))?);
+    announce(&proxy);
+    let draining = Arc::new(AtomicBool::new(false));
+    let pages = pages(&proxy, &draining);
+    for listener in http {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!("listens on http://{address}: /metrics, /healthz, /readyz");
+        }
+        tokio::spawn(weir_admin::serve(listener, pages.clone()));
+    }
+    plan.ready.tell();
+    let waiting = proxy.clone();
+    let mut end = tokio::task::spawn_blocking(move || waiting.join());
+    let every = Duration::from_millis(snapshot.timeouts.dns_max_ttl_ms.max(1000));
+    let mut dns = interval_at(Instant::now() + every, every);
+    dns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            outcome = &mut end => {
+                outcome.context("the thread that waits for the workers has panicked")?;
+                drop(pidfile);
+                if !draining.load(Ordering::Relaxed) {
+                    return Err(Failure::Runtime(anyhow!("all workers have ended by themselves")));
+                }
+                tracing::info!("stopped");
+                return Ok(());
+            }
+            order = signals.next() => match order {
+                Order::Drain if !draining.swap(true, Ordering::Relaxed) => {
+                    tracing::info!("stops: takes no new clients and lets transactions end; a second signal stops at once");
+                    plan.ready.tell_stopping();
+                    proxy.drain();
+                }
+                Order::Drain | Order::Stop => {
+                    tracing::info!("stops at once");
+                    draining.store(true, Ordering::Relaxed);
+                    plan.ready.tell_stopping();
+                    proxy.stop();
+                }
+                Order::Reload => reload(&plan.sources, &snapshot, plan.logging),
+            },
+            _ = dns.tick() => {
+                let proxy = proxy.clone();
+                // Nobody waits for it: it publishes what it finds.
+                drop(tokio::task::spawn_blocking(move || proxy.resolve_again()));
+            }
+        }
+    }
+}
+
+fn pages(proxy: &Arc<Proxy>, draining: &Arc<AtomicBool>) -> Arc<Pages> {
+    let metrics = proxy.metrics().clone();
+    let draining = draining.clone();
+    Arc::new(Pages {
+        metrics: Box::new(move || weir_metrics::expose(&metrics, VERSION)),
+        metrics_type: weir_metrics::CONTENT_TYPE,
+        ready: Box::new(move || {
+            if draining.load(Ordering::Relaxed) { Err("Weir is stopping".to_owned()) } else { Ok(()) }
+        }),
+        version: VERSION,
+    })
+}
+
+/// The HTTP listeners. The default address may be another Weir's: then this one does without.
+async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
+    let mut listeners = Vec::new();
+    for address in &snapshot.http {
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if snapshot.http_required => {
+                return Err(Failure::Runtime(anyhow!("cannot listen on {address} for HTTP: {error}")));
+            }
+            Err(error) => tracing::warn!(
+                "cannot listen on {address} for HTTP ({error}): there will be no /metrics; http.listen sets another address"
+            ),
+        }
+    }
+    Ok(listeners)
+}
+
+fn announce(proxy: &Proxy) {
+    tracing::info!("{}", proxy.plan().text);
+    for (protocol, target) in proxy.listening() {
+        match target {
+            Target::Tcp(address) => tracing::info!("listens on {address} for {}", protocol.name()),
+            Target::Unix(path) => tracing::info!("listens on {} for {}", path.display(), protocol.name()),
+        }
+    }
+}
+
+/// SIGHUP: the log file is opened again; a changed configuration is checked and its changes are named.
+fn reload(sources: &Sources, running: &Snapshot, logging: &Logging) {
+    logging.reopen();
+    match load(sources) {
+        Err(problems) => tracing::error!("the configuration is not right, the old one holds: {problems}"),
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                tracing::warn!("{warning}");
+            }
+            let difference = diff(running, &loaded.snapshot);
+            if difference.is_empty() {
+                tracing::info!("the configuration has not changed");
+            } else {
+                tracing::warn!("the configuration has changed, which takes a restart: {difference}");
+            }
+        }
+    }
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Drain,
+    Stop,
+    Reload,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Order {
+        tokio::select! {
+            _ = self.terminate.recv() => Order::Drain,
+            _ = self.interrupt.recv() => Order::Drain,
+            _ = self.quit.recv() => Order::Stop,
+            _ = self.hangup.recv() => Order::Reload,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The log: lines of text to standard error and to a file.
+//!
+//! A worker that logs must not wait for a disk or a terminal. So a line goes into a bounded queue, and a
+//! thread of its own writes it; when the queue is full lines are dropped and counted.
+
+use super::Failure;
+use anyhow::Context;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use weir_config::Log;
+
+/// Lines that may wait to be written.
+const QUEUE_LINES: usize = 16 * 1024;
+
+/// Where lines go, beside the file of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// To standard error.
+    pub stderr: bool,
+    /// Levels more than the configuration says (`-v`).
+    pub more: u8,
+}
+
+/// The running log.
+pub struct Logging {
+    queue: SyncSender<Order>,
+    writer: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    Line(Vec<u8>),
+    Reopen,
+    Finish,
+}
+
+impl Logging {
+    /// Opens the file and starts to write. All of `tracing` goes here from now on.
+    pub fn start(log: &Log, output: Output) -> Result<Logging, Failure> {
+        let filter = filter(log, output.more)?;
+        let file = match &log.file {
+            Some(path) => Some(LogFile { path: path.clone(), file: open(path)? }),
+            None => None,
+        };
+        let colours = output.stderr && file.is_none() && io::stderr().is_terminal();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let (queue, orders) = sync_channel(QUEUE_LINES);
+        let sink = Sink { stderr: output.stderr, file, dropped: dropped.clone() };
+        let writer = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || sink.run(&orders))
+            .context("cannot start the log thread")?;
+        let lines = Lines { queue: queue.clone(), dropped };
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_target(false)
+            .with_ansi(colours)
+            .with_writer(lines)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).context("cannot start the log")?;
+        Ok(Logging { queue, writer: Some(writer) })
+    }
+
+    /// Opens the file again, after somebody has moved it away.
+    pub fn reopen(&self) {
+        // Fails only when the log thread has gone, and then there is nowhere to say so.
+        drop(self.queue.send(Order::Reopen));
+    }
+
+    /// Writes what is still in the queue and ends.
+    pub fn finish(mut self) {
+        if self.queue.send(Order::Finish).is_ok()
+            && let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            eprintln!("weir: the log thread has panicked");
+        }
+    }
+}
+
+/// What is logged; an error names what is wrong with the level.
+pub fn filter(log: &Log, more: u8) -> Result<EnvFilter, Failure> {
+    EnvFilter::try_new(level(&log.level, more))
+        .map_err(|error| Failure::Usage(format!("log level `{}`: {error}", log.level)))
+}
+
+/// The level of the configuration, raised by `-v`.
+fn level(configured: &str, more: u8) -> &str {
+    const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+    match LEVELS.iter().position(|level| *level == configured) {
+        Some(index) => LEVELS[(index + usize::from(more)).min(LEVELS.len() - 1)],
+        None => configured,
+    }
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    Ok(file.with_context(|| format!("cannot open the logfile {}", path.display()))?)
+}
+
+struct LogFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// The end of the queue.
+struct Sink {
+    stderr: bool,
+    file: Option<LogFile>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Sink {
+    fn run(mut self, orders: &Receiver<Order>) {
+        while let Ok(order) = orders.recv() {
+            match order {
+                Order::Line(line) => self.write(&line),
+                Order::Reopen => self.reopen(),
+                Order::Finish => return,
+            }
+            let dropped = self.dropped.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                self.write(format!("(the log was too slow: {dropped} lines are missing here)\n").as_bytes());
+            }
+        }
+    }
+
+    /// A log that cannot be written is no reason to stop; what cannot go to the file goes to standard
+    /// error.
+    fn write(&mut self, line: &[u8]) {
+        let to_file = self.file.as_mut().map(|log| log.file.write_all(line));
+        let failed = matches!(to_file, Some(Err(_)));
+        if self.stderr || failed {
+            drop(io::stderr().write_all(line));
+        }
+    }
+
+    fn reopen(&mut self) {
+        let Some(log) = &mut self.file else { return };
+        match open(&log.path) {
+            Ok(file) => log.file = file,
+            Err(failure) => self.write(format!("{failure}; the old file stays open\n").as_bytes()),
+        }
+    }
+}
+
+/// The beginning of the queue, for `tracing`.
+struct Lines {
+    queue: SyncSender<Order>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = LineWriter<'a>;
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter { lines: self, line: Vec::new() }
+    }
+}
+
+/// Collects one event and puts it into the queue when dropped.
+struct LineWriter<'a> {
+    lines: &'a Lines,
+    line: Vec<u8>,
+}
+
+impl Write for LineWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LineWriter<'_> {
+    fn drop(&mut self) {
+        if self.line.is_empty() {
+            return;
+        }
+        match self.lines.queue.try_send(Order::Line(std::mem::take(&mut self.line))) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.lines.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbose_raises_the_level() {
+        assert_eq!(level("info", 0), "info");
+        assert_eq!(level("info", 1), "debug");
+        assert_eq!(level("warn", 9), "trace");
+        assert_eq!(level("info,weir_proxy=debug", 2), "info,weir_proxy=debug");
+    }
+}

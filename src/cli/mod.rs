@@ -1,0 +1,136 @@
+//! The commands. Each has a file; this one knows their arguments and what becomes of their outcome.
+
+mod bench;
+mod check;
+mod control;
+mod demo;
+mod drop_in;
+mod generate;
+mod logging;
+mod process;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The version, as `--version`, `/` and `weir_build_info` have it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Why a command failed: its exit code and what is said on standard error.
+#[derive(Debug)]
+pub enum Failure {
+    /// Exit code 2: the arguments or the configuration are wrong.
+    Usage(String),
+    /// Exit code 1: something went wrong while running.
+    Runtime(anyhow::Error),
+}
+
+impl Failure {
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Runtime(_) => 1,
+            Failure::Usage(_) => 2,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(text) => f.write_str(text),
+            Failure::Runtime(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Failure::Runtime(error)
+    }
+}
+
+impl From<weir_config::Problems> for Failure {
+    fn from(problems: weir_config::Problems) -> Self {
+        Failure::Usage(problems.to_string())
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+fn print(text: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Runtime(error.into())),
+        _ => Ok(()),
+    }
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration; 4 a benchmark with errors.
+
+Examples:
+  weir serve postgres://app:secret@127.0.0.1:5432/app    then: psql -h 127.0.0.1 -p 6432 -U app app
+  weir serve mysql://app:secret@127.0.0.1:3306/app       then: mysql -h 127.0.0.1 -P 6033 -u app -p app
+  weir serve --config weir.toml
+  weir check-config pgbouncer.ini
+  weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
+  weir demo";
+
+/// A connection pooler for PostgreSQL, MySQL and MariaDB.
+///
+/// Any number of clients may connect to Weir; the database only sees the few connections it runs best with.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    CheckConfig(check::Args),
+    Bench(weir_bench::cli::BenchArgs),
+    Demo(weir_bench::demo::DemoArgs),
+    #[command(hide = true)]
+    Generate(generate::Args),
+}
+
+/// Runs the command of this process.
+pub fn main() -> ExitCode {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(|name| name.to_str()).unwrap_or("weir");
+    let outcome = if name == "pgbouncer" {
+        drop_in::run(drop_in::Args::parse())
+    } else {
+        match Cli::parse().command {
+            Command::Serve(args) => serve::run(&args),
+            Command::CheckConfig(args) => check::run(&args),
+            Command::Bench(args) => return bench::run(&args),
+            Command::Demo(args) => return demo::run(&args),
+            Command::Generate(args) => generate::run(&args),
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            for line in failure.to_string().lines() {
+                eprintln!("{name}: {line}");
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Cli::command().debug_assert();
+        super::drop_in::Args::command().debug_assert();
+    }
+}

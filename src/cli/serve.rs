@@ -1,0 +1,94 @@
+//! `weir serve`: from arguments to a running proxy.
+
+use super::control::{self, Plan};
+use super::logging::{Logging, Output};
+use super::process::Ready;
+use super::{Failure, VERSION};
+use std::path::PathBuf;
+use weir_config::{Loaded, SetArgument, Sources, load};
+
+/// Run the proxy.
+///
+/// Give database URLs, or a file with --config. With a URL, Weir listens on 127.0.0.1:6432 for PostgreSQL and
+/// on 127.0.0.1:6033 for MySQL and MariaDB, and lets in the user of the URL with its password. A URL without
+/// a password lets that user in without one, from this machine only.
+///
+/// SIGTERM or Ctrl-C ends transactions in peace, for at most drain_timeout; a second one ends at once. SIGHUP
+/// opens the log file again and says what has changed in the configuration.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where the databases are: postgres://user:password@host:5432/database or mysql://... .
+    #[arg(value_name = "URL", conflicts_with = "config", required_unless_present = "config")]
+    urls: Vec<String>,
+    /// Read this weir.toml or pgbouncer.ini.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen here instead: HOST:PORT, *:PORT, or a Unix socket. May be given several times.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<String>,
+    /// Server connections for one database and user.
+    #[arg(long, value_name = "N")]
+    pool_size: Option<String>,
+    /// When a server goes back to its pool: session, transaction or statement.
+    #[arg(long, value_name = "MODE")]
+    pool_mode: Option<String>,
+    /// Threads that carry traffic. 0 means one for each core.
+    #[arg(long, value_name = "N")]
+    workers: Option<String>,
+    /// Clients of the whole process; the next one is refused.
+    #[arg(long, value_name = "N")]
+    max_client_conn: Option<String>,
+    /// Set anything: section.key=value, as in weir.toml. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Args {
+    /// The sources of the configuration. Flags go before the file; `--set` goes before other flags.
+    fn sources(&self) -> Result<Sources, Failure> {
+        let flags = [
+            ("--pool-size", "pool.default_pool_size", &self.pool_size),
+            ("--pool-mode", "pool.pool_mode", &self.pool_mode),
+            ("--workers", "workers", &self.workers),
+            ("--max-client-conn", "limits.max_client_conn", &self.max_client_conn),
+        ];
+        let mut settings: Vec<SetArgument> = flags
+            .into_iter()
+            .filter_map(|(flag, name, value)| Some(SetArgument::new(flag, name, value.as_deref()?)))
+            .collect();
+        for pair in &self.set {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(Failure::Usage(format!("--set {pair}: must be section.key=value")));
+            };
+            settings.push(SetArgument::new("--set", name.trim(), value.trim()));
+        }
+        Ok(Sources {
+            file: self.config.clone(),
+            urls: self.urls.clone(),
+            listen: self.listen.clone(),
+            settings,
+        })
+    }
+}
+
+/// Runs until a signal ends it.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let sources = args.sources()?;
+    let loaded = load(&sources)?;
+    run_loaded(sources, loaded, Output { stderr: true, more: 0 }, Ready::Systemd)
+}
+
+/// Runs what was loaded until a signal ends it.
+pub fn run_loaded(sources: Sources, loaded: Loaded, output: Output, ready: Ready) -> Result<(), Failure> {
+    let logging = Logging::start(&loaded.snapshot.log, output)?;
+    tracing::info!("weir {VERSION} starts, process {}", std::process::id());
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let outcome = control::run(Plan { sources, snapshot: loaded.snapshot, ready, logging: &logging });
+    if let Err(failure) = &outcome {
+        tracing::error!("{failure}");
+    }
+    logging.finish();
+    outcome
+}
