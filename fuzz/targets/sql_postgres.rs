@@ -1,0 +1,4 @@
+//! Any text as PostgreSQL.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::sql::postgres(data));

@@ -1,0 +1,51 @@
+//! May a client have been refused or lost for that? Only when something happened that explains it.
+
+use crate::actor::Stage;
+
+/// A client was told that its session ends.
+pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
+    *stage.oracle.refusals.entry(format!("{code} {text}")).or_insert(0) += 1;
+    let plan = stage.plan;
+    let excused = if text.contains("protocol") || text.contains("larger than") {
+        false
+    } else if text.contains("was lost") {
+        stage.oracle.losses += 1;
+        !plan.calm
+    } else if text.contains("Weir is stopping") || text.contains("shutting down") {
+        stage.oracle.draining
+    } else if text.contains("max_client_conn") {
+        plan.max_clients < 10_000
+    } else if text.contains("query_wait_timeout") {
+        plan.timeouts.query_wait_ms > 0
+    } else if text.contains("client_login_timeout") {
+        plan.timeouts.client_login_ms > 0
+    } else if text.contains("client_idle_timeout") {
+        plan.timeouts.client_idle_ms > 0
+    } else if text.contains("idle_transaction_timeout") {
+        plan.timeouts.idle_transaction_ms > 0
+    } else if text.contains("transaction_timeout") {
+        plan.timeouts.transaction_ms > 0
+    } else if text.contains("query_timeout") {
+        plan.timeouts.query_ms > 0
+    } else {
+        !plan.calm
+    };
+    if !excused {
+        stage.oracle.broken(|| format!("{name}: refused with {code} {text} and nothing explains it"));
+    }
+}
+
+/// A client's connection ended without a word.
+pub fn silent_end(stage: &mut Stage<'_>, name: &str, reset: bool, cut: bool, in_login: bool) {
+    let plan = stage.plan;
+    let weather = stage.net().resets > 0;
+    let aborted = in_login && plan.weather.accept_aborted > 0;
+    let drained = stage.oracle.draining;
+    let refused = in_login && plan.max_clients < 10_000;
+    // An error message may be lost in a reset when bytes of the client were still on their way.
+    // And in the middle of a reply nothing can be said.
+    let said = (reset || cut) && !plan.calm;
+    if !(weather || aborted || drained || refused || said) {
+        stage.oracle.broken(|| format!("{name}: the connection ended without a word (reset: {reset})"));
+    }
+}

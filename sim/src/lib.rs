@@ -1,0 +1,40 @@
+//! Weir's workers over a simulated network, with a virtual clock and seeded faults.
+//!
+//! The workers are the real ones, with the real wings; what stands in for the kernel is `network`, for the
+//! databases and their clients the models in `postgres` and `mysql`. A seed decides everything (`plan`), and
+//! the same seed gives the same run, step by step. `check` and `oracle` say what must hold: one lease a
+//! server, no byte of one client to another, counters equal lists, waiters in order, every commit once,
+//! nothing left at the end.
+#![forbid(unsafe_code)]
+
+pub mod actor;
+pub mod check;
+pub mod dice;
+pub mod excuse;
+pub mod net;
+pub mod network;
+pub mod oracle;
+pub mod plan;
+pub mod post;
+pub mod postgres;
+pub mod routes;
+pub mod world;
+
+pub use world::{Report, run};
+
+/// Runs a seed; a panic is a broken invariant, too.
+///
+/// # Errors
+/// The invariant that was broken.
+pub fn run_caught(seed: u64) -> Result<Report, String> {
+    std::panic::catch_unwind(|| run(seed, false)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panic: {}", text.unwrap_or_default()))
+    })
+}
+
+/// How to see what happened.
+pub fn replay_command(seed: u64) -> String {
+    format!("WEIR_SIM_SEED={seed} cargo test -p weir-sim replay -- --nocapture")
+}

@@ -1,0 +1,211 @@
+//! What a seed stands for: how many workers, clients and servers, the settings, the weather, the faults.
+//!
+//! Owns: every choice that is made once for a run. Must not know: how it is carried out.
+
+use crate::dice::Dice;
+use crate::network::Weather;
+use std::sync::Arc;
+use weir_auth::{AuthMethod, Secret};
+use weir_proxy::settings::{PoolMode, Timeouts};
+
+/// The password of every user.
+pub const PASSWORD: &str = "a pass phrase";
+
+/// Which protocols take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wings {
+    /// PostgreSQL only.
+    Postgres,
+    /// MySQL only.
+    MySql,
+    /// Both.
+    Both,
+}
+
+/// Something bad that happens at a time of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A session of this database ends: its connection breaks, closes or is told so first.
+    SessionDies(u32),
+    /// All its sessions end and it refuses connections for a while.
+    DatabaseDies(u32, u64),
+    /// An idle session says something of its own accord.
+    Mention(u32),
+    /// All workers are told to drain.
+    Drain,
+}
+
+/// A whole run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The number it all comes from.
+    pub seed: u64,
+    /// The password as Weir, the databases and the clients know it. What is derived from it is remembered in
+    /// it, so each has its own, made anew for each run.
+    pub secrets: [Arc<Secret>; 3],
+    /// Which protocols take part.
+    pub wings: Wings,
+    /// Workers, 1 to 4.
+    pub workers: usize,
+    /// Servers of one pool at most, 1 to 3.
+    pub pool_size: usize,
+    /// When a server is free.
+    pub mode: PoolMode,
+    /// Users that clients log in as: a pool each.
+    pub users: u32,
+    /// Clients at one time.
+    pub clients: u32,
+    /// Clients in the whole run.
+    pub lives: u32,
+    /// Requests of a client at most.
+    pub steps: u64,
+    /// How clients prove themselves.
+    pub client_auth: AuthMethod,
+    /// How Weir proves itself.
+    pub server_auth: AuthMethod,
+    /// Statements kept prepared on one server.
+    pub max_prepared: usize,
+    /// `max_client_conn`.
+    pub max_clients: usize,
+    /// Bounds on time.
+    pub timeouts: Timeouts,
+    /// How bad the network is.
+    pub weather: Weather,
+    /// What happens when.
+    pub faults: Vec<(u64, Fault)>,
+    /// How long a statement takes at most beside its own wishes, in nanoseconds.
+    pub pace_ns: u64,
+    /// The pause of a client between requests, at most, in nanoseconds.
+    pub think_ns: u64,
+    /// Nothing bad happens but what clients do themselves: nobody may be refused or lost.
+    pub calm: bool,
+    /// Clients leave in rude ways.
+    pub rude: u64,
+    /// Chance that a request is sent before the last one is answered.
+    pub pipeline: u64,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(seed: u64) -> Plan {
+        let mut dice = Dice::new(seed);
+        let calm = dice.one_in(3);
+        let workers = dice.between(1, 4) as usize;
+        let mode = match dice.below(10) {
+            0 | 1 => PoolMode::Session,
+            2 => PoolMode::Statement,
+            _ => PoolMode::Transaction,
+        };
+        let wings = *dice.pick(&[Wings::Postgres, Wings::Postgres, Wings::MySql, Wings::MySql, Wings::Both]);
+        let weather = weather(&mut dice, calm);
+        let clients = dice.spread(1, 20) as u32;
+        let lives = clients + dice.below(u64::from(clients) * 2 + 4) as u32;
+        let mut faults = Vec::new();
+        if !calm {
+            for _ in 0..dice.spread(0, 12) {
+                let at_ns = dice.below(400_000_000);
+                let database = dice.below(2) as u32;
+                faults.push((
+                    at_ns,
+                    match dice.below(12) {
+                        0..=6 => Fault::SessionDies(database),
+                        7..=8 => Fault::DatabaseDies(database, dice.spread(1_000_000, 3_000_000_000)),
+                        _ => Fault::Mention(database),
+                    },
+                ));
+            }
+            if dice.one_in(4) {
+                faults.push((dice.between(20_000_000, 400_000_000), Fault::Drain));
+            }
+        } else {
+            for _ in 0..dice.below(6) {
+                faults.push((dice.below(300_000_000), Fault::Mention(dice.below(2) as u32)));
+            }
+        }
+        let postgres_methods =
+            [AuthMethod::Trust, AuthMethod::Plain, AuthMethod::Md5, AuthMethod::ScramSha256];
+        Plan {
+            seed,
+            secrets: std::array::from_fn(|_| Arc::new(Secret::plain(PASSWORD))),
+            wings,
+            workers,
+            pool_size: dice.between(1, 3) as usize,
+            mode,
+            users: dice.between(1, 2) as u32,
+            clients,
+            lives,
+            steps: dice.spread(4, 60),
+            client_auth: *dice.pick(&postgres_methods),
+            server_auth: *dice.pick(&postgres_methods),
+            max_prepared: *dice.pick(&[0, 1, 2, 5, 100, 100]),
+            max_clients: if !calm && dice.one_in(8) {
+                dice.between(1, u64::from(clients)) as usize
+            } else {
+                10_000
+            },
+            timeouts: timeouts(&mut dice, calm),
+            weather,
+            faults,
+            pace_ns: dice.spread(1_000, 3_000_000),
+            think_ns: dice.spread(1_000, 10_000_000),
+            calm,
+            rude: if dice.one_in(3) { 0 } else { dice.spread(1, 80) },
+            pipeline: if dice.one_in(3) { 0 } else { dice.below(600) },
+        }
+    }
+}
+
+fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
+    let mut timeouts = Timeouts { drain_ms: 3_000, ..Timeouts::default() };
+    timeouts.cancel_wait_ms = dice.spread(1, 2_000);
+    timeouts.server_check_delay_ms = *dice.pick(&[0, 1, 10, 30_000]);
+    timeouts.server_idle_ms = *dice.pick(&[0, 5, 50, 600_000]);
+    timeouts.server_lifetime_ms = *dice.pick(&[0, 20, 200, 3_600_000]);
+    timeouts.server_login_retry_ms = *dice.pick(&[100, 500, 15_000]);
+    timeouts.server_connect_ms = *dice.pick(&[1_500, 15_000]);
+    // In calm weather nobody may be told that he waited too long.
+    timeouts.query_wait_ms = if calm { 0 } else { *dice.pick(&[300, 5_000, 120_000]) };
+    timeouts.client_login_ms = if calm { 0 } else { *dice.pick(&[2_000, 60_000]) };
+    if !calm && dice.one_in(4) {
+        timeouts.client_idle_ms = dice.spread(5, 100);
+        timeouts.idle_transaction_ms = dice.spread(5, 100);
+    }
+    if !calm && dice.one_in(6) {
+        timeouts.query_ms = dice.spread(2, 100);
+        timeouts.transaction_ms = dice.spread(10, 300);
+    }
+    timeouts
+}
+
+fn weather(dice: &mut Dice, calm: bool) -> Weather {
+    let slow = dice.spread(20_000, 3_000_000);
+    let small = dice.one_in(3);
+    let mut weather = Weather {
+        latency_ns: (1_000, slow),
+        split: *dice.pick(&[0, 100, 500, 900]),
+        short_write: *dice.pick(&[0, 50, 300]),
+        capacity: if small { (64, 4_096) } else { (4_096, 1 << 20) },
+        connect_error: 0,
+        connect_lost: 0,
+        connect_slow: 0,
+        connect_refused: 0,
+        accept_exhausted: *dice.pick(&[0, 0, 100]),
+        accept_aborted: 0,
+        reset: 0,
+        pack_refused: 0,
+        unpack_lost: 0,
+        spurious: *dice.pick(&[0, 20, 200]),
+        stall: *dice.pick(&[0, 0, 5, 50]),
+    };
+    if !calm {
+        weather.connect_error = *dice.pick(&[0, 0, 30]);
+        weather.connect_lost = *dice.pick(&[0, 0, 20]);
+        weather.connect_slow = *dice.pick(&[0, 0, 100]);
+        weather.connect_refused = *dice.pick(&[0, 0, 100]);
+        weather.accept_aborted = *dice.pick(&[0, 0, 20]);
+        weather.reset = *dice.pick(&[0, 0, 0, 1, 5]);
+        weather.pack_refused = *dice.pick(&[0, 0, 100]);
+        weather.unpack_lost = *dice.pick(&[0, 0, 50]);
+    }
+    weather
+}

@@ -1,0 +1,619 @@
+//! A model client: it logs in, runs a script, and checks every byte against an engine of its own.
+//!
+//! Owns: one connection and what must come back on it. Must not know: how Weir does it.
+
+use super::engine::{Engine, code_of};
+use super::script::{Next, Script};
+use super::wire::{field, message, put, put_text, take_text};
+use crate::actor::{Order, Outbox, Stage};
+use crate::excuse;
+use crate::network::{EndId, Read};
+use crate::plan::PASSWORD;
+use std::collections::{BTreeMap, VecDeque};
+use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
+use weir_auth::{Secret, md5};
+
+/// A client.
+pub struct PgClient {
+    /// Its name: the first part of its tags.
+    pub name: String,
+    /// It is over.
+    pub over: bool,
+    /// It waits for an answer to something it has sent.
+    pub since_ns: u64,
+    user: String,
+    database: String,
+    listener: u32,
+    end: EndId,
+    phase: Phase,
+    input: Vec<u8>,
+    outbox: Outbox,
+    /// What it would be like to have the database for oneself.
+    shadow: Engine,
+    /// The same, had the last request been cancelled.
+    if_cancelled: Option<Box<Cancelled>>,
+    expected: VecDeque<(u8, Vec<u8>)>,
+    /// Entries committed by requests whose answers are still to come, with the number of expected messages
+    /// that must have come before they are confirmed.
+    pending: VecDeque<(u64, String)>,
+    sent_messages: u64,
+    got_messages: u64,
+    parameters: BTreeMap<String, String>,
+    key: Vec<u8>,
+    script: Script,
+    next_at_ns: u64,
+    manner: Manner,
+    /// It was told that this is the end.
+    fatal: Option<String>,
+    /// The number of bytes of the last message that came only in part.
+    half_shut: bool,
+    startup: Vec<(String, String)>,
+    /// It asked for its own cancellation.
+    asked_cancel: bool,
+    /// A reset is among the requests under way.
+    was_reset: bool,
+    /// It has asked for the cancellation of this request.
+    has_asked: bool,
+    said_goodbye: bool,
+    /// Its login is meant to fail.
+    refused_setting: bool,
+}
+
+struct Cancelled {
+    shadow: Engine,
+    expected: VecDeque<(u8, Vec<u8>)>,
+}
+
+/// How it reads.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    /// Bytes at a time.
+    bytes: usize,
+    /// Pause between reads, in nanoseconds.
+    pause_ns: u64,
+    next_read_ns: u64,
+}
+
+enum Phase {
+    Login,
+    ScramFirst(ClientExpectFirst),
+    ScramFinal(ClientExpectFinal),
+    Greeting,
+    Session,
+}
+
+impl PgClient {
+    /// It connects.
+    pub fn new(number: u32, listener: u32, stage: &mut Stage<'_>) -> Self {
+        let end = stage.net().peer_connect(stage.me, listener);
+        let name = format!("c{number}");
+        let user = format!("user{}", stage.dice.below(u64::from(stage.plan.users)));
+        let mut startup = Vec::new();
+        if stage.dice.one_in(2) {
+            startup.push(("application_name".to_owned(), format!("app {name}")));
+        }
+        if stage.dice.one_in(3) {
+            startup.push(("TimeZone".to_owned(), (*stage.dice.pick(&super::script::TIME_ZONES)).to_owned()));
+        }
+        if stage.dice.one_in(6) {
+            startup.push(("search_path".to_owned(), format!("path{}", stage.dice.below(3))));
+        }
+        let refused_setting = stage.dice.one_in(40);
+        if refused_setting {
+            startup.push(("statement_timeout".to_owned(), "bad value".to_owned()));
+        }
+        let slow = stage.dice.one_in(6);
+        let manner = Manner {
+            bytes: if slow { stage.dice.spread(16, 4_096) as usize } else { 1 << 18 },
+            pause_ns: if slow { stage.dice.spread(10_000, 2_000_000) } else { 0 },
+            next_read_ns: 0,
+        };
+        let mut client = PgClient {
+            shadow: Engine::new(&startup, true),
+            script: Script::new(&name, stage.dice.split(), stage.plan),
+            name,
+            over: false,
+            since_ns: stage.now_ns,
+            user,
+            database: "app".to_owned(),
+            listener,
+            end,
+            phase: Phase::Login,
+            input: Vec::new(),
+            outbox: Outbox::default(),
+            if_cancelled: None,
+            expected: VecDeque::new(),
+            pending: VecDeque::new(),
+            sent_messages: 0,
+            got_messages: 0,
+            parameters: BTreeMap::new(),
+            key: Vec::new(),
+            next_at_ns: 0,
+            manner,
+            fatal: None,
+            half_shut: false,
+            startup,
+            asked_cancel: false,
+            has_asked: false,
+            was_reset: false,
+            said_goodbye: false,
+            refused_setting,
+        };
+        client.say_hello(stage);
+        client
+    }
+
+    fn say_hello(&mut self, stage: &mut Stage<'_>) {
+        let mut body = Vec::new();
+        body.extend_from_slice(&196_608u32.to_be_bytes());
+        let own = [("user", self.user.as_str()), ("database", self.database.as_str())];
+        let more = self.startup.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.into_iter().chain(more) {
+            put_text(&mut body, name);
+            put_text(&mut body, value);
+        }
+        body.push(0);
+        self.outbox.0.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        self.outbox.0.extend_from_slice(&body);
+        stage.wake_at(stage.now_ns + 1);
+    }
+
+    /// What it waits for, if it waits.
+    pub fn waits_for(&self) -> Option<String> {
+        if self.over {
+            return None;
+        }
+        match self.phase {
+            Phase::Session => Some(match self.expected.front() {
+                Some((tag, _)) => format!("{} waits for {:?}", self.name, *tag as char),
+                None => format!(
+                    "{} waits for nothing (half shut {}, told {:?}, cancel {}, unsent {})",
+                    self.name,
+                    self.half_shut,
+                    self.fatal,
+                    self.asked_cancel,
+                    self.outbox.0.len()
+                ),
+            }),
+            _ => Some(format!("{} waits in its login", self.name)),
+        }
+    }
+
+    /// Takes its turn.
+    pub fn turn(&mut self, stage: &mut Stage<'_>) {
+        self.read(stage);
+        if !self.over && matches!(self.phase, Phase::Session) && self.fatal.is_none() && !self.half_shut {
+            self.act(stage);
+        }
+        let unsent = self.outbox.0.len();
+        if !self.over && self.outbox.write(stage, self.end) {
+            if unsent > 0 && self.outbox.0.is_empty() {
+                stage.wake_at(self.next_at_ns);
+            }
+        } else if !self.over {
+            // The read side tells what was said last.
+            self.outbox.0.clear();
+            self.read(stage);
+            if !self.over {
+                stage.wake_at(stage.now_ns + 1_000_000);
+            }
+        }
+    }
+
+    fn read(&mut self, stage: &mut Stage<'_>) {
+        while !self.over {
+            if stage.now_ns < self.manner.next_read_ns {
+                stage.wake_at(self.manner.next_read_ns);
+                return;
+            }
+            let read = stage.net().peer_read(self.end, self.manner.bytes);
+            match read {
+                Read::Bytes(bytes) => {
+                    self.manner.next_read_ns = stage.now_ns + self.manner.pause_ns;
+                    self.input.extend_from_slice(&bytes);
+                    self.messages(stage);
+                }
+                Read::Nothing => return,
+                Read::Eof => return self.ended(stage, false),
+                Read::Reset => return self.ended(stage, true),
+            }
+        }
+    }
+
+    fn messages(&mut self, stage: &mut Stage<'_>) {
+        let input = std::mem::take(&mut self.input);
+        let mut at = 0;
+        while !self.over
+            && let Some((tag, body, total)) = message(&input[at..])
+        {
+            self.message(tag, body, stage);
+            at += total;
+        }
+        self.input = input[at..].to_vec();
+        if self.input.len() > 32 << 20 {
+            stage.oracle.broken(|| format!("{}: a message that does not end", self.name));
+        }
+    }
+
+    fn message(&mut self, tag: u8, body: &[u8], stage: &mut Stage<'_>) {
+        if self.fatal.is_some() {
+            let name = &self.name;
+            stage.oracle.broken(|| format!("{name}: message {:?} after a fatal error", tag as char));
+            return;
+        }
+        match tag {
+            b'N' => return self.notice(body, stage),
+            b'A' => {
+                let mine =
+                    body.get(4..).is_some_and(|rest| rest == format!("channel\0{}\0", self.name).as_bytes());
+                if !mine {
+                    stage.oracle.broken(|| format!("{}: a notification for another client", self.name));
+                }
+                return;
+            }
+            b'S' => {
+                let mut rest = body;
+                let name = take_text(&mut rest).unwrap_or_default().to_owned();
+                let value = take_text(&mut rest).unwrap_or_default().to_owned();
+                self.parameters.insert(name, value);
+                return;
+            }
+            b'E' if field(body, b'S') == "FATAL" => return self.fatal(body, stage),
+            _ => {}
+        }
+        match self.phase {
+            Phase::Session => self.answer(tag, body, stage),
+            Phase::Login | Phase::ScramFirst(_) | Phase::ScramFinal(_) | Phase::Greeting => {
+                self.login(tag, body, stage);
+            }
+        }
+    }
+
+    fn notice(&mut self, body: &[u8], stage: &mut Stage<'_>) {
+        let text = field(body, b'M');
+        let whose = text.split_whitespace().last().unwrap_or_default();
+        let whose = whose.split('.').next().unwrap_or_default();
+        // What a server says of its own accord may come to whoever has just got it.
+        if whose != self.name && !text.starts_with("idle after") {
+            stage.oracle.broken(|| format!("{}: a notice for another client: {text}", self.name));
+        }
+    }
+
+    fn fatal(&mut self, body: &[u8], stage: &mut Stage<'_>) {
+        let (code, text) = (code_of(body), field(body, b'M'));
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: FATAL {code} {text}"));
+        let login = !matches!(self.phase, Phase::Session);
+        if !(self.refused_setting && login) {
+            excuse::fatal(stage, &self.name, &code, &text);
+        }
+        self.fatal = Some(text);
+    }
+
+    fn login(&mut self, tag: u8, body: &[u8], stage: &mut Stage<'_>) {
+        let done = match tag {
+            b'R' => self.prove(body, stage),
+            b'K' => {
+                self.key = body.to_vec();
+                Some(())
+            }
+            b'Z' if body == b"I" => {
+                self.logged_in(stage);
+                Some(())
+            }
+            // PostgreSQL refuses settings with FATAL; a refusal of set_config that is passed on is an ERROR.
+            b'E' if self.refused_setting => {
+                self.fatal = Some(field(body, b'M'));
+                Some(())
+            }
+            _ => None,
+        };
+        if done.is_none() {
+            let text = field(body, b'M');
+            stage
+                .oracle
+                .broken(|| format!("{}: unexpected {:?} in the login: {text}", self.name, tag as char));
+        }
+    }
+
+    fn prove(&mut self, body: &[u8], stage: &mut Stage<'_>) -> Option<()> {
+        let (code, rest) = body.split_first_chunk::<4>()?;
+        match (u32::from_be_bytes(*code), std::mem::replace(&mut self.phase, Phase::Greeting)) {
+            (0, Phase::Login | Phase::Greeting) => {}
+            (3, Phase::Login) => {
+                let mut answer = Vec::new();
+                put_text(&mut answer, PASSWORD);
+                put(&mut self.outbox.0, b'p', &answer);
+            }
+            (5, Phase::Login) => {
+                let salt = rest.first_chunk::<4>()?;
+                let answer = md5::response(&self.user, &Secret::plain(PASSWORD), *salt)?;
+                let mut body = Vec::new();
+                put_text(&mut body, &answer);
+                put(&mut self.outbox.0, b'p', &body);
+            }
+            (10, Phase::Login) => {
+                let mut nonce = [0; 32];
+                stage.dice.fill(&mut nonce);
+                let (state, first) = ClientExpectFirst::begin(&nonce);
+                let mut answer = Vec::new();
+                put_text(&mut answer, "SCRAM-SHA-256");
+                answer.extend_from_slice(&(first.len() as u32).to_be_bytes());
+                answer.extend_from_slice(&first);
+                put(&mut self.outbox.0, b'p', &answer);
+                self.phase = Phase::ScramFirst(state);
+            }
+            (11, Phase::ScramFirst(state)) => {
+                let challenge = state.challenge(rest).ok()?;
+                let secret = std::sync::Arc::clone(&stage.plan.secrets[2]);
+                let keys = match challenge.keys(&secret).ok()? {
+                    Ok(keys) => keys,
+                    Err(job) => job.run().into_scram_keys()?,
+                };
+                let (state, last) = challenge.answer(&keys);
+                put(&mut self.outbox.0, b'p', &last);
+                self.phase = Phase::ScramFinal(state);
+            }
+            (12, Phase::ScramFinal(state)) => state.verify(rest).ok()?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn logged_in(&mut self, stage: &mut Stage<'_>) {
+        self.phase = Phase::Session;
+        stage.oracle.logins += 1;
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: logged in"));
+        if self.refused_setting {
+            stage.oracle.broken(|| format!("{name}: a bad setting was accepted at login"));
+        }
+        self.check_parameters(stage);
+    }
+
+    /// What it was told about its settings is what its own engine says.
+    fn check_parameters(&mut self, stage: &mut Stage<'_>) {
+        for (name, _) in super::engine::REPORTED {
+            let own = self.shadow.setting(name);
+            let told = self.parameters.get(name).map_or("(nothing)", String::as_str);
+            if own != told {
+                let text = format!("{}: was told {name} = {told:?} and it is {own:?}", self.name);
+                stage.oracle.broken(|| text);
+            }
+        }
+    }
+
+    /// A message of an answer.
+    fn answer(&mut self, tag: u8, body: &[u8], stage: &mut Stage<'_>) {
+        let cancelled = tag == b'E' && code_of(body) == "57014" && self.if_cancelled.is_some();
+        if cancelled && let Some(cancelled) = self.if_cancelled.take() {
+            let expected_error = self.expected.front().is_some_and(|(tag, _)| *tag == b'E');
+            if !expected_error {
+                self.shadow = cancelled.shadow;
+                self.expected = cancelled.expected;
+                self.pending.clear();
+                self.got_messages += 1;
+                self.sent_messages = self.got_messages + self.expected.len() as u64;
+                stage.oracle.cancelled += 1;
+                let name = self.name.clone();
+                stage.say(|| format!("{name}: was cancelled as it asked"));
+                return;
+            }
+        }
+        let Some((want_tag, want_body)) = self.expected.pop_front() else {
+            let (name, text) = (&self.name, shown(tag, body));
+            stage.oracle.broken(|| format!("{name}: got {text} and expected nothing"));
+            return;
+        };
+        let same = match tag {
+            b'E' => want_tag == b'E' && same_error(body, &want_body),
+            _ => tag == want_tag && body == want_body.as_slice(),
+        };
+        if !same {
+            let text = format!(
+                "{}: got {} and expected {}",
+                self.name,
+                shown(tag, body),
+                shown(want_tag, &want_body)
+            );
+            stage.oracle.broken(|| text);
+            return;
+        }
+        self.got_messages += 1;
+        while self.pending.front().is_some_and(|&(at, _)| at <= self.got_messages) {
+            if let Some((_, entry)) = self.pending.pop_front() {
+                stage.oracle.confirmed.insert(entry, ());
+            }
+        }
+        if self.expected.is_empty() {
+            stage.oracle.answers += 1;
+            self.if_cancelled = None;
+            // What brings settings back after a reset is said with the next request.
+            if !std::mem::take(&mut self.was_reset) {
+                self.check_parameters(stage);
+            }
+        }
+        self.next_at_ns = self.next_at_ns.max(stage.now_ns + stage.dice.below(stage.plan.think_ns));
+        stage.wake_at(self.next_at_ns);
+    }
+
+    /// Does the next thing of its script when the time has come.
+    fn act(&mut self, stage: &mut Stage<'_>) {
+        if stage.now_ns < self.next_at_ns {
+            stage.wake_at(self.next_at_ns);
+            return;
+        }
+        let waits = !self.expected.is_empty();
+        if self.asked_cancel {
+            return;
+        }
+        if waits && self.if_cancelled.is_some() {
+            if !self.key.is_empty() && !self.has_asked {
+                self.asked_cancel = true;
+                self.has_asked = true;
+                self.send_cancel(stage);
+            }
+            return;
+        }
+        if waits && !(stage.dice.per_mille(stage.plan.pipeline) && self.outbox.0.is_empty()) {
+            return;
+        }
+        if !self.outbox.0.is_empty() {
+            return;
+        }
+        self.next_at_ns = stage.now_ns + stage.dice.below(stage.plan.think_ns);
+        let next = self.script.next(&self.shadow, waits);
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: {next}"));
+        match next {
+            Next::Send { bytes, what: _ } => self.send(&bytes, stage),
+            Next::SendAndCancel { bytes } => {
+                let before = self.shadow.clone();
+                self.send(&bytes, stage);
+                self.if_cancelled = Some(Box::new(self.cancelled_instead(before, &bytes)));
+                self.has_asked = false;
+                self.next_at_ns = stage.now_ns + stage.dice.below(3_000_000);
+            }
+            Next::Terminate => {
+                put(&mut self.outbox.0, b'X', b"");
+                let _ = self.outbox.write(stage, self.end);
+                self.leave(stage, false);
+            }
+            Next::Close => self.leave(stage, false),
+            Next::Abort => self.leave(stage, true),
+            Next::HalfShut => {
+                self.half_shut = true;
+                self.said_goodbye = true;
+                stage.net().shutdown_write(self.end);
+            }
+            Next::Partial { bytes } => {
+                self.outbox.0.extend_from_slice(&bytes);
+                let _ = self.outbox.write(stage, self.end);
+                let abort = stage.dice.one_in(2);
+                self.leave(stage, abort);
+            }
+        }
+        stage.wake_at(self.next_at_ns);
+    }
+
+    fn send(&mut self, bytes: &[u8], stage: &mut Stage<'_>) {
+        self.since_ns = stage.now_ns;
+        self.outbox.0.extend_from_slice(bytes);
+        let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
+        self.was_reset |= has(b"DISCARD ALL") || has(b"RESET");
+        self.shadow.feed(bytes);
+        self.shadow.work(0);
+        if let Some(problem) = self.shadow.problem.take() {
+            stage.oracle.broken(|| format!("the script broke a rule: {problem}"));
+        }
+        let reply = std::mem::take(&mut self.shadow.output);
+        let (expected, _) = split(&reply);
+        self.sent_messages += expected.len() as u64;
+        self.expected.extend(expected);
+        self.shadow.begun.clear();
+        for entry in std::mem::take(&mut self.shadow.committed) {
+            self.pending.push_back((self.sent_messages, entry));
+        }
+    }
+
+    /// The engine and the answer had the request failed with a cancel.
+    fn cancelled_instead(&self, before: Engine, bytes: &[u8]) -> Cancelled {
+        let mut shadow = before;
+        shadow.become_slow();
+        shadow.feed(bytes);
+        shadow.work(0);
+        shadow.cancel(0);
+        shadow.become_instant();
+        shadow.work(0);
+        let reply = std::mem::take(&mut shadow.output);
+        shadow.committed.clear();
+        let (mut expected, _) = split(&reply);
+        // The error itself has been seen.
+        while expected.pop_front().is_some_and(|(tag, _)| tag != b'E') {}
+        Cancelled { shadow, expected }
+    }
+
+    fn send_cancel(&mut self, stage: &mut Stage<'_>) {
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: asks to be cancelled"));
+        let mut bytes = (self.key.len() as u32 + 8).to_be_bytes().to_vec();
+        bytes.extend_from_slice(&80_877_102u32.to_be_bytes());
+        bytes.extend_from_slice(&self.key);
+        let listener = self.listener;
+        stage.orders.push(Order::SendCancel { listener, bytes });
+    }
+
+    /// It goes without waiting for anything.
+    fn leave(&mut self, stage: &mut Stage<'_>, abort: bool) {
+        self.said_goodbye = true;
+        stage.net().close(self.end, abort);
+        self.finish(stage);
+    }
+
+    fn finish(&mut self, stage: &mut Stage<'_>) {
+        self.over = true;
+        for (_, entry) in self.pending.drain(..) {
+            stage.oracle.unknown.insert(entry, ());
+        }
+    }
+
+    /// Weir has ended the connection.
+    fn ended(&mut self, stage: &mut Stage<'_>, reset: bool) {
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: the connection ended{}", if reset { " by a reset" } else { "" }));
+        let within = self.got_messages > 0 && !self.input.is_empty();
+        if self.half_shut && !reset && within && self.fatal.is_none() && stage.plan.calm {
+            stage.oracle.broken(|| format!("{name}: its last answer was cut off"));
+        }
+        if self.fatal.is_none() && !self.said_goodbye {
+            let cut = !self.input.is_empty();
+            excuse::silent_end(stage, &name, reset, cut, !matches!(self.phase, Phase::Session));
+        }
+        stage.net().close(self.end, false);
+        self.finish(stage);
+    }
+
+    /// The connection that carried its cancel request has ended: nothing can be cancelled late any more.
+    pub fn cancel_is_over(&mut self) {
+        self.asked_cancel = false;
+    }
+}
+
+/// Two errors say the same. In a transaction that has failed, a pipeline may have closed a statement that
+/// another name of the same text still stands for; then it is that and not the transaction that is named.
+fn same_error(got: &[u8], want: &[u8]) -> bool {
+    if code_of(got) == "26000" && code_of(want) == "25P02" {
+        return true;
+    }
+    let same = |which| field(got, which) == field(want, which);
+    same(b'S') && same(b'C') && same_words(&field(got, b'M'), &field(want, b'M'))
+}
+
+/// The texts of two errors are the same. A name whose Parse failed in front of its use is gone when Weir reads
+/// the error about it, and is given as a question mark.
+fn same_words(got: &str, want: &str) -> bool {
+    let Some((before, after)) = got.split_once("\"?\"") else { return got == want };
+    want.starts_with(before) && want.ends_with(after)
+}
+
+/// A reply cut into messages, without what may come at any time.
+fn split(reply: &[u8]) -> (VecDeque<(u8, Vec<u8>)>, usize) {
+    let mut messages = VecDeque::new();
+    let mut at = 0;
+    while let Some((tag, body, total)) = message(&reply[at..]) {
+        if !matches!(tag, b'N' | b'S' | b'A') {
+            messages.push_back((tag, body.to_vec()));
+        }
+        at += total;
+    }
+    (messages, at)
+}
+
+fn shown(tag: u8, body: &[u8]) -> String {
+    if tag == b'E' {
+        return format!("E({} {})", code_of(body), field(body, b'M'));
+    }
+    let text: String =
+        body.iter().take(120).flat_map(|b| std::ascii::escape_default(*b)).map(char::from).collect();
+    format!("{}({text})", tag as char)
+}

@@ -1,0 +1,542 @@
+//! One run: workers, databases and clients, one step at a time.
+//!
+//! Owns: everybody who takes part, and the order in which they act. Must not know: protocols.
+//!
+//! Invariant: one thread, one clock, one stream of chance; the same seed gives the same run.
+
+use crate::actor::{Order, Stage};
+use crate::check::Checker;
+use crate::dice::Dice;
+use crate::net::{Listener, Shared as Net, SimNet};
+use crate::network::{EndId, Item, Network, Read};
+use crate::oracle::Oracle;
+use crate::plan::{Fault, Plan, Wings};
+use crate::post::Post;
+use crate::postgres::client::PgClient;
+use crate::postgres::session::PgSession;
+use crate::routes::SimRoutes;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, RwLock};
+use weir_metrics::Metrics;
+use weir_net::{Event, Net as _, Token};
+use weir_proxy::context::Shared;
+use weir_proxy::mail::Mail;
+use weir_proxy::pool::Registry;
+use weir_proxy::settings::Settings;
+use weir_proxy::worker::{Door, Worker};
+
+/// Steps of one run at most: more means that somebody runs in circles.
+const STEPS: u64 = 2_000_000;
+/// Virtual time a run may take while clients are at work.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Virtual time after the last client has gone in which everything must come to rest.
+const REST_NS: u64 = 60_000_000_000;
+
+/// How a run went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Steps of the agenda.
+    pub steps: u64,
+    /// Virtual milliseconds.
+    pub elapsed_ms: u64,
+    /// Logins that succeeded.
+    pub logins: u64,
+    /// Requests answered.
+    pub answers: u64,
+    /// Requests cancelled on purpose.
+    pub cancelled: u64,
+    /// Transactions' entries found in the databases.
+    pub committed: u64,
+    /// Clients that lost their server by a fault.
+    pub losses: u64,
+    /// A hash of all bytes and times.
+    pub fingerprint: u64,
+}
+
+enum Actor {
+    PgClient(PgClient),
+    PgSession(PgSession),
+    Canceller(Canceller),
+}
+
+/// A connection that carries a client's cancel request to Weir.
+struct Canceller {
+    end: EndId,
+    bytes: Vec<u8>,
+    client: u32,
+    over: bool,
+}
+
+/// Something that happens at its own time.
+enum Event_ {
+    Spawn,
+    Fault(Fault),
+    Return(u32),
+}
+
+struct World {
+    plan: Plan,
+    network: Net,
+    dice: Dice,
+    oracle: Oracle,
+    checker: Checker,
+    workers: Vec<Option<Worker<SimNet>>>,
+    post: Post,
+    shared: Arc<Shared<SimNet>>,
+    /// By wing and worker: the listener's number.
+    listeners: [Vec<u32>; 2],
+    actors: Vec<Option<Actor>>,
+    events: Vec<Event_>,
+    spawned: u32,
+    alive: u32,
+    orders: Vec<Order>,
+    sender: u32,
+    letters: Vec<Mail<SimNet>>,
+    ready: Vec<Event>,
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// The invariant that was broken, and when.
+pub fn run(seed: u64, trace: bool) -> Result<Report, String> {
+    run_plan(Plan::new(seed), trace)
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// The invariant that was broken, and when.
+pub fn run_plan(plan: Plan, trace: bool) -> Result<Report, String> {
+    if trace {
+        println!("{plan:#?}");
+    }
+    let mut world = World::new(plan, trace);
+    let result = world.run();
+    let now_ms = world.network.lock().now_ns / 1_000_000;
+    result.map_err(|problem| format!("at {now_ms} ms: {problem}"))
+}
+
+impl World {
+    fn new(plan: Plan, trace: bool) -> World {
+        let mut dice = Dice::new(plan.seed.wrapping_mul(0x9e37_79b9).wrapping_add(1));
+        let mut kernel = Network::new(dice.split(), plan.weather.clone(), plan.workers, 2);
+        kernel.trace = trace;
+        let network = Net(Arc::new(Mutex::new(kernel)));
+        let post = Post::new(&network, dice.split(), plan.workers);
+        let settings = Settings {
+            max_client_conn: plan.max_clients,
+            timeouts: plan.timeouts.clone(),
+            routes: Arc::new(SimRoutes::new(&plan)),
+        };
+        let (sender, worker) = (post.clone(), post.clone());
+        let random = Mutex::new(dice.split());
+        let shared = Arc::new(Shared {
+            settings,
+            registry: Registry::new(plan.workers),
+            metrics: Metrics::new(plan.workers, &["postgres", "mysql"]),
+            workers: plan.workers,
+            post: Box::new(move |to, mail| sender.send(to, mail)),
+            submit: Box::new(move |ticket, job| worker.work(ticket, job)),
+            random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
+            clients: AtomicUsize::new(0),
+            rsa: None,
+            mysql_version: RwLock::new("8.0.0-model".into()),
+        });
+        let mut listeners = [Vec::new(), Vec::new()];
+        let mut workers = Vec::new();
+        for number in 0..plan.workers {
+            let doors = [0u8, 1].map(|wing| {
+                let listener = Listener::new(&network, number);
+                listeners[usize::from(wing)].push(listener.number());
+                Door::new(listener, wing)
+            });
+            let mut net = SimNet::new(&network, number);
+            net.events_per_wait = *dice.pick(&[1, 3, 1_024, 1_024]);
+            let worker = Worker::new(net, number, shared.clone(), doors.into_iter().collect());
+            workers.push(worker.ok());
+        }
+        let mut world = World {
+            checker: Checker::new(plan.workers),
+            network,
+            dice,
+            oracle: Oracle::default(),
+            workers,
+            post,
+            shared,
+            listeners,
+            actors: Vec::new(),
+            events: Vec::new(),
+            spawned: 0,
+            alive: 0,
+            orders: Vec::new(),
+            sender: 0,
+            letters: Vec::new(),
+            ready: Vec::new(),
+            plan,
+        };
+        world.write_agenda();
+        world
+    }
+
+    fn write_agenda(&mut self) {
+        let start_ns = self.network.lock().now_ns;
+        for _ in 0..self.plan.clients {
+            let at_ns = start_ns + self.dice.below(20_000_000);
+            self.event_at(at_ns, Event_::Spawn);
+        }
+        for (at_ns, fault) in self.plan.faults.clone() {
+            self.event_at(start_ns + at_ns, Event_::Fault(fault));
+        }
+    }
+
+    fn event_at(&mut self, at_ns: u64, event: Event_) {
+        self.events.push(event);
+        let number = (self.events.len() - 1) as u32;
+        self.network.lock().schedule(at_ns, Item::Fault(number));
+    }
+
+    fn run(&mut self) -> Result<Report, String> {
+        let mut steps = 0;
+        let mut rest_until_ns = u64::MAX;
+        loop {
+            let next = self.network.lock().next();
+            let Some(item) = next else { break };
+            let now_ns = self.network.lock().now_ns;
+            if now_ns > rest_until_ns {
+                break;
+            }
+            steps += 1;
+            if steps > STEPS || now_ns > LONGEST_NS {
+                return Err(format!("no end after {steps} steps; {}", self.who_waits()));
+            }
+            self.step(item)?;
+            if let Some(problem) = self.oracle.problem.take() {
+                return Err(problem);
+            }
+            if rest_until_ns == u64::MAX && self.alive == 0 && self.spawned >= self.plan.lives {
+                rest_until_ns = now_ns + REST_NS;
+            }
+        }
+        if self.alive > 0 {
+            return Err(format!("nothing will ever happen and {}", self.who_waits()));
+        }
+        self.end()?;
+        Ok(self.report(steps))
+    }
+
+    fn report(&self, steps: u64) -> Report {
+        let network = self.network.lock();
+        Report {
+            steps,
+            elapsed_ms: network.now_ns / 1_000_000,
+            logins: self.oracle.logins,
+            answers: self.oracle.answers,
+            cancelled: self.oracle.cancelled,
+            committed: self.oracle.committed.len() as u64,
+            losses: self.oracle.losses,
+            fingerprint: network.fingerprint,
+        }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        self.checker.at_end(self.post.transfers())?;
+        self.oracle.check_entries();
+        if let Some(problem) = self.oracle.problem.take() {
+            return Err(problem);
+        }
+        let clients = self.shared.clients.load(std::sync::atomic::Ordering::Relaxed);
+        if clients != 0 {
+            return Err(format!("Weir counts {clients} clients at the end"));
+        }
+        for actor in self.actors.iter().flatten() {
+            if let Actor::PgSession(session) = actor
+                && !session.over
+                && let Some(left) = session.engine.as_ref().and_then(|engine| engine.state_left())
+            {
+                return Err(format!("session {} is left idle with {left}", session.pid));
+            }
+        }
+        Ok(())
+    }
+
+    fn who_waits(&self) -> String {
+        let waiting: Vec<String> = self
+            .actors
+            .iter()
+            .flatten()
+            .filter_map(|actor| match actor {
+                Actor::PgClient(client) => client.waits_for(),
+                Actor::PgSession(_) | Actor::Canceller(_) => None,
+            })
+            .collect();
+        format!("{} clients are there: {}", self.alive, waiting.join("; "))
+    }
+
+    fn step(&mut self, item: Item) -> Result<(), String> {
+        match item {
+            Item::Worker(worker) => self.worker_turn(worker)?,
+            Item::Peer(peer) => self.actor_turn(peer),
+            Item::Fault(event) => self.event(event),
+            Item::Arrive(_) | Item::Connected(_) | Item::Knock(..) | Item::Room(_) => {
+                self.network.lock().happen(item);
+                self.take_arrivals();
+            }
+        }
+        self.carry_out_orders();
+        Ok(())
+    }
+
+    fn worker_turn(&mut self, number: usize) -> Result<(), String> {
+        let Some(worker) = self.workers[number].as_mut() else { return Ok(()) };
+        let waited = worker.net_mut().wait(&mut self.ready, None);
+        waited.map_err(|error| error.to_string())?;
+        let now_ns = self.network.lock().now_ns;
+        self.post.take(number, now_ns, &mut self.letters);
+        if !self.letters.is_empty() {
+            self.ready.push(Event {
+                token: Token::MAIL,
+                readable: true,
+                writable: false,
+                read_closed: false,
+                hangup: false,
+            });
+        }
+        worker.turn(&self.ready, &mut self.letters);
+        if worker.is_over() {
+            self.workers[number] = None;
+            self.checker.worker_over(number);
+            self.post.close(number);
+            return Ok(());
+        }
+        if let Some(timeout) = worker.timeout() {
+            let at_ns = now_ns.saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+            self.network.lock().wake_worker(number, at_ns);
+        }
+        let audit = worker.audit()?;
+        self.checker.after_turn(number, audit, &mut self.network.lock())
+    }
+
+    fn take_arrivals(&mut self) {
+        let arrivals = std::mem::take(&mut self.network.lock().arrivals);
+        for (database, end) in arrivals {
+            let number = self.actors.len() as u32;
+            self.actors.push(None);
+            self.sender = number;
+            let session =
+                self.with_stage(number, |stage| PgSession::new(end, database, 10_000 + number, stage));
+            self.actors[number as usize] = Some(Actor::PgSession(session));
+            self.network.lock().peer_takes(number, end);
+        }
+    }
+
+    fn with_stage<T>(&mut self, me: u32, f: impl FnOnce(&mut Stage<'_>) -> T) -> T {
+        let now_ns = self.network.lock().now_ns;
+        f(&mut Stage {
+            network: &self.network,
+            now_ns,
+            dice: &mut self.dice,
+            oracle: &mut self.oracle,
+            plan: &self.plan,
+            me,
+            orders: &mut self.orders,
+        })
+    }
+
+    fn actor_turn(&mut self, number: u32) {
+        let Some(mut actor) = self.actors[number as usize].take() else { return };
+        self.sender = number;
+        let gone = self.with_stage(number, |stage| match &mut actor {
+            Actor::PgClient(client) => {
+                let before = client.over;
+                client.turn(stage);
+                client.over && !before
+            }
+            Actor::PgSession(session) => {
+                if !session.over {
+                    session.turn(stage);
+                }
+                false
+            }
+            Actor::Canceller(canceller) => {
+                canceller.turn(stage);
+                false
+            }
+        });
+        let over = match &actor {
+            Actor::PgClient(client) => client.over,
+            Actor::PgSession(session) => session.over,
+            Actor::Canceller(canceller) => canceller.over,
+        };
+        let returns = match &actor {
+            Actor::Canceller(canceller) if over => Some(canceller.client),
+            Actor::Canceller(_) | Actor::PgClient(_) | Actor::PgSession(_) => None,
+        };
+        if !over {
+            self.actors[number as usize] = Some(actor);
+        }
+        if let Some(client) = returns {
+            self.cancel_is_over(client);
+        }
+        if gone {
+            self.alive -= 1;
+            if self.spawned < self.plan.lives {
+                let at_ns = self.network.lock().now_ns + self.dice.spread(1_000, 20_000_000);
+                self.event_at(at_ns, Event_::Spawn);
+            }
+        }
+    }
+
+    fn cancel_is_over(&mut self, client: u32) {
+        if let Some(Some(Actor::PgClient(client))) = self.actors.get_mut(client as usize) {
+            client.cancel_is_over();
+        }
+        self.network.lock().wake_peer(client, 0);
+    }
+
+    fn carry_out_orders(&mut self) {
+        for order in std::mem::take(&mut self.orders) {
+            match order {
+                Order::CancelPostgres(pid, secret, end) => {
+                    self.cancel_session(pid, &secret);
+                    self.network.lock().close(end, false);
+                }
+                Order::SendCancel { listener, bytes } => {
+                    let number = self.actors.len() as u32;
+                    let end = self.network.lock().peer_connect(number, listener);
+                    let client = self.sender;
+                    self.actors.push(Some(Actor::Canceller(Canceller { end, bytes, client, over: false })));
+                    self.network.lock().wake_peer(number, 0);
+                }
+                Order::KillQuery(_) => {}
+            }
+        }
+    }
+
+    fn cancel_session(&mut self, pid: u32, secret: &[u8]) {
+        let number = pid.wrapping_sub(10_000);
+        let Some(Some(Actor::PgSession(session))) = self.actors.get(number as usize) else { return };
+        if session.secret != *secret {
+            self.oracle.broken(|| format!("a cancel request for session {pid} with a wrong secret"));
+            return;
+        }
+        let Some(Some(Actor::PgSession(mut session))) =
+            self.actors.get_mut(number as usize).map(Option::take)
+        else {
+            return;
+        };
+        self.with_stage(number, |stage| session.cancel(stage));
+        self.actors[number as usize] = Some(Actor::PgSession(session));
+    }
+
+    // Events.
+
+    fn event(&mut self, number: u32) {
+        let event = std::mem::replace(&mut self.events[number as usize], Event_::Spawn);
+        match event {
+            Event_::Spawn => self.spawn(),
+            Event_::Return(database) => {
+                let mut network = self.network.lock();
+                network.say(|| format!("fault: database {database} is back"));
+                network.databases_up[database as usize] = true;
+            }
+            Event_::Fault(fault) => self.fault(fault),
+        }
+    }
+
+    fn spawn(&mut self) {
+        if self.spawned >= self.plan.lives {
+            return;
+        }
+        self.spawned += 1;
+        self.alive += 1;
+        let number = self.actors.len() as u32;
+        self.actors.push(None);
+        self.sender = number;
+        let wing = match self.plan.wings {
+            Wings::Postgres => 0,
+            Wings::MySql => 0,
+            Wings::Both => 0,
+        };
+        let listener = *self.dice.pick(&self.listeners[wing]);
+        let name = self.spawned;
+        let client = self.with_stage(number, |stage| PgClient::new(name, listener, stage));
+        self.actors[number as usize] = Some(Actor::PgClient(client));
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.network.lock().say(|| format!("fault: {fault:?}"));
+        match fault {
+            Fault::SessionDies(database) => {
+                let sessions = self.sessions(database);
+                if !sessions.is_empty() {
+                    let session = *self.dice.pick(&sessions);
+                    self.with_session(session, PgSession::die);
+                    self.oracle.deaths += 1;
+                }
+            }
+            Fault::DatabaseDies(database, for_ns) => {
+                self.network.lock().databases_up[database as usize] = false;
+                for session in self.sessions(database) {
+                    self.with_session(session, PgSession::die);
+                    self.oracle.deaths += 1;
+                }
+                let at_ns = self.network.lock().now_ns + for_ns;
+                self.event_at(at_ns, Event_::Return(database));
+            }
+            Fault::Mention(database) => {
+                let sessions = self.sessions(database);
+                if !sessions.is_empty() {
+                    let session = *self.dice.pick(&sessions);
+                    self.with_session(session, PgSession::mention);
+                }
+            }
+            Fault::Drain => {
+                self.oracle.draining = true;
+                // Nobody new comes.
+                self.spawned = self.plan.lives;
+                for worker in 0..self.plan.workers {
+                    self.post.send(worker, Mail::Drain);
+                }
+            }
+        }
+    }
+
+    fn sessions(&self, database: u32) -> Vec<u32> {
+        let of_database = |actor: &Option<Actor>| matches!(actor, Some(Actor::PgSession(session)) if session.database == database && !session.over);
+        (0..self.actors.len() as u32).filter(|&n| of_database(&self.actors[n as usize])).collect()
+    }
+
+    fn with_session(&mut self, number: u32, f: impl FnOnce(&mut PgSession, &mut Stage<'_>)) {
+        let Some(Actor::PgSession(mut session)) = self.actors[number as usize].take() else { return };
+        self.with_stage(number, |stage| f(&mut session, stage));
+        if !session.over {
+            self.actors[number as usize] = Some(Actor::PgSession(session));
+        }
+    }
+}
+
+impl Canceller {
+    fn turn(&mut self, stage: &mut Stage<'_>) {
+        if !self.bytes.is_empty() {
+            let written = stage.net().peer_write(self.end, &self.bytes);
+            match written {
+                Some(n) => drop(self.bytes.drain(..n)),
+                None => self.over = true,
+            }
+        }
+        let read = stage.net().peer_read(self.end, 1_024);
+        match read {
+            Read::Nothing => {}
+            Read::Eof | Read::Reset => self.over = true,
+            // It may come too late to be heard: Weir stops, or the login takes too long.
+            Read::Bytes(_) if !stage.plan.calm => {}
+            Read::Bytes(bytes) => {
+                stage.oracle.broken(|| format!("a cancel request was answered with {} bytes", bytes.len()));
+            }
+        }
+        if self.over {
+            stage.net().close(self.end, false);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Seeds of the simulator that CI runs. `make sim` runs many more.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Seeds in CI: as many as a debug build runs in about half a minute.
+const SEEDS: u64 = 256;
+
+#[test]
+fn every_invariant_holds_for_256_seeds() {
+    let next = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let broken: Vec<String> = std::thread::scope(|scope| {
+        let run = || {
+            let mut broken = Vec::new();
+            loop {
+                let seed = next.fetch_add(1, Relaxed);
+                if seed >= SEEDS {
+                    return broken;
+                }
+                if let Err(problem) = weir_sim::run_caught(seed) {
+                    broken.push(format!("seed {seed}: {problem}\n  {}", weir_sim::replay_command(seed)));
+                }
+            }
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("panics are caught")).collect()
+    });
+    assert!(broken.is_empty(), "{} seeds broke an invariant:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in [3, 7, 11, 19] {
+        assert_eq!(weir_sim::run_caught(seed), weir_sim::run_caught(seed), "seed {seed}");
+    }
+}
+
+/// Prints what happens in the run of `WEIR_SIM_SEED`.
+#[test]
+fn replay() {
+    let Ok(seed) = std::env::var("WEIR_SIM_SEED") else { return };
+    let seed = seed.parse().expect("WEIR_SIM_SEED is a number");
+    match weir_sim::run(seed, true) {
+        Ok(report) => println!("{report:#?}"),
+        Err(problem) => panic!("seed {seed}: {problem}"),
+    }
+}
