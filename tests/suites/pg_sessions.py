@@ -1,0 +1,783 @@
+"""How sessions share servers: limits, pins, leavers, waiting, cancel, drain, restarts. On a PostgreSQL of its own, so that every
+connection on it is Weir's or this suite's."""
+
+import contextlib
+import functools
+import signal
+import socket
+import threading
+import time
+
+from weirtest.case import eventually, weir
+from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, parse, plain, query, row, SYNC)
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["postgres"]
+
+LOST = (Closed, ConnectionError, TimeoutError, OSError)
+
+
+@functools.cache
+def server():
+    return PrivateServer("postgres")
+
+
+def start(mode="transaction", pool_size=4, settings=(), users=(), **kw):
+    return Weir.before("postgres", port=server().port, mode=mode, pool_size=pool_size, settings=settings, users=users, **kw)
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+ON_SERVER = "select {} from pg_stat_activity where backend_type = 'client backend' and usename like 'app%' "
+
+
+def server_connections(wire, more=""):
+    return int(wire.ask(ON_SERVER.format("count(*)") + more)[0][0])
+
+
+def reset_table(name, columns):
+    with admin() as a:
+        a.ask(f"drop table if exists {name}")
+        a.ask(f"create table {name} ({columns})")
+        a.ask(f"grant all on {name} to public")
+
+
+def in_threads(count, work):
+    """Runs work(i) in threads; returns what they raised."""
+    raised = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as e:  # whatever it is, the test must see it
+            raised.append((i, repr(e)))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return raised
+
+
+@weir
+def pool_limit_is_never_exceeded(_context):
+    with start(pool_size=3, settings=["workers=4"]) as w, admin() as a:
+        highest, stop = [0], threading.Event()
+
+        def watch():
+            while not stop.is_set():
+                highest[0] = max(highest[0], server_connections(a))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        pids = set()
+
+        def work(i):
+            with Wire(w.target()) as wire:
+                for turn in range(15):
+                    wire.ask("begin")
+                    got = wire.ask(f"select pg_backend_pid(), '{i}/{turn}'")[0]
+                    assert got[1] == f"{i}/{turn}"
+                    pids.add(got[0])
+                    wire.ask("commit")
+
+        raised = in_threads(60, work)
+        stop.set()
+        watcher.join()
+        assert not raised, raised[:3]
+        assert 0 < highest[0] <= 3, f"{highest[0]} connections at once"
+        assert len(pids) <= 3, f"{len(pids)} servers were seen"
+
+
+@weir
+def transaction_mode_shares(_context):
+    """Idle clients hold no server, whatever they did before, as long as it leaves no trace."""
+    with start(pool_size=2) as w, admin() as a:
+        wires = [Wire(w.target()) for _ in range(40)]
+        for wire in wires:
+            wire.ask("select 1")
+            wire.ask("begin; select 2; commit")
+            wire.send(parse("select $1::int", "named") + bind(["3"], "named") + execute() + SYNC)
+            wire.until("Z")
+        assert server_connections(a) <= 2
+        for wire in wires:
+            wire.close()
+        eventually(lambda: w.metric("weir_client_connections", protocol="postgres") == 0, "the clients have gone")
+
+
+@weir
+def session_mode_keeps(_context):
+    with start("session", pool_size=3) as w:
+        wires = [Wire(w.target()) for _ in range(3)]
+        pids = [wire.ask("select pg_backend_pid()")[0][0] for wire in wires]
+        assert len(set(pids)) == 3
+        for _ in range(3):
+            assert [wire.ask("select pg_backend_pid()")[0][0] for wire in wires] == pids
+        wires[0].ask("set work_mem = '5MB'")
+        wires[0].ask("create temp table mine (i int)")
+        fourth = Wire(w.target())
+        fourth.send(query("show work_mem"))  # waits
+        wires[0].close()
+        assert [row(p) for k, p in fourth.until("Z") if k == "D"] == [["4MB"]], "the next client found the last one's setting"
+        for wire in [*wires[1:], fourth]:
+            wire.close()
+
+
+@weir
+def statement_mode_refuses_transactions(_context):
+    with start("statement", pool_size=2) as w, Wire(w.target("statement")) as wire:
+        assert wire.ask("select 1") == [["1"]]
+        for sql in ("begin", "start transaction", "begin; select 1"):
+            other = Wire(w.target("statement"))
+            other.send(query(sql))
+            # Whether BEGIN itself is answered first or not, the session ends with the reason.
+            said = [fields(p).get("C") for k, p in other.closed_by_peer() if k == "E"]
+            assert said == ["0A000"], f"{sql}: {said}"
+            other.close(politely=False)
+        assert wire.ask("select 2") == [["2"]]
+
+
+PINS = {
+    "temporary_table": ("create temp table pinned (i int)", "select count(*) from pinned", [["0"]]),
+    "session_lock": ("select pg_advisory_lock(42)", "select pg_try_advisory_lock(42)", [["t"]]),
+    "listen": ("listen pins", "select pg_listening_channels()", [["pins"]]),
+    "sql_prepare": ("prepare pinned as select 7", "execute pinned", [["7"]]),
+    "cursor": ("begin; declare pinned scroll cursor with hold for select 8; commit", "fetch absolute 1 from pinned", [["8"]]),
+    "setting": ("set geqo_effort = 7", "show geqo_effort", [["7"]]),
+    "setting_by_function": ("select set_config('geqo_effort', '6', false)", "show geqo_effort", [["6"]]),
+}
+
+
+@weir
+def pins_give_right_answers_and_end(_context):
+    """What cannot be moved keeps its server for that client, is counted, and is gone with the client."""
+    for name, (cause, check, expected) in PINS.items():
+        with start(pool_size=3) as w:
+            stop = threading.Event()
+
+            def hammer(w=w, stop=stop):
+                with Wire(w.target()) as other:
+                    while not stop.is_set():
+                        other.ask("select 1")
+
+            others = [threading.Thread(target=hammer) for _ in range(4)]
+            for t in others:
+                t.start()
+            try:
+                wire = Wire(w.target())
+                wire.ask(cause)
+                for _ in range(20):
+                    got = wire.ask(check)
+                    assert got == expected, f"{name}: {got}"
+                reasons = {k: v for k, v in w.metrics().items() if k.startswith("weir_pins")}
+                assert any(v > 0 for v in reasons.values()) or name.startswith("setting"), f"{name}: no pin was counted"
+                wire.close()
+            finally:
+                stop.set()
+                for t in others:
+                    t.join()
+            eventually(lambda w=w: w.metric("weir_pinned_servers", protocol="postgres") == 0, f"{name}: the pin has ended")
+            # Whoever gets any of the three servers now finds nothing of it.
+            wires = [Wire(w.target()) for _ in range(3)]
+            for wire in wires:
+                wire.ask("begin")
+            for wire in wires:
+                with contextlib.suppress(ServerError):
+                    got = wire.ask(check)
+                    # The lock is free again, so that the first one gets it.
+                    assert name == "session_lock" or got != expected, f"{name}: the next client found it"
+                wire.ask("rollback")
+            for wire in wires:
+                wire.close()
+
+
+@weir
+def pinned_clients_fill_the_pool(_context):
+    """Who finds no server in time is told so, with the error of query_wait_timeout; the others go on."""
+    with start(pool_size=2, settings=["pool.query_wait_timeout=0.3"]) as w:
+        holders = [Wire(w.target()) for _ in range(2)]
+        for wire in holders:
+            wire.ask("begin")
+            wire.ask("select 1")
+        waiting = Wire(w.target())
+        try:
+            got = waiting.ask("select 'late'")
+        except ServerError as e:
+            got = e.code
+        assert got == "08006", f"query_wait_timeout gave {got}"
+        assert w.metric("weir_faults", kind="query_wait_timeout", protocol="postgres") >= 1
+        holders[0].ask("commit")
+        # Whether the client that waited in vain may go on or must connect again is Weir's choice; a new one can.
+        with Wire(w.target()) as again:
+            assert again.ask("select 'served'") == [["served"]]
+        assert holders[1].ask("select 'still mine'") == [["still mine"]]
+        for wire in [*holders, waiting]:
+            wire.close()
+
+
+@weir
+def waiters_are_served_in_order(_context):
+    with start(pool_size=1, settings=["workers=1"]) as w:
+        holder = Wire(w.target())
+        holder.ask("begin")
+        holder.ask("select 1")
+        reset_table("turns", "id int generated always as identity, who int")
+        waiters = []
+        for i in range(12):
+            wire = Wire(w.target())
+            wire.send(query(f"insert into turns (who) values ({i})"))
+            waiters.append(wire)
+            eventually(lambda n=i + 1: w.metric("weir_waiting_clients", protocol="postgres") == n, f"client {i} waits")
+        holder.ask("commit")
+        for wire in waiters:
+            wire.until("Z")
+        got = [int(r[0]) for r in holder.ask("select who from turns order by id")]
+        assert got == list(range(12)), got
+        for wire in [holder, *waiters]:
+            wire.close()
+
+
+@weir
+def one_server_for_many_workers(_context):
+    """A pool of one server serves clients of every worker."""
+    with start(pool_size=1, settings=["workers=4"]) as w:
+        raised = in_threads(24, lambda i: hundred_queries(w, i))
+        assert not raised, raised[:3]
+        with admin() as a:
+            assert server_connections(a) == 1
+
+
+def hundred_queries(w, i):
+    with Wire(w.target()) as wire:
+        for n in range(20):
+            assert wire.ask(f"select '{i} {n}'") == [[f"{i} {n}"]]
+
+
+@weir
+def vanished_transaction_is_rolled_back(_context):
+    reset_table("vanish", "id int primary key, v int")
+    with admin() as a:
+        a.ask("insert into vanish values (1, 0)")
+    for leave in ("reset", "fin", "terminate"):
+        with start(pool_size=1) as w:
+            wire = Wire(w.target())
+            wire.ask("begin")
+            wire.ask("update vanish set v = 99 where id = 1")
+            if leave == "reset":
+                wire.vanish()
+            elif leave == "fin":
+                wire.close(politely=False)
+            else:
+                wire.close()
+            # The pool's only server comes free, clean, and the row is not locked.
+            with Wire(w.target()) as other:
+                other.ask("set statement_timeout = '20s'")
+                assert other.ask("select v from vanish where id = 1 for update") == [["0"]]
+                assert other.ask("select pg_current_xact_id_if_assigned()") == [[None]]
+
+
+@weir
+def vanished_query_is_cancelled(_context):
+    """A client that goes while its query runs does not leave it running, nor its server lost to the pool."""
+    with start(pool_size=1) as w, admin() as a:
+        wire = Wire(w.target())
+        wire.send(query("select pg_sleep(300)"))
+        eventually(lambda: server_connections(a, "and state = 'active'") == 1, "the query runs")
+        wire.vanish()
+        eventually(lambda: server_connections(a, "and state = 'active'") == 0, "the query has been ended", 30)
+        with Wire(w.target()) as other:
+            assert other.ask("select 'served'") == [["served"]]
+
+
+@weir
+def vanish_anywhere(_context):
+    """Clients are cut off at every place of a conversation; afterwards every server of the pool is clean."""
+    reset_table("anywhere", "id int primary key")
+    scripts = [
+        query("begin") + query("insert into anywhere values (1)") + query("select 1"),
+        parse("insert into anywhere values ($1)", "x") + bind(["2"], "x") + execute() + parse("select 1") + bind() + execute(),
+        query("copy anywhere from stdin"),
+        query("copy (select repeat('x', 1000) from generate_series(1, 5000)) to stdout"),
+        query("select repeat('x', 1000) from generate_series(1, 5000)"),
+        query("create temp table left_over (i int)") + query("set geqo_effort = 3") + query("select pg_advisory_lock(7)"),
+        parse("select 1/0") + bind() + execute() + query("select 2") + SYNC,
+        query("begin; select 1/0"),
+    ]
+    with start(pool_size=3) as w:
+        for script in scripts:
+            for cut in sorted({1, 5, len(script) // 3, len(script) // 2, len(script) - 1, len(script)}):
+                for read_first in (False, True):
+                    wire = Wire(w.target())
+                    wire.send(script[:cut])
+                    if read_first and cut == len(script):
+                        with contextlib.suppress(*LOST):
+                            wire.sock.settimeout(2)
+                            wire.read()
+                    wire.vanish()
+        wires = [Wire(w.target()) for _ in range(3)]
+        for wire in wires:
+            wire.ask("begin")
+        for wire in wires:
+            got = wire.ask("select current_setting('geqo_effort'), (select count(*) from pg_locks where locktype = 'advisory'), "
+                           "to_regclass('pg_temp.left_over')")
+            assert got == [["5", "0", None]], got
+            wire.ask("rollback")
+        got = wires[0].ask("select count(*) from anywhere where id = 1")
+        assert got == [["0"]], "an unfinished transaction was committed"
+        for wire in wires:
+            wire.close()
+
+
+@weir
+def cancel_reaches_its_own_client_only(_context):
+    """One client's requests are cancelled over and over; those of others on the same servers never are."""
+    with start(pool_size=3) as w:
+        victim = Wire(w.target())
+        stop = threading.Event()
+        hit = []
+
+        def storm():
+            while not stop.is_set():
+                with contextlib.suppress(*LOST):
+                    with socket.create_connection((w.target().host, w.port), timeout=20) as s:
+                        s.sendall(cancel_request(victim.pid, victim.secret))
+                        s.recv(1)
+
+        def victims_work():
+            while not stop.is_set():
+                try:
+                    victim.ask("select pg_sleep(0.01)")
+                except ServerError as e:
+                    assert e.code == "57014", str(e)
+                    hit.append(1)
+
+        def bystander(i):
+            with Wire(w.target()) as wire:
+                for n in range(150):
+                    assert wire.ask(f"select '{i}.{n}', pg_sleep(0.002)")[0][0] == f"{i}.{n}"
+
+        others = [threading.Thread(target=f) for f in (storm, storm, victims_work)]
+        for t in others:
+            t.start()
+        raised = in_threads(6, bystander)
+        stop.set()
+        for t in others:
+            t.join()
+        assert not raised, raised[:3]
+        assert hit, "the victim was never cancelled"
+        victim.close()
+
+
+@weir
+def cancel_of_a_waiting_request(_context):
+    """A request that still waits for a server leaves the queue; it never runs."""
+    reset_table("never", "id int")
+    with start(pool_size=1) as w:
+        holder, waiter = Wire(w.target()), Wire(w.target())
+        holder.ask("begin")
+        holder.ask("select 1")
+        waiter.send(query("insert into never values (1)"))
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "it waits")
+        with Wire(w.target(), login=False) as c:
+            c.send(cancel_request(waiter.pid, waiter.secret))
+            c.closed_by_peer()
+        got = waiter.until("Z")
+        assert [fields(p)["C"] for k, p in got if k == "E"] == ["57014"], plain(got)
+        holder.ask("commit")
+        assert waiter.ask("select count(*) from never") == [["0"]]
+        holder.close()
+        waiter.close()
+
+
+@weir
+def drain_lets_transactions_end(_context):
+    reset_table("drained", "id int")
+    w = start(pool_size=4)
+    idle, busy, running = (Wire(w.target()) for _ in range(3))
+    idle.ask("select 1")
+    busy.ask("begin")
+    busy.ask("insert into drained values (1)")
+    running.send(query("select pg_sleep(1), 'ran to its end'"))
+    with admin() as a:
+        eventually(lambda: server_connections(a, "and state = 'active'") == 1, "the query runs")
+    w.signal(signal.SIGTERM)
+    kinds = idle.closed_by_peer()
+    assert all(k in "EN" for k, _ in kinds), plain(kinds)
+
+    def refused():
+        try:
+            Wire(w.target()).close()
+        except (LoginRefused, *LOST):
+            return True
+        return False
+
+    eventually(refused, "new clients are not let in")
+    assert w.alive(), "Weir did not wait for its transactions"
+    assert busy.ask("select count(*) from drained") == [["1"]]
+    busy.ask("insert into drained values (2)")
+    busy.ask("commit")
+    assert "ran to its end" in str(plain(running.until("Z")))
+    busy.closed_by_peer()
+    running.closed_by_peer()
+    assert w.wait() == 0
+    w.stop_is_checked = True
+    w.ended = True
+    w.check_log()
+    with admin() as a:
+        assert a.ask("select count(*) from drained") == [["2"]]
+        eventually(lambda: server_connections(a) == 0, "no server connection is left")
+
+
+@weir
+def drain_is_bounded(_context):
+    """A transaction that does not end is ended after drain_timeout, and a second signal ends everything at once."""
+    w = start(pool_size=2, settings=["limits.drain_timeout=0.5"])
+    wire = Wire(w.target())
+    wire.ask("begin")
+    wire.ask("select 1")
+    w.signal(signal.SIGTERM)
+    wire.closed_by_peer()
+    assert w.wait() == 0
+    w.ended = True
+    w = start(pool_size=2, settings=["limits.drain_timeout=0"])
+    wire = Wire(w.target())
+    wire.ask("begin")
+    wire.ask("select 1")
+    w.signal(signal.SIGTERM)
+    eventually(lambda: "stops" in w.log(), "the first signal was heard")
+    w.signal(signal.SIGTERM)
+    wire.closed_by_peer()
+    assert w.wait() in (0, 1)
+    w.ended = True
+    w.check_log()
+
+
+@weir
+def server_restart(_context):
+    """Every session gets an error it can read or a closed connection; then Weir recovers by itself."""
+    for crash in (False, True):
+        with start(pool_size=3, settings=["pool.server_login_retry=0.2"]) as w:
+            idle, busy, running = (Wire(w.target()) for _ in range(3))
+            idle.ask("select 1")
+            busy.ask("begin")
+            busy.ask("select 1")
+            running.send(query("select pg_sleep(100)"))
+            with admin() as a:
+                eventually(lambda a=a: server_connections(a, "and state = 'active'") == 1, "the query runs")
+            server().stop(crash)
+            codes = []
+            for wire in (running, busy):
+                try:
+                    wire.ask("select 2") if wire is busy else wire.until("Z")
+                except (ServerError, *LOST) as e:
+                    codes.append(getattr(e, "code", "closed"))
+            assert w.alive()
+            try:
+                with Wire(w.target()) as early:
+                    early.sock.settimeout(3)
+                    early.ask("select 1")
+            except (ServerError, *LOST):
+                pass
+            server().start()
+
+            def works(w=w):
+                try:
+                    with Wire(w.target()) as wire:
+                        return wire.ask("select 'back'") == [["back"]]
+                except (ServerError, *LOST):
+                    return False
+
+            eventually(works, f"Weir works again after a {'crash' if crash else 'restart'}", 40)
+            # A client that had nothing under way may go on as if nothing had happened, or was told.
+            with contextlib.suppress(ServerError, *LOST):
+                assert idle.ask("select 'idle'") == [["idle"]]
+            for wire in (idle, busy, running):
+                wire.close()
+
+
+@weir
+def killed_backends(_context):
+    """An operator ends Weir's idle connections on the server: the next clients never notice."""
+    with start(pool_size=3) as w, admin() as a:
+        in_threads(12, lambda i: hundred_queries(w, i))
+        for _ in range(5):
+            def all_ended():
+                a.ask(ON_SERVER.format("pg_terminate_backend(pid)"))
+                # The server forgets a connection a little before it closes it; Weir knows when it is closed.
+                return server_connections(a) == 0 and w.metric("weir_server_connections", protocol="postgres") == 0
+
+            eventually(all_ended, "they have ended")
+            with Wire(w.target()) as wire:
+                assert wire.ask("select 'fine'") == [["fine"]]
+
+
+@weir
+def prepared_statements_are_bounded(_context):
+    """Many texts, few places on a server: Weir closes old ones and prepares again what is asked for again."""
+    with start(pool_size=1, settings=["pool.max_prepared_statements=10"]) as w, Wire(w.target()) as wire:
+        for i in range(60):
+            wire.send(parse(f"select {i} + $1::int", f"s{i}") + SYNC)
+            wire.until("Z")
+        for i in [*range(60), *range(59, -1, -7)]:
+            wire.send(bind(["1000"], f"s{i}") + execute() + SYNC)
+            got = [row(p) for k, p in wire.until("Z") if k == "D"]
+            assert got == [[str(1000 + i)]], (i, got)
+        count = int(wire.ask("select count(*) from pg_prepared_statements")[0][0])
+        assert count <= 11, f"{count} statements are prepared on the server"
+        # A batch that needs more statements than there are places.
+        wire.send(b"".join(bind(["1"], f"s{i}") + execute() for i in range(30)) + SYNC)
+        got = [row(p)[0] for k, p in wire.until("Z") if k == "D"]
+        assert got == [str(i + 1) for i in range(30)], got
+
+
+@weir
+def one_text_is_prepared_once(_context):
+    """Clients with the same text share one statement on a server."""
+    with start(pool_size=1) as w:
+        wires = [Wire(w.target()) for _ in range(15)]
+        for i, wire in enumerate(wires):
+            wire.send(parse("select $1::text", f"name{i}") + bind([str(i)], f"name{i}") + execute() + SYNC)
+            assert [row(p) for k, p in wire.until("Z") if k == "D"] == [[str(i)]]
+        assert wires[0].ask("select count(*) from pg_prepared_statements") == [["1"]]
+        # Other types make another statement, and so does another search path.
+        wires[0].send(parse("select $1", "typed", [23]) + bind(["7"], "typed") + execute() + SYNC)
+        wires[1].send(parse("select $1", "typed", [25]) + bind(["x"], "typed") + execute() + SYNC)
+        assert [row(p) for k, p in wires[0].until("Z") if k == "D"] == [["7"]]
+        assert [row(p) for k, p in wires[1].until("Z") if k == "D"] == [["x"]]
+        for wire in wires:
+            wire.close()
+
+
+@weir
+def same_text_in_another_schema(_context):
+    """A shared statement must not read the table of the schema it was first prepared in."""
+    with admin() as a:
+        for schema in ("one", "two"):
+            a.ask(f"drop schema if exists {schema} cascade")
+            a.ask(f"create schema {schema}")
+            a.ask(f"create table {schema}.t as select '{schema}'::text as v")
+            a.ask(f"grant usage on schema {schema} to public")
+            a.ask(f"grant select on {schema}.t to public")
+    with start(pool_size=1) as w:
+        wires = {s: Wire(w.target(), {"options": f"-c search_path={s}"}) for s in ("one", "two")}
+        for _ in range(3):
+            for schema, wire in wires.items():
+                wire.send(parse("select v from t") + bind() + execute() + SYNC)
+                assert [row(p) for k, p in wire.until("Z") if k == "D"] == [[schema]]
+                wire.send(parse("select v from t /* named */", "n") + SYNC)
+                wire.until("Z")
+                wire.send(bind([], "n") + execute() + SYNC)
+                assert [row(p) for k, p in wire.until("Z") if k == "D"] == [[schema]]
+                wire.ask("deallocate all")
+        for wire in wires.values():
+            wire.close()
+
+
+@weir
+def too_many_clients(_context):
+    with start(pool_size=2, settings=["limits.max_client_conn=20"]) as w:
+        wires, refused = [], []
+        for _ in range(30):
+            try:
+                wires.append(Wire(w.target()))
+            except LoginRefused as e:
+                refused.append(e.code)
+            except LOST:
+                refused.append("closed")
+        assert len(wires) == 20, f"{len(wires)} were let in"
+        assert set(refused) == {"53300"}, refused
+        for wire in wires:
+            assert wire.ask("select 1") == [["1"]]
+            wire.close()
+        eventually(lambda: w.metric("weir_client_connections", protocol="postgres") == 0, "they have gone")
+        with Wire(w.target()) as wire:
+            assert wire.ask("select 1") == [["1"]]
+
+
+@weir
+def timeouts(_context):
+    """Each ends what it is for, with its own SQLSTATE, and nothing else."""
+    cases = [
+        ("limits.client_idle_timeout", ["select 1"], "57P05"),
+        ("pool.idle_transaction_timeout", ["begin", "select 1"], "25P03"),
+        ("pool.transaction_timeout", ["begin", "select 1"], "25P04"),
+    ]
+    for setting, statements, code in cases:
+        with start(pool_size=2, settings=[f"{setting}=0.3"]) as w, admin() as a:
+            wire = Wire(w.target())
+            for sql in statements:
+                wire.ask(sql)
+            said = [fields(p).get("C") for k, p in wire.closed_by_peer() if k == "E"]
+            assert said == [code], f"{setting}: {said}"
+            eventually(lambda a=a: server_connections(a, "and state <> 'idle'") == 0, f"{setting}: nothing is left open")
+            with Wire(w.target()) as wire:
+                assert wire.ask("select 1") == [["1"]]
+    with start(pool_size=2, settings=["pool.query_timeout=0.3"]) as w, admin() as a:
+        wire = Wire(w.target())
+        wire.send(query("select pg_sleep(100)"))
+        said = []
+        with contextlib.suppress(*LOST):
+            while True:
+                k, p = wire.read()
+                if k == "E":
+                    said.append(fields(p).get("C"))
+                if k == "Z":
+                    break
+        assert said[:1] == ["57014"], said
+        eventually(lambda: server_connections(a, "and state = 'active'") == 0, "the query does not run on")
+
+
+@weir
+def idle_servers_are_closed(_context):
+    with start(pool_size=3, settings=["pool.server_idle_timeout=0.3"]) as w, admin() as a:
+        in_threads(6, lambda i: hundred_queries(w, i))
+        eventually(lambda: server_connections(a) == 0, "idle servers are closed")
+        hundred_queries(w, 0)
+    with start(pool_size=3, settings=["pool.server_lifetime=0.3"]) as w, admin() as a:
+        with Wire(w.target()) as wire:
+            first = wire.ask("select pg_backend_pid()")
+            eventually(lambda: wire.ask("select pg_backend_pid()") != first, "an old server is replaced")
+
+
+@weir
+def login_timeout(_context):
+    with start(settings=["limits.client_login_timeout=0.3"]) as w:
+        silent = Wire(w.target(), login=False)
+        half = Wire(w.target(), login=False)
+        half.send(b"\0\0\0\x50\0\x03\0\0user\0")
+        for wire in (silent, half):
+            wire.closed_by_peer()
+            wire.close(politely=False)
+        with Wire(w.target()) as wire:
+            assert wire.ask("select 1") == [["1"]]
+
+
+@weir
+def users_have_pools_of_their_own(_context):
+    with start(pool_size=2, users=["app_trust", "app_md5"]) as w, admin() as a:
+        users = ["app_scram", "app_trust", "app_md5"]
+
+        def work(i):
+            with Wire(w.target().login(users[i % 3])) as wire:
+                for _ in range(10):
+                    assert wire.ask("select current_user, session_user") == [[users[i % 3]] * 2]
+
+        raised = in_threads(18, work)
+        assert not raised, raised[:3]
+        per_user = a.ask(ON_SERVER.format("usename, count(*)") + "group by 1")
+        assert all(int(n) <= 2 for _, n in per_user), per_user
+
+
+@weir
+def a_flood_of_connects(_context):
+    """Hundreds at once, each connect-query-disconnect, on few servers."""
+    with start(pool_size=4) as w:
+        raised = in_threads(200, lambda i: hundred_queries(w, i) if i % 10 == 0 else one_query(w, i))
+        assert not raised, raised[:3]
+
+
+def one_query(w, i):
+    for _ in range(3):
+        with Wire(w.target()) as wire:
+            assert wire.ask(f"select '{i}'") == [[str(i)]]
+
+
+@weir
+def server_not_there_at_first(_context):
+    server().stop()
+    try:
+        w = start(pool_size=2, settings=["pool.server_login_retry=0.2", "pool.query_wait_timeout=2"])
+    except BaseException:
+        server().start()
+        raise
+    with w:
+        try:
+            with Wire(w.target()) as wire:
+                wire.sock.settimeout(10)
+                wire.ask("select 1")
+            raise AssertionError("an answer without a server")
+        except (ServerError, *LOST):
+            pass
+        finally:
+            server().start()
+
+        def works():
+            try:
+                with Wire(w.target()) as wire:
+                    return wire.ask("select 1") == [["1"]]
+            except (ServerError, *LOST):
+                return False
+
+        eventually(works, "Weir works once the server is there", 40)
+
+
+@weir
+def big_answers_in_little_memory(_context):
+    """A row of 100 MB and COPY of 150 MB each way, with Weir's memory growing by less than 4 MB."""
+    with start(pool_size=2) as w:
+        with Wire(w.target()) as warm:
+            warm.ask("select repeat('w', 1000000)")
+            warm.ask("create temp table big_in (t text)")
+            before = w.rss_kb()
+            highest, stop = [0], threading.Event()
+
+            def watch():
+                while not stop.wait(0.02):
+                    highest[0] = max(highest[0], w.rss_kb())
+
+            watcher = threading.Thread(target=watch)
+            watcher.start()
+            try:
+                warm.send(query("select repeat('r', 100000000)"))
+                assert drain(warm) > 100_000_000
+                warm.send(query("copy (select repeat('o', 100000) from generate_series(1, 1500)) to stdout"))
+                assert drain(warm) > 150_000_000
+                warm.send(query("copy big_in from stdin"))
+                warm.until("G")
+                line = b"i" * 99_999 + b"\n"
+                block = b"d" + (len(line) + 4).to_bytes(4, "big") + line
+                for _ in range(150):
+                    warm.send(block * 10)
+                warm.send(b"c\0\0\0\x04")
+                warm.until("Z")
+                assert warm.ask("select count(*), sum(length(t)) from big_in") == [["1500", str(1500 * 99_999)]]
+            finally:
+                stop.set()
+                watcher.join()
+        grown = highest[0] - before
+        assert grown < 4096, f"memory grew by {grown} kB"
+
+
+def drain(wire):
+    """Reads to ReadyForQuery without keeping what comes; returns the number of bytes."""
+    total = len(wire.buffer)
+    tail = bytes(wire.buffer)
+    wire.buffer.clear()
+    ready = b"Z\0\0\0\x05I"
+    while not tail.endswith(ready):
+        got = wire.sock.recv(1 << 18)
+        if not got:
+            raise Closed(tail)
+        total += len(got)
+        tail = (tail + got)[-16:]
+    return total
+
+
+@weir
+def http_endpoints(_context):
+    with start() as w:
+        hundred_queries(w, 1)
+        assert w.http("/healthz")
+        assert w.http("/readyz")
+        m = w.metrics()
+        assert w.metric("weir_requests", protocol="postgres") >= 20, [k for k in m if "requests" in k]
+        began = time.monotonic()
+        for _ in range(20):
+            w.metrics()
+        assert time.monotonic() - began < 60
