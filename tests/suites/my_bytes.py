@@ -7,7 +7,7 @@ from weirtest.case import both, eventually
 from weirtest.mywire import (BASIC, CHANGE_USER, CREATE_DB, DEBUG, DEPRECATE_EOF, DROP_DB, FIELD_LIST, FOUND_ROWS, INIT_DB, LOCAL_FILES, LONG_PASSWORD,
                              MULTI_STATEMENTS, PING, PLUGIN_AUTH, PROCESS_KILL, QUERY, QUIT, REFRESH, RESET_CONNECTION, SESSION_TRACK,
                              SET_OPTION, STATISTICS, STMT_CLOSE, STMT_EXECUTE, STMT_FETCH, STMT_LONG_DATA, STMT_PREPARE, STMT_RESET, MyError,
-                             Wire, execute_payload, plain, scramble)
+                             Wire, execute_payload, plain, scramble, text)
 
 SERVERS = ["mariadb", "mysql"]
 WEIR_USERS = {"mariadb": ["app_other"], "mysql": ["app_other"]}
@@ -204,10 +204,107 @@ def long_data(target, capabilities):
         b.execute(one, ["a", "b", "c"])
         b.run(STMT_LONG_DATA, struct.pack("<IH", one, 99) + b"no such parameter")
         b.execute(one, ["a", "b", "c"])
+        b.execute(one, ["a", "b", "c"])  # the same error: it lasts until the reset
+        with Wire(target, capabilities) as other:
+            o = Binary(other)
+            o.execute(o.prepare("select length(?), sha2(?, 256), ?"), ["not", "the other's", "error"])
+            b.seen += o.seen
+        b.run(STMT_RESET, struct.pack("<I", one))
+        b.execute(one, ["a", "b", "c"])
         b.run(STMT_LONG_DATA, struct.pack("<IH", 4444, 0) + b"no such statement")
-        wire.command(PING)
-        b.seen.append(plain(wire.reply(PING), capabilities))
+        b.execute(one, ["d", "e", "f"])
         return b.seen
+
+
+def typed(kind, value=b"", flags=0):
+    """A parameter as COM_STMT_EXECUTE has it: type, flags, value; None as the value is NULL."""
+    return kind, flags, value
+
+
+INT, DOUBLE, BIG, DECIMAL = 3, 5, 8, 0xF6
+
+
+def integer(n):
+    return typed(BIG, struct.pack("<q", n))
+
+
+def unsigned(n):
+    return typed(BIG, struct.pack("<Q", n), 0x80)
+
+
+def double(n):
+    return typed(DOUBLE, struct.pack("<d", n))
+
+
+def string(s):
+    return typed(0xFD, text(s))
+
+
+NULL = typed(6, None)
+DATE = typed(12, b"\x04\xe8\x07\x02\x1d")
+
+
+def execute_typed(statement, params, new_types=True):
+    out = struct.pack("<IBI", statement, 0, 1) + bytes([sum(1 << i for i, p in enumerate(params) if p[2] is None), int(new_types)])
+    if new_types:
+        out += b"".join(bytes([kind, flags]) for kind, flags, _ in params)
+    return out + b"".join(value for _, _, value in params if value is not None)
+
+
+TYPE_CHANGES = {
+    "select ? as v": [
+        [double(1.5), string("again"), string("12abc"), integer(7), NULL, double(2.5)],
+        [integer(7), string("again"), double(2.5), unsigned(2**63 + 5), string("5"), integer(-7)],
+        [string("again"), integer(7), double(2.5), string("str"), DATE, string("2024-01-01 10:11:12"), integer(1)],
+        [NULL, string("again"), integer(7), NULL, typed(DOUBLE, None), double(2.5)],
+        [integer(-7), unsigned(7), integer(-7), typed(1, b"\x05"), typed(INT, struct.pack("<i", 700))],
+        [typed(DECIMAL, text("1.25")), integer(700), string("abc"), double(0.5), typed(DECIMAL, text("1.25"))],
+        [integer(7), string("1.5"), integer(7)], [DATE, integer(7), string("5"), DATE], [typed(0xFC, text("blob")), string("text")],
+    ],
+    "select ? + 1 as v": [
+        [string("5"), string("-5"), string("5"), string("1.5"), string("5"), integer(7), double(2.5)],
+        [string("abc"), string("5x"), string("1e5"), string("5"), string("99999999999999999999")], [string("1.5"), string("5")], [double(1.5), integer(7)],
+    ],
+    "select ? as v, ? as w, coalesce(?, ?) as x": [
+        [(integer(1), integer(2), NULL, integer(3)), (NULL, double(2.5), string("a"), NULL), (string("x"), NULL, integer(1), NULL)],
+        [(NULL, NULL, NULL, NULL), (string("1.5"), integer(2), NULL, string("-3")), (integer(1), integer(2), NULL, integer(3))],
+    ],
+}
+
+
+@each_age
+def parameters_of_changing_types(target, capabilities):
+    """One client, statements executed with parameters of other types from time to time: MySQL's answers depend on all that were bound
+    before. Each series begins with a statement of its own, of the same text."""
+    with Wire(target, capabilities) as wire:
+        b = Binary(wire)
+        for sql, series in TYPE_CHANGES.items():
+            for changes in series:
+                one = b.prepare(sql)
+                for params in changes:
+                    params = params if isinstance(params[0], tuple) else [params]
+                    b.run(STMT_EXECUTE, execute_typed(one, params))
+                    b.run(STMT_EXECUTE, execute_typed(one, params, new_types=False))
+                b.run(STMT_CLOSE, struct.pack("<I", one))
+        return b.seen
+
+
+@each_age
+def parameters_of_types_among_others(target, capabilities):
+    """Many clients, each with parameters of its own types for the same texts, in turns: each gets what it would get alone."""
+    seen = []
+    for sql, series in TYPE_CHANGES.items():
+        ways = [changes[0] if isinstance(changes[0][0], tuple) else [changes[0]] for changes in series]
+        ways += [params if isinstance(params[0], tuple) else [params] for changes in series for params in changes]
+        wires = [Wire(target, capabilities) for _ in ways]
+        ids = [wire.prepare(sql) for wire in wires]
+        for turn in range(3):
+            for wire, one, params in zip(wires, ids, ways, strict=True):
+                wire.command(STMT_EXECUTE, execute_typed(one, params, new_types=turn != 1))
+                seen.append(plain(wire.reply(STMT_EXECUTE), capabilities))
+        for wire in wires:
+            wire.close()
+    return seen
 
 
 @each_age

@@ -11,6 +11,7 @@
 //!   difference costs that round trip.
 //! - A request of a client that has gone keeps its place; its reply is dropped.
 
+use crate::binding;
 use crate::error;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::{Front, Outcome, Traits, modes_of};
@@ -18,10 +19,10 @@ use crate::login::again::Again;
 use crate::login::connect::ServerFacts;
 use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command, status};
-use crate::prepared::{Execute, Key, PrepareReply, ServerStatements};
+use crate::prepared::{Execute, Key, Last, PrepareReply, ServerStatements};
 use crate::relay::Reply;
 use crate::reset::{put_command, put_reset};
-use crate::session_state::{LOGIN_COLLATION, ServerState, Slot, State, put_query, setup_query};
+use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State, put_query, setup_query};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_sql::{Uses, Verb};
@@ -29,6 +30,10 @@ use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner};
 
 /// Bytes of a long request held while its statement is prepared on this server.
 const HELD_BYTES: usize = 16 * 1024 * 1024;
+
+/// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution with it
+/// until it is reset, so that this copy is of no use to others and must stay with its client.
+const WRONG_ARGUMENTS: u16 = 1210;
 
 /// A command sent ahead of a request.
 #[derive(Debug)]
@@ -435,7 +440,7 @@ impl Back {
         let (client, number) = (front.id(), front.request.number);
         if entry.command == Command::StmtPrepare && entry.whole {
             let prepare = front.request.extra.as_deref().and_then(|extra| extra.prepare.clone());
-            entry.key = prepare.map(|text| Key { text, private: None });
+            entry.key = prepare.map(Key::fresh);
             return Ok(None);
         }
         let runs = match entry.command {
@@ -447,16 +452,23 @@ impl Back {
         let Some(statement) = statement else { return Ok(None) };
         let mut cursor = false;
         let mut has_types = true;
+        let mut binding = None;
         if entry.command == Command::StmtExecute {
             let payload = request.get(HEADER_BYTES..).unwrap_or_default();
             if let Ok(execute) = Execute::read(payload, statement.params) {
                 cursor = execute.cursor;
                 has_types = execute.has_types;
+                let settles = self.session.flavour == Flavour::MySql && statement.params > 0;
+                binding =
+                    settles.then(|| binding::of(payload, &execute, &statement.types, &statement.long_data));
             }
         } else if runs {
             statement.sent_ahead = true;
         }
-        let key = statement.key(client, number, cursor);
+        let mut key = statement.key(client, number, cursor);
+        if let Some(binding) = binding.filter(|_| key.private.is_none()) {
+            key = self.statements.copy_for(statement, (client, number), self.server_id, binding);
+        }
         entry.key = Some(key.clone());
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
         let len = Header::read(request).map_or(0, |header| header.len + statement.types.len());
@@ -480,6 +492,7 @@ impl Back {
     /// Sends the request itself, or its first part.
     pub(crate) fn send(&mut self, entry: &mut Entry, front: &mut Front, request: &[u8], out: &mut Vec<u8>) {
         entry.stage = Stage::Sent;
+        self.statements.put_closes(out);
         let here = self.last_client == front.id() && front.last_server == self.server_id;
         self.last_client = 0;
         match entry.command {
@@ -522,7 +535,7 @@ impl Back {
 
     fn send_prepare(&mut self, entry: &mut Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
         if let Some(key) = &entry.key
-            && self.statements.touch(key).is_some()
+            && self.statements.reply_to(&key.text).is_some()
         {
             // The same text in the same state: the server would say the same again.
             entry.stage = Stage::Local;
@@ -543,7 +556,7 @@ impl Back {
     /// Puts in the server's number of the statement, the types the client bound if the server's copy was
     /// bound with others since, and long data ahead of it.
     fn send_execute(&mut self, entry: &mut Entry, front: &mut Front, request: &[u8], out: &mut Vec<u8>) {
-        let number = front.request.number;
+        let (client, number) = (front.id(), front.request.number);
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let copy = entry.key.as_ref().and_then(|key| self.statements.touch(key));
         let (Some(statement), Some(copy)) = (statement, copy) else {
@@ -552,6 +565,10 @@ impl Back {
             out.extend_from_slice(request);
             return;
         };
+        copy.executors.add((client, number));
+        if let Some(key) = entry.key.as_ref().filter(|key| key.binding.is_some()) {
+            statement.last = Some(Box::new(Last { server: self.server_id, id: copy.id, key: key.clone() }));
+        }
         put_long_data(&mut statement.long_data, copy.id, out);
         let (Some(header), Some(payload)) = (Header::read(request), request.get(HEADER_BYTES..)) else {
             return;
@@ -746,6 +763,7 @@ impl Back {
     /// Statements come and go, cursors open and close.
     fn finish_statement(&mut self, entry: &mut Entry, front: &mut Front) {
         let number = front.request.number;
+        let executor = (front.id(), number);
         let Some(statements) = front.statements.as_deref_mut() else { return };
         match entry.command {
             Command::StmtClose => {
@@ -757,11 +775,15 @@ impl Back {
                     Command::StmtExecute => {
                         statement.cursor = self.status & status::CURSOR_EXISTS != 0 && !entry.outcome.failed;
                         statement.sent_ahead = false;
-                        if entry.outcome.failed
-                            && let Some(copy) = entry.key.as_ref().and_then(|key| self.statements.touch(key))
-                        {
+                        let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };
+                        if let Some(copy) = self.statements.touch(key) {
                             // Whether it came to binding the types is not known.
                             copy.types = Box::default();
+                        }
+                        if entry.outcome.error == WRONG_ARGUMENTS {
+                            statement.sent_ahead = true;
+                            let own = Key { private: Some(executor), ..Key::fresh(key.text.clone()) };
+                            self.statements.rename(key, own);
                         }
                     }
                     Command::StmtFetch => {

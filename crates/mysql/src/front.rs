@@ -96,6 +96,8 @@ pub(crate) struct Outcome {
     pub any_ok: bool,
     /// The last result was ERR.
     pub failed: bool,
+    /// The errno of that.
+    pub error: u16,
     /// Warnings of the last result.
     pub warnings: u16,
     /// The id some INSERT made; 0 for none.

@@ -19,6 +19,7 @@
 )]
 
 mod back;
+mod binding;
 mod cancel;
 pub mod error;
 pub mod frame;

@@ -4,11 +4,12 @@
 //! least recently used leaving first, parameter types, long data.
 //! Must not know: queues, replies, sockets.
 //!
-//! Invariants: one copy for each server, text and shape of session (schema, charset, sql_mode and what
-//! else a statement's meaning is fixed by when it is prepared); a statement with an open cursor or with
-//! long data sent ahead has a copy of its own, so that no other statement of the same text closes or fills it;
-//! a server never has more than its bound.
+//! Invariants: one copy for each server, text, shape of session (schema, charset, sql_mode and what
+//! else a statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
+//! with (see [`crate::binding`]); a statement with an open cursor or with long data sent ahead has a copy of its
+//! own, so that no other statement of the same text closes or fills it; a server never has more than its bound.
 
+use crate::binding::Binding;
 use crate::frame;
 use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command};
@@ -63,6 +64,24 @@ pub(crate) struct Key {
     pub text: Arc<Text>,
     /// The client and its statement, if the copy is only for it.
     pub private: Option<(u32, u32)>,
+    /// The parameters of every execution so far; `None` before the first, and where it does not matter.
+    pub binding: Option<Binding>,
+}
+
+impl Key {
+    /// A copy that nobody has executed, for any client.
+    pub(crate) fn fresh(text: Arc<Text>) -> Key {
+        Key { text, private: None, binding: None }
+    }
+}
+
+/// Where a statement of a client ran last.
+#[derive(Debug)]
+pub(crate) struct Last {
+    pub server: u64,
+    /// The server's number of the copy.
+    pub id: u32,
+    pub key: Key,
 }
 
 /// A statement of a client.
@@ -79,12 +98,14 @@ pub(crate) struct ClientStatement {
     pub sent_ahead: bool,
     /// A cursor is open.
     pub cursor: bool,
+    /// Where it ran last, if that matters.
+    pub last: Option<Box<Last>>,
 }
 
 impl ClientStatement {
     pub(crate) fn key(&self, client: u32, id: u32, private: bool) -> Key {
         let private = (private || self.cursor || self.sent_ahead).then_some((client, id));
-        Key { text: self.text.clone(), private }
+        Key { private, ..Key::fresh(self.text.clone()) }
     }
 }
 
@@ -193,24 +214,49 @@ impl PrepareReply {
 #[derive(Debug)]
 pub(crate) struct ServerStatement {
     pub id: u32,
-    pub reply: Arc<PrepareReply>,
     /// The types bound last; empty when none were.
     pub types: Box<[u8]>,
+    /// Who has executed it.
+    pub executors: Executors,
     used: u64,
+}
+
+/// Who has executed a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executors {
+    Nobody,
+    /// Only this client's statement.
+    One((u32, u32)),
+    Many,
+}
+
+impl Executors {
+    pub(crate) fn add(&mut self, executor: (u32, u32)) {
+        *self = match *self {
+            Executors::Nobody => Executors::One(executor),
+            Executors::One(one) if one == executor => return,
+            Executors::One(_) | Executors::Many => Executors::Many,
+        };
+    }
 }
 
 /// The statements of a server.
 #[derive(Debug)]
 pub(crate) struct ServerStatements {
     by_key: HashMap<Key, ServerStatement>,
-    bound: usize,
+    /// What a COM_STMT_PREPARE of a text that has copies is answered, and how many those are.
+    replies: HashMap<Arc<Text>, (Arc<PrepareReply>, usize)>,
+    /// Numbers of statements that are no longer known here and must be closed.
+    leaving: Vec<u32>,
+    most: usize,
     clock: u64,
 }
 
 impl ServerStatements {
-    /// No statements, and never more than `bound` (at least one).
-    pub(crate) fn new(bound: usize) -> ServerStatements {
-        ServerStatements { by_key: HashMap::new(), bound: bound.max(1), clock: 0 }
+    /// No statements, and never more than `most` (at least one).
+    pub(crate) fn new(most: usize) -> ServerStatements {
+        let (by_key, replies, leaving) = (HashMap::new(), HashMap::new(), Vec::new());
+        ServerStatements { by_key, replies, leaving, most: most.max(1), clock: 0 }
     }
 
     /// The statement, which thereby is the one used last.
@@ -221,35 +267,99 @@ impl ServerStatements {
         Some(statement)
     }
 
+    /// What this server said, or would say again, when this text was prepared.
+    pub(crate) fn reply_to(&self, text: &Arc<Text>) -> Option<Arc<PrepareReply>> {
+        self.replies.get(text).map(|(reply, _)| reply.clone())
+    }
+
     /// A statement was prepared. Appends to `out` the closing of those that have to leave for it.
     pub(crate) fn insert(&mut self, key: Key, id: u32, reply: Arc<PrepareReply>, out: &mut Vec<u8>) {
         self.clock += 1;
-        let statement = ServerStatement { id, reply, types: Box::default(), used: self.clock };
-        if let Some(old) = self.by_key.insert(key, statement) {
-            put_close(out, old.id);
-        }
-        while self.by_key.len() > self.bound {
+        let text = key.text.clone();
+        self.close(&key, out);
+        let (types, executors) = (Box::default(), Executors::Nobody);
+        self.by_key.insert(key, ServerStatement { id, types, executors, used: self.clock });
+        self.replies.entry(text).or_insert((reply, 0)).1 += 1;
+        while self.by_key.len() > self.most {
             let oldest = self.by_key.iter().min_by_key(|(_, statement)| statement.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
             self.close(&key, out);
         }
     }
 
-    /// Forgets a statement and appends its closing.
-    pub(crate) fn close(&mut self, key: &Key, out: &mut Vec<u8>) {
-        if let Some(statement) = self.by_key.remove(key) {
-            put_close(out, statement.id);
+    /// The copy that gives the answer this client's statement would get without Weir, with these parameters; its
+    /// key, if it has to be prepared first.
+    ///
+    /// That is the copy it ran on last, as long as nobody else has: whatever the server made of the
+    /// parameters so far, it did for this client. Else one that has only ever seen such parameters.
+    pub(crate) fn copy_for(
+        &mut self,
+        statement: &mut ClientStatement,
+        executor: (u32, u32),
+        server: u64,
+        binding: Binding,
+    ) -> Key {
+        if let Some(last) = statement.last.as_deref_mut().filter(|last| last.server == server)
+            && let Some(copy) = self.by_key.get(&last.key)
+            && (copy.id, copy.executors) == (last.id, Executors::One(executor))
+        {
+            if last.key.private.is_none() && last.key.binding.as_ref() != Some(&binding) {
+                // From now on it is of no use to others.
+                let mixed =
+                    Key { private: Some(executor), binding: Some(Binding::default()), ..last.key.clone() };
+                self.rename(&last.key, mixed.clone());
+                last.key = mixed;
+            }
+            return last.key.clone();
+        }
+        let key = Key { binding: Some(binding), ..Key::fresh(statement.text.clone()) };
+        if !self.by_key.contains_key(&key) {
+            self.rename(&Key::fresh(statement.text.clone()), key.clone());
+        }
+        key
+    }
+
+    /// A copy is known by another key from here on, of the same text.
+    pub(crate) fn rename(&mut self, from: &Key, to: Key) {
+        if *from == to || !self.by_key.contains_key(from) {
+            return;
+        }
+        let before = self.forget(&to);
+        self.leaving.extend(before);
+        if let Some(statement) = self.by_key.remove(from) {
+            self.by_key.insert(to, statement);
         }
     }
 
-    /// The server no longer has this statement.
-    pub(crate) fn forget(&mut self, key: &Key) {
-        self.by_key.remove(key);
+    /// Appends the closing of statements that were given up where nothing could be sent.
+    pub(crate) fn put_closes(&mut self, out: &mut Vec<u8>) {
+        self.leaving.drain(..).for_each(|id| put_close(out, id));
+    }
+
+    /// Forgets a statement and appends its closing.
+    pub(crate) fn close(&mut self, key: &Key, out: &mut Vec<u8>) {
+        if let Some(id) = self.forget(key) {
+            put_close(out, id);
+        }
+    }
+
+    /// The server no longer has this statement. Returns its number there.
+    pub(crate) fn forget(&mut self, key: &Key) -> Option<u32> {
+        let statement = self.by_key.remove(key)?;
+        if let Some((_, copies)) = self.replies.get_mut(&key.text) {
+            *copies -= 1;
+            if *copies == 0 {
+                self.replies.remove(&key.text);
+            }
+        }
+        Some(statement.id)
     }
 
     /// The server no longer has any.
     pub(crate) fn clear(&mut self) {
         self.by_key.clear();
+        self.replies.clear();
+        self.leaving.clear();
     }
 
     #[cfg(test)]
@@ -278,7 +388,7 @@ pub(crate) struct Execute {
 }
 
 /// Bytes before the NULL bitmap of COM_STMT_EXECUTE: command, number, flags, iterations.
-const EXECUTE_FIXED_BYTES: usize = 10;
+pub(crate) const EXECUTE_FIXED_BYTES: usize = 10;
 
 impl Execute {
     /// Reads the payload, or its start if that holds all but the values.
@@ -320,7 +430,7 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key { text: Arc::new(Text::new(State::new(45, true).shape(), text.as_bytes().into())), private: None }
+        Key::fresh(Arc::new(Text::new(State::new(45, true).shape(), text.as_bytes().into())))
     }
 
     fn reply() -> Arc<PrepareReply> {
@@ -344,16 +454,104 @@ mod tests {
     #[test]
     fn same_text_in_another_schema_is_another_statement() {
         let shape = State { schema: Some("other".into()), ..State::new(45, true) }.shape();
-        let other = Key { text: Arc::new(Text::new(shape, b"a"[..].into())), private: None };
+        let other = Key::fresh(Arc::new(Text::new(shape, b"a"[..].into())));
         assert_ne!(key("a"), other);
         assert_eq!(key("a"), key("a"));
         assert_ne!(key("a"), Key { private: Some((1, 1)), ..key("a") });
     }
 
+    fn client_statement(text: &Key) -> ClientStatement {
+        ClientStatement {
+            text: text.text.clone(),
+            class: Box::default(),
+            params: 1,
+            types: Box::default(),
+            long_data: Vec::new(),
+            sent_ahead: false,
+            cursor: false,
+            last: None,
+        }
+    }
+
+    /// Runs a statement as a server's end does; returns the number of the copy it ran on.
+    fn run(
+        server: &mut ServerStatements,
+        statement: &mut ClientStatement,
+        executor: (u32, u32),
+        binding: &[u8],
+        next: &mut u32,
+    ) -> u32 {
+        let key = server.copy_for(statement, executor, 1, binding.into());
+        if server.touch(&key).is_none() {
+            *next += 1;
+            server.insert(key.clone(), *next, reply(), &mut Vec::new());
+        }
+        let copy = server.touch(&key).unwrap();
+        copy.executors.add(executor);
+        statement.last = Some(Box::new(Last { server: 1, id: copy.id, key }));
+        copy.id
+    }
+
+    #[test]
+    fn a_copy_is_shared_by_those_who_bind_alike() {
+        let (mut server, mut next) = (ServerStatements::new(9), 0);
+        let text = key("select ?");
+        let (mut a, mut b, mut c) =
+            (client_statement(&text), client_statement(&text), client_statement(&text));
+        let one = run(&mut server, &mut a, (1, 1), b"int", &mut next);
+        assert_eq!(run(&mut server, &mut b, (2, 1), b"int", &mut next), one);
+        assert_ne!(run(&mut server, &mut c, (3, 1), b"text", &mut next), one);
+        assert_eq!(run(&mut server, &mut a, (1, 1), b"int", &mut next), one);
+        // It has seen others' parameters: whoever binds otherwise goes to another copy.
+        assert_ne!(run(&mut server, &mut a, (1, 1), b"text", &mut next), one);
+        assert_eq!(server.len(), 2);
+    }
+
+    #[test]
+    fn a_client_alone_stays_on_its_copy_whatever_it_binds() {
+        let (mut server, mut next) = (ServerStatements::new(9), 0);
+        let text = key("select ?");
+        let (mut a, mut b) = (client_statement(&text), client_statement(&text));
+        let one = run(&mut server, &mut a, (1, 1), b"int", &mut next);
+        for binding in [&b"text"[..], b"int", b"double"] {
+            assert_eq!(run(&mut server, &mut a, (1, 1), binding, &mut next), one);
+        }
+        // Nobody else gets a copy that has seen all that.
+        assert_ne!(run(&mut server, &mut b, (2, 1), b"int", &mut next), one);
+        assert_eq!(run(&mut server, &mut a, (1, 1), b"int", &mut next), one);
+    }
+
+    #[test]
+    fn a_copy_whose_key_goes_to_another_is_closed() {
+        let mut server = ServerStatements::new(9);
+        let (text, mut out) = (key("select ?"), Vec::new());
+        let private = Key { private: Some((1, 1)), ..text.clone() };
+        server.insert(private.clone(), 1, reply(), &mut out);
+        server.insert(text.clone(), 2, reply(), &mut out);
+        server.rename(&text, private.clone());
+        server.put_closes(&mut out);
+        assert_eq!(out, [5, 0, 0, 0, 0x19, 1, 0, 0, 0]);
+        assert_eq!(server.touch(&private).unwrap().id, 2);
+        assert!(server.reply_to(&text.text).is_some());
+    }
+
+    #[test]
+    fn the_reply_to_a_prepare_is_known_while_any_copy_is_there() {
+        let mut server = ServerStatements::new(9);
+        let text = key("select ?");
+        let bound = Key { binding: Some(b"int"[..].into()), ..text.clone() };
+        server.insert(text.clone(), 1, reply(), &mut Vec::new());
+        server.insert(bound.clone(), 2, reply(), &mut Vec::new());
+        server.close(&text, &mut Vec::new());
+        assert!(server.reply_to(&text.text).is_some());
+        server.forget(&bound);
+        assert!(server.reply_to(&text.text).is_none());
+    }
+
     #[test]
     fn execute_is_read_up_to_its_types() {
         let mut payload = vec![0x17, 5, 0, 0, 0, 1, 1, 0, 0, 0];
-        assert_eq!(Execute::read(&payload, 0).unwrap().cursor, true);
+        assert!(Execute::read(&payload, 0).unwrap().cursor);
         assert!(Execute::read(&payload, 9).is_err());
         payload.extend_from_slice(&[0, 0, 1]);
         assert!(Execute::read(&payload, 9).is_err());

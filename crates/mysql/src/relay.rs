@@ -623,6 +623,7 @@ impl Back {
     ) -> Result<Progress, Fault> {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
+        entry.outcome.error = err.code;
         if err.code == 1243
             && let Some(key) = &entry.key
         {
@@ -864,7 +865,7 @@ impl Back {
         if entry.reply.prepare.is_none() {
             // A long text's key is known only now that all of it was found.
             let text = way.front.as_deref().and_then(|front| front.request.extra.as_deref()?.prepare.clone());
-            let key = entry.key.clone().or_else(|| text.map(|text| Key { text, private: None }));
+            let key = entry.key.clone().or_else(|| text.map(Key::fresh));
             let Some(key) = key.or_else(|| unknown_key(way)) else {
                 return Err(malformed("a statement without a text"));
             };
@@ -887,7 +888,7 @@ impl Back {
     /// Gives a client the reply to its COM_STMT_PREPARE from what is known, and the statement its number.
     fn answer_prepare(&mut self, entry: &mut Entry, way: &mut Way<'_>) {
         let Some(key) = entry.key.clone() else { return };
-        let Some(reply) = self.statements.touch(&key).map(|copy| copy.reply.clone()) else { return };
+        let Some(reply) = self.statements.reply_to(&key.text) else { return };
         entry.outcome.any_ok = true;
         entry.outcome.warnings = reply.warnings;
         let Some(front) = way.front.as_deref_mut() else { return };
@@ -905,6 +906,7 @@ impl Back {
                 long_data: Vec::new(),
                 sent_ahead: false,
                 cursor: false,
+                last: None,
             },
         );
         front.reply_begun = true;
@@ -1070,7 +1072,7 @@ fn ended(progress: Progress) -> Progress {
 fn unknown_key(way: &Way<'_>) -> Option<Key> {
     way.front.is_none().then(|| {
         let text = crate::prepared::Text::new(crate::session_state::State::new(0, true), Box::default());
-        Key { text: Arc::new(text), private: Some((0, 0)) }
+        Key { private: Some((0, 0)), ..Key::fresh(Arc::new(text)) }
     })
 }
 

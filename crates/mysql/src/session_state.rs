@@ -11,9 +11,11 @@
 //! - `SET NAMES x COLLATE y` is not reported as `collation_connection` by the tracker, so what is kept is what
 //!   the client said and not what the tracker says.
 //! - `SET foreign_key_checks = DEFAULT` on MySQL leaves the value as it was. DEFAULT is never kept.
-//! - `SET collation_connection = 45` takes the number of any collation (MariaDB takes only those of default
-//!   collations for `character_set_client`); a number that a server does not know is error 1273, while a
-//!   login with it silently gets the server's default.
+//! - A login with collation 45 also gives columns of text the number 45. On MySQL `SET character_set_results = 45`
+//!   does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB takes numbers of
+//!   collations only for `collation_connection`; there `SET NAMES x COLLATE y` does it, which needs the names.
+//! - A number that a server does not know is error 1115 or 1273, while a login with it silently gets the
+//!   server's default.
 //! - COM_RESET_CONNECTION: MariaDB goes back to the charset of the login, MySQL to the server's default
 //!   (section 2.6 of the field notes is right); both keep the schema; the trackers go back to default.
 //! - No command brings a session back to "no schema"; COM_CHANGE_USER does.
@@ -440,7 +442,7 @@ impl ServerState {
             commands += 1;
         }
         for assignments in self.assignments(to) {
-            put_query(out, &format!("SET {assignments}"));
+            put_query(out, &assignments);
             commands += 1;
         }
         if let Some(name) = to.schema.as_deref().filter(|_| !self.known || self.state.schema != to.schema) {
@@ -469,8 +471,7 @@ impl ServerState {
         self.charset_known = true;
     }
 
-    /// `names 'utf8mb4', sql_mode=''`: what SET has to say, in one statement or two. (MariaDB takes the number
-    /// of a collation only for `collation_connection`.)
+    /// `SET names 'utf8mb4', sql_mode=''`: what has to be said, in as few statements as do it.
     fn assignments(&self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();
         let mut list = Vec::new();
@@ -481,19 +482,22 @@ impl ServerState {
         if !same_charset {
             let own = to.charset_settings();
             if !own.iter().any(|(slot, _)| *slot == Slot::Names) {
-                let source = match to.charset {
-                    Charset::Collation(number) => {
-                        statements.push(format!("collation_connection={number}"));
-                        "character_set_client=@@character_set_connection,\
-                         character_set_results=@@character_set_connection"
+                match (to.charset, self.flavour) {
+                    (Charset::Collation(n), Flavour::MySql) => {
+                        let names = ["character_set_client", "character_set_results", "collation_connection"];
+                        list.extend(names.map(|name| format!("{name}={n}")));
                     }
-                    Charset::ServerDefault => {
+                    (Charset::Collation(n), Flavour::MariaDb) => {
+                        statements.push(format!("SET collation_connection={n}"));
+                        statements.push(NAMES_OF_CONNECTION.to_owned());
+                    }
+                    (Charset::ServerDefault, _) => list.push(
                         "character_set_client=@@global.character_set_client,\
                          character_set_results=@@global.character_set_results,\
                          collation_connection=@@global.collation_connection"
-                    }
-                };
-                list.push(source.to_owned());
+                            .to_owned(),
+                    ),
+                }
             }
             list.extend(own.iter().map(|(slot, value)| match slot {
                 Slot::Names => format!("NAMES {value}"),
@@ -509,11 +513,15 @@ impl ServerState {
             }
         }
         if !list.is_empty() {
-            statements.push(list.join(","));
+            statements.push(format!("SET {}", list.join(",")));
         }
         statements
     }
 }
+
+/// All character sets as `collation_connection` has it, its number included.
+const NAMES_OF_CONNECTION: &str =
+    "EXECUTE IMMEDIATE CONCAT('SET NAMES ',@@character_set_connection,' COLLATE ',@@collation_connection)";
 
 /// Appends a COM_QUERY.
 pub(crate) fn put_query(out: &mut Vec<u8>, text: &str) {
@@ -551,11 +559,15 @@ mod tests {
     use super::*;
 
     fn server() -> ServerState {
+        server_of(Flavour::MySql)
+    }
+
+    fn server_of(flavour: Flavour) -> ServerState {
         ServerState {
             state: State::new(u16::from(LOGIN_COLLATION), true),
             known: true,
             charset_known: true,
-            flavour: Flavour::MySql,
+            flavour,
             base: Slot::BASED
                 .iter()
                 .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into()))
@@ -600,17 +612,28 @@ mod tests {
         );
         let mut out = Vec::new();
         let back = State { schema: Some("app".into()), ..State::new(8, true) };
-        assert_eq!(server.move_to(&back, &mut out), 4);
+        assert_eq!(server.move_to(&back, &mut out), 3);
         assert_eq!(
             texts(&out),
             [
                 "27\0\0",
-                "3SET collation_connection=8",
-                "3SET character_set_client=@@character_set_connection,\
-                 character_set_results=@@character_set_connection,autocommit=1,sql_mode='base'",
+                "3SET character_set_client=8,character_set_results=8,collation_connection=8,\
+                 autocommit=1,sql_mode='base'",
                 "2app"
             ]
         );
+    }
+
+    #[test]
+    fn the_number_of_the_login_s_collation_is_set_to_the_number() {
+        let mut out = Vec::new();
+        assert_eq!(server_of(Flavour::MariaDb).move_to(&State::new(224, true), &mut out), 2);
+        let immediate = format!("3{NAMES_OF_CONNECTION}");
+        assert_eq!(texts(&out), ["3SET collation_connection=224", immediate.as_str()]);
+        let mut out = Vec::new();
+        assert_eq!(server_of(Flavour::MySql).move_to(&State::new(224, true), &mut out), 1);
+        let all = "3SET character_set_client=224,character_set_results=224,collation_connection=224";
+        assert_eq!(texts(&out), [all]);
     }
 
     #[test]
@@ -619,11 +642,10 @@ mod tests {
         server.known = false;
         let mut out = Vec::new();
         let named = State { schema: Some("app".into()), ..State::new(45, true) };
-        assert_eq!(server.move_to(&named, &mut out), 4);
+        assert_eq!(server.move_to(&named, &mut out), 3);
         let texts = texts(&out);
-        assert_eq!(texts[1], "3SET collation_connection=45");
         assert!(
-            texts[2].contains("sql_mode='base'") && texts[2].contains("character_set_client="),
+            texts[1].contains("sql_mode='base'") && texts[1].contains("collation_connection=45"),
             "{texts:?}"
         );
     }

@@ -204,7 +204,7 @@ fn reset() -> Session {
     lines.push(Server(s::ok(IDLE).repeat(2)));
     lines.push(Client(c::command(Command::SetOption, &[1, 0])));
     lines.push(Client(c::query("SELECT a FROM t")));
-    lines.push(Server(s::ok(IDLE).repeat(4)));
+    lines.push(Server(s::ok(IDLE).repeat(3)));
     Session { name: "resets", capabilities: OLD, moves_at: None, lines }
 }
 

@@ -1,0 +1,226 @@
+//! What MySQL remembers of the parameters a statement was executed with.
+//!
+//! MySQL (from 8.0.22) settles the types of a statement's parameters at its first execution and gives up what it
+//! settled only where a later value does not fit. `SELECT ?` executed with 1.5 answers 'again' with 0 from then
+//! on. So the answer depends on all executions of that copy of the statement before, and a copy may be shared only
+//! by clients whose parameters the server cannot tell apart. [`Binding`] is what it can tell apart.
+//!
+//! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL leaves what is
+//! settled but counts as a type of its own where it comes first or where another parameter is settled anew; a
+//! string where a number is wanted counts as an integer, unless all of it is a negative, fractional or huge
+//! number, for which the parameter becomes a DECIMAL. MariaDB 10.11 forgets the types from one execution to the
+//! next: there is nothing to tell apart.
+//!
+//! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies there are.
+
+use crate::frame::Header;
+use crate::message::lenenc;
+use crate::prepared::{EXECUTE_FIXED_BYTES, Execute};
+use std::sync::Arc;
+use weir_wire::Reader;
+
+/// Two bytes for each parameter: its type (0 for NULL) and what else makes a difference.
+pub(crate) type Binding = Arc<[u8]>;
+
+/// Types of parameters (MySQL protocol, `enum_field_types`).
+mod kind {
+    pub(super) const TINY: u8 = 1;
+    pub(super) const SHORT: u8 = 2;
+    pub(super) const LONG: u8 = 3;
+    pub(super) const FLOAT: u8 = 4;
+    pub(super) const DOUBLE: u8 = 5;
+    pub(super) const NULL: u8 = 6;
+    pub(super) const TIMESTAMP: u8 = 7;
+    pub(super) const LONGLONG: u8 = 8;
+    pub(super) const INT24: u8 = 9;
+    pub(super) const DATE: u8 = 10;
+    pub(super) const TIME: u8 = 11;
+    pub(super) const DATETIME: u8 = 12;
+    pub(super) const YEAR: u8 = 13;
+}
+
+/// Of strings: what they are where a number is wanted. The unsigned flag (0x80) is never set with them.
+mod text {
+    pub(super) const NEGATIVE: u8 = 1;
+    pub(super) const HUGE: u8 = 2;
+    pub(super) const FRACTION: u8 = 3;
+    /// It came as long data.
+    pub(super) const LONG: u8 = 4;
+}
+
+/// Digits that any integer of 64 bits can hold.
+const SAFE_DIGITS: usize = 18;
+
+/// Longer strings are not looked at: they are no numbers that anybody would mean.
+const NUMBER_BYTES: usize = 100;
+
+/// What the server can tell apart of the parameters of this COM_STMT_EXECUTE (or of as much of it as is there).
+/// `types` are those the client has bound, `long_data` its COM_STMT_SEND_LONG_DATA packets.
+pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u8]) -> Binding {
+    let mut out = Vec::with_capacity(types.len());
+    let long = long_parameters(long_data);
+    let values_at = execute.types_flag_at.map(|at| at + 1 + if execute.has_types { types.len() } else { 0 });
+    let mut values = Reader::new(values_at.and_then(|at| payload.get(at..)).unwrap_or_default());
+    for (i, bytes) in types.chunks_exact(2).enumerate() {
+        let (kind, flags) = (bytes[0], bytes[1] & 0x80);
+        if long.contains(&i) {
+            out.extend_from_slice(&[kind, text::LONG]);
+        } else if kind == kind::NULL || is_null(payload, i) {
+            out.extend_from_slice(&[0, 0]);
+        } else {
+            out.extend_from_slice(&parameter(kind, flags, &mut values));
+        }
+    }
+    out.into()
+}
+
+fn is_null(payload: &[u8], parameter: usize) -> bool {
+    payload.get(EXECUTE_FIXED_BYTES + parameter / 8).is_some_and(|byte| byte >> (parameter % 8) & 1 == 1)
+}
+
+fn parameter(kind: u8, flags: u8, values: &mut Reader<'_>) -> [u8; 2] {
+    let bytes = match kind {
+        kind::TINY => 1,
+        kind::SHORT | kind::YEAR => 2,
+        kind::LONG | kind::INT24 | kind::FLOAT => 4,
+        kind::LONGLONG | kind::DOUBLE => 8,
+        kind::TIMESTAMP | kind::DATE | kind::TIME | kind::DATETIME => values.u8().map_or(0, usize::from),
+        _ => return [kind, lenenc::string(values).map_or(0, number_in)],
+    };
+    if values.take(bytes).is_err() {
+        values.take_rest();
+    }
+    match kind {
+        kind::TINY | kind::SHORT | kind::LONG | kind::INT24 | kind::LONGLONG => [kind::LONGLONG, flags],
+        _ => [kind, flags],
+    }
+}
+
+/// What a string is where a number is wanted; 0 for an integer, and for all that is no number.
+fn number_in(string: &[u8]) -> u8 {
+    if string.len() > NUMBER_BYTES {
+        return 0;
+    }
+    let trimmed = string.trim_ascii();
+    let (negative, number) = match trimmed.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        Some(_) | None => (false, trimmed),
+    };
+    let digits = number.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let rest = number.iter().filter(|byte| !byte.is_ascii_digit());
+    if digits == 0 || !rest.clone().all(|byte| matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')) {
+        0
+    } else if rest.count() > 0 {
+        text::FRACTION
+    } else if digits > SAFE_DIGITS {
+        text::HUGE
+    } else if negative {
+        text::NEGATIVE
+    } else {
+        0
+    }
+}
+
+/// The numbers of the parameters that kept COM_STMT_SEND_LONG_DATA packets are for.
+fn long_parameters(long_data: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut rest = long_data;
+    while let Some(header) = Header::read(rest) {
+        let mut r = Reader::new(rest.get(HEADER_AND_STATEMENT_BYTES..).unwrap_or_default());
+        if let Ok(parameter) = r.u16_le() {
+            found.push(usize::from(parameter));
+        }
+        rest = rest.get(header.total()..).unwrap_or_default();
+    }
+    found
+}
+
+/// Before the number of the parameter in COM_STMT_SEND_LONG_DATA: header, command, number of the statement.
+const HEADER_AND_STATEMENT_BYTES: usize = crate::frame::HEADER_BYTES + 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A COM_STMT_EXECUTE with these types and values, of which those of `nulls` are NULL.
+    fn payload(types: &[u8], nulls: u8, values: &[u8], has_types: bool) -> Vec<u8> {
+        let mut out = vec![0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0, nulls, u8::from(has_types)];
+        if has_types {
+            out.extend_from_slice(types);
+        }
+        out.extend_from_slice(values);
+        out
+    }
+
+    fn binding(types: &[u8], nulls: u8, values: &[u8]) -> Binding {
+        let [with, without] = [true, false].map(|has_types| {
+            let payload = payload(types, nulls, values, has_types);
+            let execute = Execute::read(&payload, (types.len() / 2) as u16).unwrap();
+            for n in 0..payload.len() {
+                // As much of it as came in the first part of a long one.
+                of(&payload[..n], &execute, types, &[]);
+            }
+            of(&payload, &execute, types, &[])
+        });
+        assert_eq!(with, without, "types sent again or not make no difference");
+        with
+    }
+
+    #[test]
+    fn integers_of_all_widths_are_alike_but_for_their_sign() {
+        let tiny = binding(&[kind::TINY, 0], 0, &[5]);
+        assert_eq!(tiny, binding(&[kind::LONGLONG, 0], 0, &[5; 8]));
+        assert_ne!(tiny, binding(&[kind::LONGLONG, 0x80], 0, &[5; 8]));
+        assert_ne!(tiny, binding(&[kind::DOUBLE, 0], 0, &[5; 8]));
+    }
+
+    #[test]
+    fn null_is_a_type_of_its_own() {
+        let text = &[0xFD, 0, 0xFD, 0];
+        let null = binding(text, 0b01, b"\x01x");
+        assert_eq!(&*null, [0, 0, 0xFD, 0]);
+        assert_eq!(null, binding(&[kind::NULL, 0, 0xFD, 0], 0, b"\x01x"));
+        assert_ne!(null, binding(text, 0b00, b"\x01x\x01x"));
+    }
+
+    #[test]
+    fn strings_differ_by_the_number_they_are() {
+        let of = |string: &str| {
+            let mut values = vec![string.len() as u8];
+            values.extend_from_slice(string.as_bytes());
+            binding(&[0xFD, 0], 0, &values)[1]
+        };
+        for plain in ["", "abc", "5", " 5 ", "007", "5x", "1.5x", "-", "e", "2020-01-01 10:11:12"] {
+            assert_eq!(of(plain), 0, "{plain}");
+        }
+        for (string, class) in [
+            ("-5", text::NEGATIVE),
+            ("1.5", text::FRACTION),
+            (".5", text::FRACTION),
+            ("1.", text::FRACTION),
+            ("1e5", text::FRACTION),
+            ("99999999999999999999", text::HUGE),
+        ] {
+            assert_eq!(of(string), class, "{string}");
+        }
+        assert_eq!(of(&"9".repeat(101)), 0);
+    }
+
+    #[test]
+    fn values_behind_others_are_found() {
+        // A date, a NULL, and a string behind them.
+        let types = &[kind::DATETIME, 0, kind::DOUBLE, 0, 0xFD, 0];
+        let found = binding(types, 0b010, b"\x04\xe8\x07\x02\x1d\x031.5");
+        assert_eq!(&*found, [kind::DATETIME, 0, 0, 0, 0xFD, text::FRACTION]);
+    }
+
+    #[test]
+    fn long_data_is_not_in_the_packet() {
+        let types = &[0xFC, 0, 0xFD, 0];
+        let payload = payload(types, 0, b"\x02-5", true);
+        let execute = Execute::read(&payload, 2).unwrap();
+        let long = [7, 0, 0, 0, 0x18, 1, 0, 0, 0, 0, 0];
+        assert_eq!(&*of(&payload, &execute, types, &long), [0xFC, text::LONG, 0xFD, text::NEGATIVE]);
+    }
+}
