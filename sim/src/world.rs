@@ -133,7 +133,8 @@ impl World {
         let random = Mutex::new(dice.split());
         let shared = Arc::new(Shared {
             settings,
-            registry: Registry::new(plan.workers),
+            postgres: Registry::new(plan.workers),
+            mysql: Registry::new(plan.workers),
             metrics: Metrics::new(plan.workers, &["postgres", "mysql"]),
             workers: plan.workers,
             post: Box::new(move |to, mail| sender.send(to, mail)),

@@ -303,6 +303,35 @@ def a_length_that_is_promised_and_never_kept(_context):
             wire.vanish()
 
 
+@weir
+def a_long_request_that_stalls(_context):
+    """The beginning of a request is on the server and its rest never comes: the server is not held for ever, half a
+    request never runs, and the next client gets a clean server."""
+    with start(["limits.client_read_timeout=1", "pool.default_pool_size=1"]) as w:
+        with client(w) as wire:
+            wire.ask("drop table if exists stalls")
+            wire.ask("create table stalls (note text)")
+        statement = b"insert into stalls values ('" + b"x" * 300_000 + b"')"
+        for missing in (1, 2, 5, 150_000):
+            wire = client(w)
+            if KIND == "postgres":
+                whole = pgwire.query(statement.decode())
+            else:
+                wire.seq = 0
+                whole = len(statement + b" ").to_bytes(3, "little") + b"\0\x03" + statement
+            wire.send(whole[:-missing])
+            wire.sock.settimeout(30)
+            said = read_to_end(wire.sock)
+            assert (b"08006" if KIND == "postgres" else b"#08S01") in said, said
+            wire.vanish()
+            with client(w) as other:
+                assert other.ask("select count(*) from stalls") == [["0"]], missing
+        assert faults(w, "client_read_timeout") == 4
+        with client(w) as wire:
+            wire.ask("drop table stalls")
+        fine_afterwards(w)
+
+
 @functools.cache
 def big_select():
     if KIND == "postgres":

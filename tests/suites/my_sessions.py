@@ -114,6 +114,17 @@ def transaction_mode_shares(_context):
 
 
 @weir
+def known_settings_need_no_server(_context):
+    """What one worker has learnt of the greeting, all know: a login takes no server when leases fill the pool."""
+    with start("session", pool_size=1, settings=["workers=4", "pool.query_wait_timeout=60"]) as w, Wire(w.target()) as holder:
+        assert holder.ask("select 'mine'") == [["mine"]]
+        wires = [Wire(w.target()) for _ in range(12)]
+        assert w.metric("weir_waiting_clients", protocol="mysql") == 0
+        for wire in wires:
+            wire.close()
+
+
+@weir
 def session_mode_keeps(_context):
     with start("session", pool_size=2) as w:
         one, two = Wire(w.target()), Wire(w.target())
@@ -186,17 +197,27 @@ def session_state_gives_right_answers_and_ends(_context):
                 wire.close()
 
 
+def both_are_open(w):
+    """Two servers are there and free, so that nobody has to wait for their logins."""
+    def open_now():
+        # Also the first login may wait too long for its server.
+        with contextlib.suppress(MyError), Wire(w.target()) as wire:
+            wire.ask("select 1")
+        return w.metric("weir_server_connections", protocol="mysql", state="idle") == 2
+
+    eventually(open_now, "both servers are open")
+
+
 @weir
 def pinned_clients_fill_the_pool(_context):
-    with start(pool_size=2, settings=["pool.query_wait_timeout=0.3"]) as w:
+    with start(pool_size=2, settings=["pool.min_pool_size=2", "pool.query_wait_timeout=1"]) as w:
+        both_are_open(w)
         holders = [Wire(w.target()) for _ in range(2)]
         for wire in holders:
             wire.ask("begin")
             wire.ask("select 1")
-        waiting = Wire(w.target(), login=False)
+        waiting = Wire(w.target())
         try:
-            # A login may have to wait for a server too.
-            waiting.login(45, None)
             got = waiting.ask("select 'late'")
         except MyError as e:
             got = e.code
@@ -257,6 +278,24 @@ def vanished_transaction_is_rolled_back(_context):
                 wire.close(politely=leave == "quit")
             with Wire(w.target()) as other:
                 assert other.ask("select v from vanish where id = 1 for update") == [["0"]]
+
+
+@weir
+def half_a_file_is_not_loaded(_context):
+    """A client that goes in the middle of its LOCAL file leaves no row of it, as without Weir."""
+    reset_table("halves", "i int, note varchar(200)")
+    with start(pool_size=1) as w:
+        # Between two packets, and in the middle of one.
+        for begun in (b"", b"\0\x10\0\x03partial"):
+            wire = Wire(w.target(), BASIC | LOCAL_FILES)
+            wire.command(QUERY, "load data local infile 'any' into table halves")
+            assert wire.read()[:1] == b"\xfb"
+            wire.send_next(b"1\tone\n2\ttwo\n")
+            wire.sock.sendall(begun)
+            eventually(lambda: w.metric("weir_server_sent_bytes", protocol="mysql") > 0, "it has begun")
+            wire.vanish()
+            with Wire(w.target()) as other:
+                assert other.ask("select count(*) from halves") == [["0"]]
 
 
 @weir

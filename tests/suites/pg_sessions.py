@@ -112,6 +112,17 @@ def transaction_mode_shares(_context):
 
 
 @weir
+def known_settings_need_no_server(_context):
+    """What one worker has learnt of the greeting, all know: a login takes no server when leases fill the pool."""
+    with start("session", pool_size=1, settings=["workers=4", "pool.query_wait_timeout=60"]) as w, Wire(w.target()) as holder:
+        assert holder.ask("select 'mine'") == [["mine"]]
+        wires = [Wire(w.target()) for _ in range(12)]
+        assert w.metric("weir_waiting_clients", protocol="postgres") == 0
+        for wire in wires:
+            wire.close()
+
+
+@weir
 def session_mode_keeps(_context):
     with start("session", pool_size=3) as w:
         wires = [Wire(w.target()) for _ in range(3)]
@@ -197,10 +208,22 @@ def pins_give_right_answers_and_end(_context):
                 wire.close()
 
 
+def both_are_open(w):
+    """Two servers are there and free, so that nobody has to wait for their logins."""
+    def open_now():
+        # Also the first login may wait too long for its server.
+        with contextlib.suppress(ServerError, LoginRefused), Wire(w.target()) as wire:
+            wire.ask("select 1")
+        return w.metric("weir_server_connections", protocol="postgres", state="idle") == 2
+
+    eventually(open_now, "both servers are open")
+
+
 @weir
 def pinned_clients_fill_the_pool(_context):
     """Who finds no server in time is told so, with the error of query_wait_timeout; the others go on."""
-    with start(pool_size=2, settings=["pool.query_wait_timeout=0.3"]) as w:
+    with start(pool_size=2, settings=["pool.min_pool_size=2", "pool.query_wait_timeout=1"]) as w:
+        both_are_open(w)
         holders = [Wire(w.target()) for _ in range(2)]
         for wire in holders:
             wire.ask("begin")

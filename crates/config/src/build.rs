@@ -162,6 +162,7 @@ fn timeouts(values: &Values) -> Timeouts {
         transaction_timeout_ms: values.millis(Key::TransactionTimeout),
         idle_transaction_timeout_ms: values.millis(Key::IdleTransactionTimeout),
         client_idle_timeout_ms: values.millis(Key::ClientIdleTimeout),
+        client_read_timeout_ms: values.millis(Key::ClientReadTimeout),
         client_login_timeout_ms: values.millis(Key::ClientLoginTimeout),
         cancel_wait_timeout_ms: values.millis(Key::CancelWaitTimeout),
         server_connect_timeout_ms: values.millis(Key::ServerConnectTimeout),

@@ -229,6 +229,8 @@ settings! {
         "A client's login may take so long. 0: for ever.";
     ClientIdleTimeout "limits" "client_idle_timeout" = "client_idle_timeout", seconds(), "0", Live, All,
         "A client that sends nothing for so long is closed. 0: never.";
+    ClientReadTimeout "limits" "client_read_timeout", seconds(), "60", Live, All,
+        "A client that holds a server may pause so long in the middle of a message. 0: for ever.";
     DrainTimeout "limits" "drain_timeout", seconds(), "30" ini "0", Live, All,
         "At SIGTERM clients have so long to finish their transactions. 0: as long as they need.";
 

@@ -248,6 +248,8 @@ pub struct Timeouts {
     pub idle_transaction_timeout_ms: u64,
     /// A client may be idle at most so long.
     pub client_idle_timeout_ms: u64,
+    /// A client that holds a server pauses in the middle of a message at most so long.
+    pub client_read_timeout_ms: u64,
     /// A client's login takes at most so long.
     pub client_login_timeout_ms: u64,
     /// A cancel request waits at most so long for a server connection of its own.

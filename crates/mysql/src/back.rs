@@ -266,6 +266,11 @@ impl Back {
             && !self.mid_message
     }
 
+    /// Nothing can make this server usable again: close it.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     /// The client whose reply is being passed on has got the beginning of a packet and not its end: nothing
     /// but the rest can be said to it.
     pub fn is_mid_message(&self) -> bool {
@@ -672,17 +677,15 @@ impl Back {
     }
 
     /// The owner has gone: its replies are dropped, and what it did not send to the end is ended.
-    pub fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+    pub fn forget(&mut self, owner: Owner, _out: &mut Vec<u8>) {
         for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner && owner != INTERNAL) {
             entry.gone = true;
             entry.held = Vec::new();
             if entry.stage != Stage::Sent {
                 entry.whole = true;
-            } else if entry.reply.wants_file() {
-                entry.reply.end_file(out);
-                entry.whole = true;
-            } else if !entry.whole {
-                // Half a command cannot be taken back.
+            } else if !entry.whole || entry.reply.wants_file() {
+                // Half a command cannot be taken back. A file that ends early would be loaded and committed as
+                // far as it came; without its connection the server takes all of it back.
                 self.broken = true;
             }
         }

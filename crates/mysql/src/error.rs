@@ -16,6 +16,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),
         FaultKind::ClientIdleTimeout => (4031, "HY000", "The client was disconnected because of inactivity"),
+        FaultKind::ClientReadTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::IdleInTransactionTimeout => {
             (4031, "HY000", "The client was disconnected because its transaction was idle too long")
         }

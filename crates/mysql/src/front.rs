@@ -299,6 +299,16 @@ impl Front {
         }
     }
 
+    /// The client is in the middle of a command or of a packet of its file; `kept` bytes of it wait to be
+    /// found.
+    pub fn is_mid_message(&self, kept: usize) -> bool {
+        match &self.phase {
+            Phase::Long(_) => true,
+            Phase::File(file) => file.left > 0 || kept > 0,
+            Phase::Greeting | Phase::Idle | Phase::Busy => kept > 0,
+        }
+    }
+
     fn find_command(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
         let Some(header) = Header::read(input) else { return Ok(Found::Incomplete) };
         if header.seq != 0 || header.len == 0 {

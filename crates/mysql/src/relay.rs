@@ -152,21 +152,6 @@ impl Reply {
     pub(crate) fn file_ended(&mut self) {
         self.at = At::First;
     }
-
-    /// The client went away in the middle of its file: ends it.
-    pub(crate) fn end_file(&mut self, out: &mut Vec<u8>) {
-        if self.file.left > 0 || self.file.header_len > 0 {
-            // A packet was begun: what is missing of it is filled, there is no other way to end it.
-            if self.file.header_len > 0 {
-                // The header itself is not sent yet.
-                self.file.header_len = 0;
-            }
-            out.resize(out.len() + self.file.left, 0);
-            self.file.left = 0;
-        }
-        Header { len: 0, seq: self.file_seq }.write(out);
-        self.at = At::First;
-    }
 }
 
 /// Where the bytes of a reply go.

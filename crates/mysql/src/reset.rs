@@ -34,7 +34,10 @@ impl Back {
 
     /// Says goodbye.
     pub fn quit(&mut self, out: &mut Vec<u8>) {
-        put_command(out, Command::Quit);
+        // Behind half a command it would be read as the rest of that command.
+        if !self.broken {
+            put_command(out, Command::Quit);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const PAIRS: usize = 4096;
 
 /// What clients of one pool are greeted with.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Welcomes {
     version: String,
     traits: Option<Traits>,
@@ -40,7 +40,7 @@ impl Welcomes {
 
     /// Ends the login of `front` if its schema and charset are known to be good; false when a server must be
     /// asked first.
-    pub fn greet(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let Some(traits) = self.traits else { return false };
         let pair = (front.state.schema.clone(), front.login_collation());
         let Some(&charset) = self.good.get(&pair) else { return false };

@@ -106,6 +106,11 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::ClientIdleTimeout => {
             words("57P05", "the client was idle for too long (client_idle_timeout)", "Connect again.")
         }
+        FaultKind::ClientReadTimeout => words(
+            "08006",
+            "the rest of a message did not arrive in time (client_read_timeout)",
+            "The request was not run. Raise client_read_timeout if the client pauses in the middle of its messages.",
+        ),
         FaultKind::IdleInTransactionTimeout => words(
             "25P03",
             "the transaction was idle for too long (idle_transaction_timeout)",

@@ -251,6 +251,11 @@ impl Front {
         }
     }
 
+    /// The client is in the middle of a message, of which `kept` bytes wait to be found.
+    pub fn is_mid_message(&self, kept: usize) -> bool {
+        self.scan.left > 0 || kept > self.scan.looked
+    }
+
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
     fn look(
         &mut self,

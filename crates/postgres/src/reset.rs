@@ -99,7 +99,10 @@ impl Back {
 
     /// Says goodbye.
     pub fn quit(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(TERMINATE);
+        // Behind half a message it would be read as the rest of that message.
+        if self.outgoing == 0 {
+            out.extend_from_slice(TERMINATE);
+        }
     }
 
     /// Appends bytes to `out`, or behind those that are held back.

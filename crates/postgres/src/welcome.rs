@@ -19,7 +19,7 @@ use weir_wire::Boundary;
 const WELCOMES_KEPT: usize = 256;
 
 /// Settings that clients have begun with, and what servers reported under them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Welcomes {
     base: Option<Reported>,
     by_key: HashMap<u64, Arc<Welcome>>,
@@ -53,7 +53,7 @@ impl Welcomes {
 
     /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
     /// first (`Back::dispatch_welcome`).
-    pub fn greet(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let name = match front.startup.get(APPLICATION_NAME) {
             None => None,
             Some(value) => match reported_application_name(value) {
@@ -79,7 +79,7 @@ impl Welcomes {
     }
 
     /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
-    fn greet_exact(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    fn greet_exact(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let Some(reported) = front.asked.take() else { return false };
         tell(front, &reported, None, out);
         true

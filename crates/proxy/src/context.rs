@@ -3,7 +3,7 @@
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
 use crate::settings::Settings;
-use crate::wing::Wing;
+use crate::wing::{MySql, Postgres, Wing};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use weir_auth::Job;
@@ -15,8 +15,10 @@ use weir_net::wheel::Wheel;
 pub struct Shared<N: Net> {
     /// The settings in force.
     pub settings: Settings,
-    /// All pools.
-    pub registry: Registry,
+    /// All pools of PostgreSQL.
+    pub postgres: Registry<<Postgres as Wing>::Welcomes>,
+    /// All pools of MySQL.
+    pub mysql: Registry<<MySql as Wing>::Welcomes>,
     /// What is counted.
     pub metrics: Arc<weir_metrics::Metrics>,
     /// Workers in the process.

@@ -83,7 +83,8 @@ impl Proxy {
         let submit = start_crypto(addresses.clone(), workers).map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
             settings: settings(snapshot, routes.clone()),
-            registry: Registry::new(workers),
+            postgres: Registry::new(workers),
+            mysql: Registry::new(workers),
             metrics: Metrics::new(workers, &[Postgres::NAME, MySql::NAME]),
             workers,
             post: Box::new(move |worker, mail| post(&addresses, worker, mail)),
@@ -311,6 +312,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {
         timeouts: Timeouts {
             client_login_ms: t.client_login_timeout_ms,
             client_idle_ms: t.client_idle_timeout_ms,
+            client_read_ms: t.client_read_timeout_ms,
             idle_transaction_ms: t.idle_transaction_timeout_ms,
             transaction_ms: t.transaction_timeout_ms,
             query_ms: t.query_timeout_ms,

@@ -28,14 +28,14 @@ pub enum WingMail<W: Wing, N: Net> {
     /// Another worker has a waiter and nothing idle: send it one.
     Want {
         /// Of this pool.
-        pool: Arc<PoolEntry>,
+        pool: Arc<PoolEntry<W::Welcomes>>,
         /// To this worker.
         from: usize,
     },
     /// A server of this pool was closed elsewhere: there is room under the limit.
     SlotFree {
         /// The pool.
-        pool: Arc<PoolEntry>,
+        pool: Arc<PoolEntry<W::Welcomes>>,
     },
     /// End a client or its running request.
     Kill(Kill),
@@ -84,7 +84,7 @@ pub struct Transfer<W: Wing, N: Net> {
     /// Where it leads.
     pub target: Target,
     /// Its pool.
-    pub pool: Arc<PoolEntry>,
+    pub pool: Arc<PoolEntry<W::Welcomes>>,
     /// Its back, at an idle boundary with nothing owed.
     pub back: W::Back,
     /// Read and not yet understood: the beginning of something it says of its own accord.

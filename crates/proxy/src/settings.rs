@@ -25,6 +25,8 @@ pub struct Timeouts {
     pub client_login_ms: u64,
     /// A client that holds no server and sends nothing.
     pub client_idle_ms: u64,
+    /// A client that holds a server and pauses in the middle of a message.
+    pub client_read_ms: u64,
     /// A client that holds a server in a transaction and sends nothing.
     pub idle_transaction_ms: u64,
     /// A transaction, from its first request to its end.
@@ -66,6 +68,7 @@ impl Default for Timeouts {
         Timeouts {
             client_login_ms: 60_000,
             client_idle_ms: 0,
+            client_read_ms: 60_000,
             idle_transaction_ms: 0,
             transaction_ms: 0,
             query_ms: 0,

@@ -7,7 +7,9 @@ mod adapters;
 
 pub use adapters::{MySql, Postgres};
 
+use crate::context::Shared;
 use crate::mail::{Mail, WingMail};
+use crate::pool::Registry;
 use weir_auth::JobDone;
 use weir_auth::login::{
     AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
@@ -35,7 +37,9 @@ pub trait Wing: Sized + 'static {
     /// A logged-in server.
     type Back: Back<Self> + Send;
     /// What clients of one pool are greeted with.
-    type Welcomes: Welcomes<Self> + Send;
+    type Welcomes: Welcomes<Self> + Send + Sync;
+    /// The pools of this protocol.
+    fn registry<N: Net>(shared: &Shared<N>) -> &Registry<Self::Welcomes>;
 }
 
 /// `login/accept.rs`: a client logs in to Weir.
@@ -85,6 +89,8 @@ pub trait Front<W: Wing> {
     /// The part of a pool's identity that this client chose (MySQL's CLIENT_FOUND_ROWS and its like;
     /// PostgreSQL: 0). Servers of its pool log in with it as `ConnectParams::variant`.
     fn pool_variant(&self) -> u32;
+    /// The client is in the middle of a message, of which `kept` bytes wait to be found.
+    fn is_mid_message(&self, kept: usize) -> bool;
     /// Why the lease must outlive the boundary, now.
     fn pins(&self) -> Pins;
     /// The request `request` (as found) will not run: answers it with an error; the session goes on.
@@ -163,22 +169,24 @@ pub trait Back<W: Wing> {
     fn is_mid_message(&self) -> bool;
     /// Idle, nothing owed, no part of a message read, and no request of Weir's own has failed.
     fn is_reusable(&self) -> bool;
+    /// Nothing can make this server usable again, not even waiting for what it owes: close it.
+    fn is_broken(&self) -> bool;
     /// The version the server gave at login, if clients are greeted with one (MySQL; PostgreSQL: None).
     fn server_version(&self) -> Option<&str>;
     /// How to cancel what runs here.
     fn cancel_plan(&self) -> CancelPlan;
-    /// Says goodbye.
+    /// Says goodbye, unless that would be read as something else.
     fn quit(&mut self, out: &mut Vec<u8>);
 }
 
 /// What the clients of one pool are told at the end of their login, by the settings they named. A client
 /// whose settings no server has confirmed yet takes a place in the queue first.
-pub trait Welcomes<W: Wing>: Default {
+pub trait Welcomes<W: Wing>: Default + Clone {
     /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
     fn observe(&mut self, back: &W::Back);
     /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
     /// first (`dispatch_welcome`).
-    fn greet(&mut self, front: &mut W::Front, out: &mut Vec<u8>) -> bool;
+    fn greet(&self, front: &mut W::Front, out: &mut Vec<u8>) -> bool;
     /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed.
     /// False: the server refused the settings; its error has gone to the client, close it.
     fn record(&mut self, front: &mut W::Front, back: &W::Back) -> bool;

@@ -49,6 +49,8 @@ fault_kinds! {
     TooManyClients Weir "too_many_clients",
     /// Nothing arrived from the client for `client_idle_timeout`.
     ClientIdleTimeout Client "client_idle_timeout",
+    /// A message that holds a server did not go on for `client_read_timeout`.
+    ClientReadTimeout Client "client_read_timeout",
     /// `idle_transaction_timeout`.
     IdleInTransactionTimeout Client "idle_transaction_timeout",
     /// `transaction_timeout`.

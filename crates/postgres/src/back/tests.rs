@@ -526,6 +526,10 @@ fn trap_17_a_part_is_ended_for_a_client_that_left() {
     b.forget(1, &mut out);
     assert!(b.is_broken() && !b.is_reusable());
     assert_eq!((b.queued(), b.boundary()), (0, Boundary::Idle), "there is nothing to wait for");
+    // A goodbye would complete the message, and it would run.
+    let mut goodbye = Vec::new();
+    b.quit(&mut goodbye);
+    assert!(goodbye.is_empty());
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // The data path comes by twice a request; with PgBouncer's defaults it turns back here.
         let unbounded = cx.shared.settings.timeouts.sessions_are_unbounded();
         let Some(client) = self.clients.get(key) else { return };
-        if unbounded && !client.link.is_linked() && matches!(client.phase, Phase::Session(_)) {
+        let in_session = matches!(client.phase, Phase::Session(_));
+        if unbounded && in_session && !client.link.is_linked() && !client.is.part_open {
             return;
         }
         let boundary = self.boundary_of(key);
@@ -67,6 +68,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
         client.armed_ms = u64::MAX;
+        if client.is.part_open && client.is.readable {
+            // It is Weir that does not read: the server is slow, and that is not the client's fault.
+            client.active_ms = now_ms;
+        }
         let deadline = client_deadline::<W, N>(client, boundary, &cx.shared.settings.timeouts);
         let Some((deadline_ms, kind)) = deadline else { return };
         if now_ms < deadline_ms {
@@ -294,7 +299,7 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.lease.is_none() => {
             bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
         }
-        Phase::Session(_) => {
+        Phase::Session(front) => {
             let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
             let query = (client.inflight > 0).then(|| {
                 bound(client.request_since_ns / 1_000_000, timeouts.query_ms, FaultKind::QueryTimeout)
@@ -310,7 +315,12 @@ fn client_deadline<W: Wing, N: Net>(
             let transaction = in_transaction.then(|| {
                 bound(client.transaction_since_ms, timeouts.transaction_ms, FaultKind::TransactionTimeout)
             });
-            [query, idle, transaction].into_iter().flatten().flatten().min_by_key(|&(at_ms, _)| at_ms)
+            // Between the messages of a COPY or of a batch that it flushes, a client may think, or wait for a
+            // reply. In the middle of one it can only have stalled.
+            let stalls = client.is.part_open && front.is_mid_message(client.input.len());
+            let rest = stalls
+                .then(|| bound(client.active_ms, timeouts.client_read_ms, FaultKind::ClientReadTimeout));
+            [query, idle, transaction, rest].into_iter().flatten().flatten().min_by_key(|&(at_ms, _)| at_ms)
         }
     }
 }

@@ -268,7 +268,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let id = server.pool;
         server.since_ms = now_ms;
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
-            pool.welcomes.observe(&back);
+            pool.entry.learn(|welcomes| welcomes.observe(&back));
             pool.connecting -= 1;
             pool.failures = 0;
             pool.retry_at_ms = 0;

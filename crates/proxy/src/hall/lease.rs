@@ -67,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Another worker has a waiter and nothing idle.
-    pub(super) fn wanted(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>, from: usize) {
+    pub(super) fn wanted(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>, from: usize) {
         let worker = cx.worker;
         let pool = self.pool_of(cx, entry);
         if pool.waiting_len() == 0
@@ -257,14 +257,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (Phase::Session(front), ServerPhase::Live(back)) = (&mut client.phase, &mut held.phase) else {
             return;
         };
-        if !pool.welcomes.record(front, back) {
+        let (accepted, welcomes) = pool.entry.learn(|welcomes| welcomes.record(front, back));
+        if !accepted {
             // The server has told the client why.
             self.cells.wing.logins_failed.inc();
             self.begin_closing(cx, key);
             return;
         }
         let mut out = std::mem::take(&mut self.staging);
-        if pool.welcomes.greet(front, &mut out) {
+        if welcomes.greet(front, &mut out) {
             client.is.greeted = true;
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
@@ -331,6 +332,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let Server { phase: ServerPhase::Live(back), output, cleaning, .. } = server else { return };
+        if back.is_broken() {
+            self.close_server(
+                cx,
+                key,
+                "a request on it was cut in two, or it failed a request of Weir's own",
+            );
+            return;
+        }
         if back.queued() > 0 {
             return;
         }
@@ -481,20 +490,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cells.server_handovers.inc();
             cells.servers_cleaning.inc();
         });
-        if let Some(server) = self.servers.get_mut(key)
-            && let ServerPhase::Live(back) = &server.phase
-        {
-            let pool = self.pools[entry.id.0 as usize].as_deref_mut();
-            if let Some(pool) = pool {
-                pool.welcomes.observe(back);
-            }
-        }
         self.todo.push_back(Task::PumpServer(key));
         self.todo.push_back(Task::SettleServer(key));
     }
 
     /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
-    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>) {
+    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         entry.shared.closed();
         self.room_for_waiters(cx, entry);
     }
@@ -502,7 +503,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Uses room under a pool's limit where somebody waits: here, and what is left elsewhere. All who wait
     /// are told, because one who was told alone may have been served by then, or may be pausing after a
     /// failed connect.
-    pub(super) fn room_for_waiters(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry>) {
+    pub(super) fn room_for_waiters(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         self.pool_of(cx, entry);
         self.open_for_waiters(cx, entry.id);
         for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {

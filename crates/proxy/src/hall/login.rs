@@ -208,7 +208,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if let Phase::Session(front) = &mut client.phase {
                     W::set_schema(front, &schema);
                 }
-                let entry = cx.shared.registry.enter(spec);
+                let entry = W::registry(cx.shared).enter(spec);
                 client.pool = Some(entry.id);
                 self.pool_of(cx, &entry);
                 self.greet(cx, key);
@@ -225,11 +225,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(pool) = client.pool.and_then(|id| self.pools.get_mut(id.0 as usize)?.as_deref_mut()) else {
+        let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
             return;
         };
         let Phase::Session(front) = &mut client.phase else { return };
-        let greeted = pool.welcomes.greet(front, &mut out);
+        let greeted = pool.entry.welcomes().greet(front, &mut out);
         if greeted {
             client.is.greeted = true;
             self.cells.wing.logins_ok.inc();

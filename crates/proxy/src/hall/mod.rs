@@ -169,7 +169,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// This worker's part of a pool, made when first met.
-    pub(crate) fn pool_of(&mut self, cx: &Cx<'_, N>, entry: &Arc<PoolEntry>) -> &mut Pool<W::Welcomes> {
+    pub(crate) fn pool_of(
+        &mut self,
+        cx: &Cx<'_, N>,
+        entry: &Arc<PoolEntry<W::Welcomes>>,
+    ) -> &mut Pool<W::Welcomes> {
         let index = entry.id.0 as usize;
         if self.pools.len() <= index {
             self.pools.resize_with(index + 1, || None);

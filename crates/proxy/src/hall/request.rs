@@ -280,7 +280,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.is.part_open = !whole;
         self.mark_dirty(server);
         match sent {
-            Ok(()) => self.todo.push_back(Task::PumpServer(server)),
+            Ok(()) => {
+                self.todo.push_back(Task::PumpServer(server));
+                self.arm_client(cx, key);
+            }
             Err(fault) => self.end_client(cx, key, fault),
         }
     }

@@ -19,9 +19,7 @@ use weir_metrics::PoolCells;
 #[derive(Debug)]
 pub struct Pool<X> {
     /// What all workers know of it.
-    pub entry: Arc<PoolEntry>,
-    /// What clients are greeted with (the wing's `Welcomes`).
-    pub welcomes: X,
+    pub entry: Arc<PoolEntry<X>>,
     /// Idle servers; the most recently used is last and is used first.
     idle: Vec<Key>,
     waiting: Queue,
@@ -40,12 +38,11 @@ pub struct Pool<X> {
     pub cells: Arc<PoolCells>,
 }
 
-impl<X: Default> Pool<X> {
+impl<X> Pool<X> {
     /// A pool without servers.
-    pub fn new(entry: Arc<PoolEntry>, worker: usize, cells: Arc<PoolCells>) -> Self {
+    pub fn new(entry: Arc<PoolEntry<X>>, worker: usize, cells: Arc<PoolCells>) -> Self {
         Pool {
             entry,
-            welcomes: X::default(),
             idle: Vec::new(),
             waiting: Queue::default(),
             connecting: 0,
@@ -57,9 +54,7 @@ impl<X: Default> Pool<X> {
             cells,
         }
     }
-}
 
-impl<X> Pool<X> {
     /// Idle servers on this worker.
     pub fn idle_len(&self) -> usize {
         self.idle.len()

@@ -1,7 +1,9 @@
 //! The two wings as the hall sees them: each method of the plan is the wing's own method of that name.
 
 use super::{Accept, Back, Connect, Front, Welcomes, Wing};
+use crate::context::Shared;
 use crate::mail::{Mail, WingMail};
+use crate::pool::Registry;
 use weir_auth::JobDone;
 use weir_auth::login::{
     AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
@@ -10,7 +12,7 @@ use weir_net::Net;
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 macro_rules! adapter {
-    ($(#[$doc:meta])* $wing:ident, $index:literal, $name:literal, $room:ident $(, $set_schema:item)?) => {
+    ($(#[$doc:meta])* $wing:ident, $index:literal, $name:literal, $room:ident, $registry:ident $(, $set_schema:item)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $wing;
@@ -27,6 +29,9 @@ macro_rules! adapter {
             type Front = $room::Front;
             type Back = $room::Back;
             type Welcomes = $room::Welcomes;
+            fn registry<N: Net>(shared: &Shared<N>) -> &Registry<Self::Welcomes> {
+                &shared.$registry
+            }
         }
 
         impl Accept<$wing> for $room::Accept {
@@ -83,6 +88,9 @@ macro_rules! adapter {
             }
             fn pool_variant(&self) -> u32 {
                 self.pool_variant()
+            }
+            fn is_mid_message(&self, kept: usize) -> bool {
+                self.is_mid_message(kept)
             }
             fn pins(&self) -> Pins {
                 self.pins()
@@ -171,6 +179,9 @@ macro_rules! adapter {
             fn is_reusable(&self) -> bool {
                 self.is_reusable()
             }
+            fn is_broken(&self) -> bool {
+                self.is_broken()
+            }
             fn server_version(&self) -> Option<&str> {
                 self.server_version()
             }
@@ -186,7 +197,7 @@ macro_rules! adapter {
             fn observe(&mut self, back: &$room::Back) {
                 self.observe(back);
             }
-            fn greet(&mut self, front: &mut $room::Front, out: &mut Vec<u8>) -> bool {
+            fn greet(&self, front: &mut $room::Front, out: &mut Vec<u8>) -> bool {
                 self.greet(front, out)
             }
             fn record(&mut self, front: &mut $room::Front, back: &$room::Back) -> bool {
@@ -201,7 +212,8 @@ adapter!(
     Postgres,
     0,
     "postgres",
-    weir_postgres
+    weir_postgres,
+    postgres
 );
 adapter!(
     /// MySQL and MariaDB.
@@ -209,6 +221,7 @@ adapter!(
     1,
     "mysql",
     weir_mysql,
+    mysql,
     fn set_schema(front: &mut weir_mysql::Front, schema: &str) {
         front.set_schema(Some(schema));
     }
