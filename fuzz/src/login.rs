@@ -3,7 +3,9 @@
 use crate::peers::Peers;
 use crate::script::Script;
 use std::sync::{Arc, LazyLock};
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep};
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, ServerGreeting,
+};
 use weir_auth::{Job, JobDone, Secret};
 use weir_proxy::wing::{Accept, Connect, Front};
 
@@ -19,7 +21,7 @@ pub fn accept_params(method: AuthMethod) -> AcceptParams {
         id: 7,
         nonce: [0x2a; 64],
         unix: false,
-        server_version: "8.0.36".into(),
+        greeting: Arc::new(ServerGreeting { version: "8.0.36".into(), collation: 255, capabilities: u64::MAX }),
         default_method: method,
         rsa: None,
     }

@@ -16,10 +16,11 @@ use crate::postgres::client::PgClient;
 use crate::postgres::session::PgSession;
 use crate::routes::SimRoutes;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use weir_metrics::Metrics;
 use weir_net::{Event, Net as _, Token};
 use weir_proxy::context::Shared;
+use weir_proxy::greeting::Greetings;
 use weir_proxy::mail::Mail;
 use weir_proxy::pool::Registry;
 use weir_proxy::settings::Settings;
@@ -142,7 +143,7 @@ impl World {
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),
             rsa: None,
-            mysql_version: RwLock::new("8.0.0-model".into()),
+            greetings: Arc::new(Greetings::new("8.0.0-model")),
         });
         let mut listeners = [Vec::new(), Vec::new()];
         let mut workers = Vec::new();

@@ -4,7 +4,7 @@ without DEPRECATE_EOF and SESSION_TRACK)."""
 import struct
 
 from weirtest.case import both, eventually
-from weirtest.mywire import (BASIC, CHANGE_USER, CREATE_DB, DEBUG, DEPRECATE_EOF, DROP_DB, FIELD_LIST, FOUND_ROWS, INIT_DB, LOCAL_FILES, LONG_PASSWORD,
+from weirtest.mywire import (BASIC, CHANGE_USER, CREATE_DB, DEBUG, DEPRECATE_EOF, DROP_DB, EXTENDED_METADATA, FIELD_LIST, FOUND_ROWS, INIT_DB, LOCAL_FILES, LONG_PASSWORD,
                              MULTI_STATEMENTS, PING, PLUGIN_AUTH, PROCESS_KILL, QUERY, QUIT, REFRESH, RESET_CONNECTION, SESSION_TRACK,
                              SET_OPTION, STATISTICS, STMT_CLOSE, STMT_EXECUTE, STMT_FETCH, STMT_LONG_DATA, STMT_PREPARE, STMT_RESET, MyError,
                              Wire, execute_payload, plain, scramble, text)
@@ -589,9 +589,31 @@ def greeting(target):
     with Wire(target, BASIC | AGES["new"]) as wire:
         with Wire(target, BASIC | AGES["new"], attrs={"program_name": "weir tests", "_pid": "1"}) as other:
             attrs = other.ask("select 1")
-        needed = BASIC | AGES["new"] | LOCAL_FILES | FOUND_ROWS | MULTI_STATEMENTS
-        return [wire.greeting[0], wire.version.split(".")[0], hex(needed & ~wire.server_capabilities & ~LONG_PASSWORD), wire.ok[:1].hex(), attrs,
+        needed = BASIC | AGES["new"] | LOCAL_FILES | FOUND_ROWS | MULTI_STATEMENTS | EXTENDED_METADATA
+        return [wire.greeting[0], wire.version, wire.server_collation, hex(needed & wire.server_capabilities), wire.ok[:1].hex(), attrs,
                 wire.ask("select @@character_set_client, @@collation_connection, database()")]
+
+
+@both
+def extended_metadata(target):
+    """MariaDB says of columns what they are made from, to clients that want it; others take turns with them."""
+    seen = []
+    for _ in range(2):
+        for flags in (0, EXTENDED_METADATA, DEPRECATE_EOF | EXTENDED_METADATA):
+            if target.kind == "mysql" and flags & EXTENDED_METADATA:
+                continue
+            with Wire(target, (BASIC | flags) & ~LONG_PASSWORD) as wire:
+                b = Binary(wire)
+                wire.ask("create temporary table em (j json, t text, p point)")
+                wire.ask("insert into em (j) values ('[1]')")
+                b.run(QUERY, b"select * from em")
+                b.run(QUERY, b"select 1, 'a'")
+                b.execute(b.prepare("select j, ? from em"), ["x"])
+                b.run(FIELD_LIST, b"em\0")
+                b.run(QUERY, b"select * from no_such_table")
+                b.run(QUERY, b"show warnings")
+                seen.append(b.seen)
+    return seen
 
 
 @both

@@ -42,6 +42,17 @@ pub struct Admission {
     pub secret: Option<Arc<Secret>>,
 }
 
+/// How a MySQL or MariaDB server greets its clients, and Weir the clients of that server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerGreeting {
+    /// The version as the server writes it, with MariaDB's `5.5.5-` if it sends that.
+    pub version: Arc<str>,
+    /// Number of the default collation, the low 8 bits.
+    pub collation: u8,
+    /// What the server can: capability flags, MariaDB's own in the upper half.
+    pub capabilities: u64,
+}
+
 /// What a client login machine (we are the server) starts from.
 #[derive(Clone)]
 pub struct AcceptParams {
@@ -52,8 +63,8 @@ pub struct AcceptParams {
     pub nonce: [u8; 64],
     /// Connected by Unix socket.
     pub unix: bool,
-    /// MySQL: the version to greet with. PostgreSQL does not use it.
-    pub server_version: Arc<str>,
+    /// MySQL: how to greet. PostgreSQL does not use it.
+    pub greeting: Arc<ServerGreeting>,
     /// MySQL: the method named in the greeting, before the user is known.
     pub default_method: AuthMethod,
     /// MySQL: the RSA key for caching_sha2_password without TLS.

@@ -25,6 +25,7 @@ use crate::reset::{put_command, put_reset};
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State, put_query, setup_query};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use weir_auth::login::ServerGreeting;
 use weir_sql::{Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner};
 
@@ -176,7 +177,7 @@ pub struct Back {
     /// The trackers must be switched on again.
     pub(crate) needs_setup: bool,
     pub(crate) again: Again,
-    version: String,
+    greeting: Arc<ServerGreeting>,
     server_id: u64,
     trackers: bool,
 }
@@ -212,19 +213,19 @@ impl Back {
             mid_message: false,
             needs_setup: false,
             again,
-            version: facts.version,
+            greeting: facts.greeting,
             server_id: facts.id,
             trackers: facts.trackers,
         }
     }
 
-    /// The version the server gave at login: clients are greeted with it.
-    pub fn server_version(&self) -> Option<&str> {
-        Some(&self.version)
+    /// How the server greeted Weir: so are its clients.
+    pub fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
+        Some(&self.greeting)
     }
 
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        &self.greeting.version
     }
 
     pub(crate) fn server_id(&self) -> u64 {

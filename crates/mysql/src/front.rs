@@ -249,9 +249,9 @@ impl Front {
     }
 
     /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,
-    /// INTERACTIVE): clients with different ones need different servers.
+    /// INTERACTIVE, MariaDB's EXTENDED_METADATA): clients with different ones need different servers.
     pub fn pool_variant(&self) -> u32 {
-        self.capabilities.and(Capabilities::VARIANT).0
+        self.capabilities.variant()
     }
 
     /// Why the lease must outlive the boundary, now.

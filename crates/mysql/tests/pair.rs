@@ -217,7 +217,7 @@ fn goes_through(
         let (front, back) = met.ends.as_ref().expect("logged in");
         assert_eq!((front.id(), front.pool_variant()), (5, 0));
         assert!(front.pins().is_empty() && back.is_reusable());
-        assert_eq!(back.server_version(), Some("9.7.4"));
+        assert_eq!(back.server_greeting().map(|greeting| &*greeting.version), Some("9.7.4"));
         met
     };
     PIECES.map(run).into()

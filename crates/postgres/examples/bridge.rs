@@ -402,7 +402,7 @@ fn main() {
                 id: next,
                 nonce: nonce(u64::from(next)),
                 unix: false,
-                server_version: "".into(),
+                greeting: Arc::default(),
                 default_method: AuthMethod::Trust,
                 rsa: None,
             };

@@ -13,7 +13,7 @@ use crate::prepared::{ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
-use weir_auth::login::CancelPlan;
+use weir_auth::login::{CancelPlan, ServerGreeting};
 use weir_wire::{Boundary, Owner};
 
 /// A logged-in server.
@@ -105,8 +105,8 @@ impl Back {
         self.key.pid()
     }
 
-    /// PostgreSQL's clients are told the version by ParameterStatus, not in a greeting.
-    pub fn server_version(&self) -> Option<&str> {
+    /// PostgreSQL does not greet; its clients are told the version by ParameterStatus.
+    pub fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
         None
     }
 

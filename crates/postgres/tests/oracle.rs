@@ -17,7 +17,7 @@ fn accept() -> Accept {
         id: 3,
         nonce: std::array::from_fn(|i| i as u8 ^ 0x5a),
         unix: false,
-        server_version: "".into(),
+        greeting: Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
     })

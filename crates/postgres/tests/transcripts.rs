@@ -44,7 +44,7 @@ fn front() -> Front {
         id: 3,
         nonce: [7; 64],
         unix: false,
-        server_version: "".into(),
+        greeting: std::sync::Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
     });

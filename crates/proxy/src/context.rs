@@ -1,11 +1,12 @@
 //! What a hall borrows from its worker while it handles one thing.
 
+use crate::greeting::Greetings;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
 use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError};
 use weir_auth::Job;
 use weir_auth::job::RsaKey;
 use weir_net::Net;
@@ -33,8 +34,8 @@ pub struct Shared<N: Net> {
     pub clients: AtomicUsize,
     /// The RSA key for MySQL passwords without TLS.
     pub rsa: Option<Arc<RsaKey>>,
-    /// The version MySQL clients are greeted with: what a server last said, or the setting.
-    pub mysql_version: std::sync::RwLock<Arc<str>>,
+    /// How MySQL clients are greeted.
+    pub greetings: Arc<Greetings>,
 }
 
 /// Where the result of slow work goes.
@@ -73,15 +74,6 @@ impl<N: Net> Cx<'_, N> {
     /// Now, in milliseconds of the same clock.
     pub fn now_ms(&self) -> u64 {
         self.net.now_ns() / 1_000_000
-    }
-
-    /// A server has said its version. MySQL clients are greeted with it from now on.
-    pub fn learn_version<W: Wing>(&self, version: &str) {
-        let known = &self.shared.mysql_version;
-        let same = known.read().unwrap_or_else(PoisonError::into_inner).as_ref() == version;
-        if !same {
-            *known.write().unwrap_or_else(PoisonError::into_inner) = version.into();
-        }
     }
 
     /// Fresh random bytes.

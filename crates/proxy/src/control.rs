@@ -4,6 +4,7 @@
 //! are the caller's (`src/cli`).
 
 use crate::context::{Shared, Ticket};
+use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
@@ -12,7 +13,7 @@ use crate::settings::{Settings, Timeouts};
 use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use weir_auth::Job;
 use weir_auth::job::RsaKey;
@@ -29,8 +30,6 @@ use weir_net::{Address, Kernel, Mailbox, Target, mailbox, tables};
 const MAILBOX_MESSAGES: usize = 1 << 20;
 /// Messages a worker takes at a time.
 const MAIL_PER_TURN: usize = 1024;
-/// The version MySQL clients are greeted with before any server has said its own.
-const MYSQL_VERSION: &str = "8.4.0";
 
 /// Why Weir does not start.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +66,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Opens the listeners and starts the workers. Blocks while names are resolved.
+    /// Opens the listeners and starts the workers. Blocks while names are resolved, and for at most a second
+    /// while MySQL's servers are asked how they greet.
     pub fn start(snapshot: &Arc<Snapshot>) -> Result<Proxy, StartError> {
         let plan = table_plan(snapshot);
         if plan.workers > MAX_WORKERS {
@@ -92,7 +92,7 @@ impl Proxy {
             random: Box::new(random),
             clients: AtomicUsize::new(0),
             rsa: rsa_key(snapshot),
-            mysql_version: RwLock::new(mysql_version(snapshot).into()),
+            greetings: greetings(snapshot, &routes),
         });
         let mut handles = Vec::new();
         for (worker, (doors, mailbox)) in doors.into_iter().zip(mailboxes).enumerate() {
@@ -300,9 +300,13 @@ fn rsa_key(snapshot: &Snapshot) -> Option<Arc<RsaKey>> {
     needed.then(RsaKey::generate).flatten().map(Arc::new)
 }
 
-fn mysql_version(snapshot: &Snapshot) -> &str {
-    let configured = snapshot.mysql.server_version.as_str();
-    if configured.is_empty() { MYSQL_VERSION } else { configured }
+/// The first client is greeted as the server greets, if the server is there.
+fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
+    let greetings = Arc::new(Greetings::new(&snapshot.mysql.server_version));
+    if snapshot.listeners.iter().any(|listener| listener.protocol == Protocol::Mysql) {
+        greetings.ask(routes.servers_of(&snapshot.mysql));
+    }
+    greetings
 }
 
 fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod client;
 pub mod context;
 pub mod control;
+pub mod greeting;
 pub mod hall;
 pub mod ids;
 pub mod mail;

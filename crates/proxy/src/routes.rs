@@ -5,7 +5,7 @@ use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::{Admission, AuthMethod, Login};
-use weir_config::{Auth, Protocol, Server, Snapshot};
+use weir_config::{Auth, Protocol, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_wire::{Fault, FaultKind};
 
@@ -41,6 +41,17 @@ impl ConfigRoutes {
                 Err(error) => tracing::warn!("cannot resolve {server:?}: {error}"),
             }
         }
+    }
+
+    /// Where the servers of these databases are, each server once.
+    pub fn servers_of(&self, realm: &Realm) -> Vec<Targets> {
+        let mut servers: Vec<&Server> = Vec::new();
+        for database in realm.fallback.iter().chain(realm.databases.values()) {
+            if !servers.contains(&&database.server) {
+                servers.push(&database.server);
+            }
+        }
+        servers.into_iter().map(|server| self.targets_of(server)).collect()
     }
 
     fn targets_of(&self, server: &Server) -> Targets {

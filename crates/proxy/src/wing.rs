@@ -10,9 +10,10 @@ pub use adapters::{MySql, Postgres};
 use crate::context::Shared;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
+use std::sync::Arc;
 use weir_auth::JobDone;
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, ServerGreeting,
 };
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
@@ -171,8 +172,8 @@ pub trait Back<W: Wing> {
     fn is_reusable(&self) -> bool;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
-    /// The version the server gave at login, if clients are greeted with one (MySQL; PostgreSQL: None).
-    fn server_version(&self) -> Option<&str>;
+    /// How the server greeted Weir, if clients are greeted (MySQL; PostgreSQL: None).
+    fn server_greeting(&self) -> Option<&Arc<ServerGreeting>>;
     /// How to cancel what runs here.
     fn cancel_plan(&self) -> CancelPlan;
     /// Says goodbye, unless that would be read as something else.

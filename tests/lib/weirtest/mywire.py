@@ -15,6 +15,8 @@ LOCAL_FILES, IGNORE_SPACE, PROTOCOL_41, INTERACTIVE = 1 << 7, 1 << 8, 1 << 9, 1 
 TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS = 1 << 13, 1 << 15, 1 << 16, 1 << 17
 PS_MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRS, PLUGIN_AUTH_LENENC = 1 << 18, 1 << 19, 1 << 20, 1 << 21
 SESSION_TRACK, DEPRECATE_EOF = 1 << 23, 1 << 24
+# MariaDB's own stand above those of MySQL; a client that has them leaves LONG_PASSWORD out.
+EXTENDED_METADATA = 1 << 35
 
 BASIC = (LONG_PASSWORD | LONG_FLAG | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | MULTI_RESULTS | PS_MULTI_RESULTS | PLUGIN_AUTH
          | CONNECT_WITH_DB)
@@ -142,8 +144,12 @@ class Wire:
         self.thread_id = struct.unpack("<I", greeting[end + 1:end + 5])[0]
         salt = greeting[end + 5:end + 13] + greeting[end + 32:end + 44]
         self.server_capabilities = struct.unpack("<H", greeting[end + 14:end + 16])[0] | struct.unpack("<H", greeting[end + 19:end + 21])[0] << 16
+        self.server_collation = greeting[end + 16]
+        if not self.server_capabilities & LONG_PASSWORD:
+            self.server_capabilities |= struct.unpack("<I", greeting[end + 28:end + 32])[0] << 32
         plugin = greeting[end + 45:].split(b"\0")[0].decode()
-        body = struct.pack("<IIB23x", self.capabilities | (CONNECT_ATTRS if attrs else 0), 1 << 30, charset)
+        flags = self.capabilities | (CONNECT_ATTRS if attrs else 0)
+        body = struct.pack("<IIB19xI", flags & 0xFFFFFFFF, 1 << 30, charset, flags >> 32)
         answer = scramble(plugin, t.password.encode(), salt)
         body += t.user.encode() + b"\0" + bytes([len(answer)]) + answer
         if self.capabilities & CONNECT_WITH_DB:

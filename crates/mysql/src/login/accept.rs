@@ -16,7 +16,7 @@ use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, N
 use crate::error;
 use crate::frame;
 use crate::front::Front;
-use crate::message::greeting::{Greeting, SCRAMBLE_BYTES, is_mariadb};
+use crate::message::greeting::{Greeting, SCRAMBLE_BYTES};
 use crate::message::response::{HandshakeResponse, put_auth_switch, read_capabilities};
 use crate::message::{Capabilities, status};
 use std::sync::Arc;
@@ -79,18 +79,20 @@ impl Accept {
 
     /// Appends the greeting.
     pub fn start(&mut self, out: &mut Vec<u8>) {
-        let version = self.params.server_version.as_bytes();
         let greeting = Greeting {
-            version,
+            version: self.params.greeting.version.as_bytes(),
             id: self.params.id,
             scramble: self.scramble,
-            capabilities: Capabilities::OFFERED,
-            // What drivers show as the server's charset: utf8mb4 in the server's own default collation.
-            collation: if is_mariadb(version) { 45 } else { 255 },
+            capabilities: self.offered(),
+            collation: self.params.greeting.collation,
             status: status::AUTOCOMMIT,
             plugin: plugin_of(self.params.default_method),
         };
         self.seq = frame::put(out, 0, |out| greeting.write(out));
+    }
+
+    fn offered(&self) -> Capabilities {
+        Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities))
     }
 
     /// Looks at the client's bytes; returns how many are dealt with.
@@ -138,7 +140,7 @@ impl Accept {
             return Err(Fault::new(FaultKind::ClientProtocol, "TLS was not offered"));
         }
         let response = HandshakeResponse::read(payload).map_err(malformed)?;
-        self.capabilities = response.capabilities.and(Capabilities::OFFERED);
+        self.capabilities = response.capabilities.and(self.offered());
         self.collation = response.collation;
         self.user = String::from_utf8_lossy(response.user).into_owned();
         let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());

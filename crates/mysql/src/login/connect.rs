@@ -22,7 +22,8 @@ use crate::message::ok::{self, OkPacket};
 use crate::message::response::HandshakeResponse;
 use crate::message::{Capabilities, Command, lenenc, status};
 use crate::session_state::{Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
-use weir_auth::login::{ConnectParams, ConnectStep};
+use std::sync::Arc;
+use weir_auth::login::{ConnectParams, ConnectStep, ServerGreeting};
 use weir_auth::{Job, JobDone};
 use weir_wire::{Fault, FaultKind, Reader, limits};
 
@@ -61,8 +62,8 @@ enum BaseReply {
 
 /// What is known of a server after its login.
 pub(crate) struct ServerFacts {
-    /// Its version as in the greeting.
-    pub version: String,
+    /// How it greets.
+    pub greeting: Arc<ServerGreeting>,
     /// Which of the two it is.
     pub flavour: Flavour,
     /// Its connection id.
@@ -104,7 +105,7 @@ impl Connect {
             seq: 0,
             rejection: None,
             facts: ServerFacts {
-                version: String::new(),
+                greeting: Arc::new(crate::message::greeting::before_any("")),
                 flavour: Flavour::MySql,
                 id: 0,
                 capabilities: Capabilities::default(),
@@ -187,13 +188,17 @@ impl Connect {
         if !greeting.capabilities.has(Capabilities::DEPRECATE_EOF.or(Capabilities::SESSION_TRACK)) {
             return Err(refuse("the server is older than MySQL 5.7 or MariaDB 10.2"));
         }
-        let mut wanted =
-            Capabilities::WANTED.or(Capabilities(self.params.variant).and(Capabilities::VARIANT));
+        let variant = Capabilities::of_variant(self.params.variant);
+        // Its clients were told that they would get it: another server greeted them.
+        if variant.without(greeting.capabilities).has(Capabilities::EXTENDED_METADATA) {
+            return Err(refuse("the server has no extended metadata, which its clients were promised"));
+        }
+        let mut wanted = Capabilities::WANTED.or(variant);
         if !self.params.database.is_empty() {
             wanted = wanted.or(Capabilities::CONNECT_WITH_DB);
         }
         self.facts.capabilities = wanted.and(greeting.capabilities);
-        self.facts.version = String::from_utf8_lossy(greeting.version).into_owned();
+        self.facts.greeting = Arc::new(greeting.to_owned());
         self.facts.flavour = Flavour::of(greeting.version);
         self.facts.id = u64::from(greeting.id);
         // An unknown method: answer for the one every server of that kind has, it will switch.

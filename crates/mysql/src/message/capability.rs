@@ -2,7 +2,7 @@
 
 /// A set of capability flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Capabilities(pub u32);
+pub struct Capabilities(pub u64);
 
 macro_rules! flags {
     ($($(#[doc = $doc:literal])* $name:ident = $bit:literal;)*) => {
@@ -53,11 +53,16 @@ flags! {
     SESSION_TRACK = 23;
     /// Rows end with an OK packet and no EOF stands behind column definitions.
     DEPRECATE_EOF = 24;
+    /// MariaDB: column definitions say what a type is made from (JSON, UUID, INET6, POINT).
+    EXTENDED_METADATA = 35;
 }
 
+/// Where MariaDB's flags stand in a variant: above INTERACTIVE, the highest of MySQL's there.
+const VARIANT_SHIFT: u32 = 16;
+
 impl Capabilities {
-    /// What Weir offers to clients. No TLS yet, no compression, no optional metadata, no query attributes,
-    /// none of MariaDB's own.
+    /// What Weir offers to clients, as far as their servers have it. No TLS yet, no compression, no optional
+    /// metadata, no query attributes; of MariaDB's own only the metadata.
     pub const OFFERED: Capabilities = Capabilities::all(&[
         Capabilities::LONG_PASSWORD,
         Capabilities::FOUND_ROWS,
@@ -77,6 +82,7 @@ impl Capabilities {
         Capabilities::PLUGIN_AUTH_LENENC,
         Capabilities::SESSION_TRACK,
         Capabilities::DEPRECATE_EOF,
+        Capabilities::EXTENDED_METADATA,
     ]);
 
     /// What Weir asks of every server, as far as the server has it.
@@ -98,8 +104,35 @@ impl Capabilities {
     ]);
 
     /// What a client chose and a server cannot change after its login: part of a pool's identity.
-    pub const VARIANT: Capabilities =
-        Capabilities::all(&[Capabilities::FOUND_ROWS, Capabilities::IGNORE_SPACE, Capabilities::INTERACTIVE]);
+    const VARIANT: Capabilities = Capabilities::all(&[
+        Capabilities::FOUND_ROWS,
+        Capabilities::IGNORE_SPACE,
+        Capabilities::INTERACTIVE,
+        Capabilities::EXTENDED_METADATA,
+    ]);
+
+    /// MariaDB's flags start here: those of MySQL are all below.
+    const MARIADB_SHIFT: u32 = 32;
+
+    /// The flags of this set that make servers different, in one number: MariaDB's, of which there are few,
+    /// in place of those of MySQL that are never among them.
+    pub(crate) fn variant(self) -> u32 {
+        let flags = self.and(Capabilities::VARIANT).0;
+        flags as u32 | ((flags >> Capabilities::MARIADB_SHIFT) as u32) << VARIANT_SHIFT
+    }
+
+    /// The flags that [`Capabilities::variant`] made this number of.
+    pub(crate) fn of_variant(variant: u32) -> Capabilities {
+        let own = u64::from(variant >> VARIANT_SHIFT) << Capabilities::MARIADB_SHIFT;
+        Capabilities(u64::from(variant) | own).and(Capabilities::VARIANT)
+    }
+
+    /// MySQL's flags and, from a peer whose flags say that it is MariaDB's, the further ones.
+    pub(crate) fn with_mariadb(low: u32, own: u32) -> Capabilities {
+        let low = Capabilities(u64::from(low));
+        let own = if low.has(Capabilities::LONG_PASSWORD) { 0 } else { own };
+        Capabilities(low.0 | u64::from(own) << Capabilities::MARIADB_SHIFT)
+    }
 
     const fn all(flags: &[Capabilities]) -> Capabilities {
         let mut bits = 0;
@@ -133,5 +166,26 @@ impl Capabilities {
     #[inline]
     pub const fn without(self, other: Capabilities) -> Capabilities {
         Capabilities(self.0 & !other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_there_and_back() {
+        let all = [
+            Capabilities::FOUND_ROWS,
+            Capabilities::IGNORE_SPACE,
+            Capabilities::INTERACTIVE,
+            Capabilities::EXTENDED_METADATA,
+        ];
+        for bits in 0..16 {
+            let chosen = all.iter().enumerate().filter(|(i, _)| bits & (1 << i) != 0);
+            let set = chosen.fold(Capabilities::default(), |set, (_, flag)| set.or(*flag));
+            assert_eq!(Capabilities::of_variant(set.variant()), set);
+            assert_eq!(Capabilities::of_variant(set.or(Capabilities::WANTED).variant()), set);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The server's first packet (MySQL protocol, "Protocol::HandshakeV10").
 
 use super::Capabilities;
+use weir_auth::login::ServerGreeting;
 use weir_wire::{Reader, Short};
 
 /// Bytes of the scramble.
@@ -40,9 +41,10 @@ impl<'a> Greeting<'a> {
         let low = u32::from(r.u16_le()?);
         let collation = r.u8()?;
         let status = r.u16_le()?;
-        let capabilities = Capabilities(low | u32::from(r.u16_le()?) << 16);
+        let low = low | u32::from(r.u16_le()?) << 16;
         r.u8()?;
-        r.take(10)?;
+        r.take(6)?;
+        let capabilities = Capabilities::with_mariadb(low, r.u32_le()?);
         // The second part has at least 13 bytes, the last of them NUL.
         scramble[8..].copy_from_slice(&r.array::<12>()?);
         if !r.is_empty() {
@@ -62,16 +64,34 @@ impl<'a> Greeting<'a> {
         out.extend_from_slice(&self.id.to_le_bytes());
         out.extend_from_slice(&self.scramble[..8]);
         out.push(0);
-        let [a, b, c, d] = self.capabilities.0.to_le_bytes();
+        let [a, b, c, d, own @ ..] = self.capabilities.0.to_le_bytes();
         out.extend_from_slice(&[a, b, self.collation]);
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&[c, d, SCRAMBLE_BYTES as u8 + 1]);
-        out.extend_from_slice(&[0; 10]);
+        out.extend_from_slice(&[0; 6]);
+        out.extend_from_slice(&own);
         out.extend_from_slice(&self.scramble[8..]);
         out.push(0);
         out.extend_from_slice(self.plugin);
         out.push(0);
     }
+}
+
+impl Greeting<'_> {
+    /// What of it is the same for all clients.
+    pub fn to_owned(&self) -> ServerGreeting {
+        ServerGreeting {
+            version: String::from_utf8_lossy(self.version).into(),
+            collation: self.collation,
+            capabilities: self.capabilities.0,
+        }
+    }
+}
+
+/// How clients are greeted before any server has greeted Weir: as by MySQL, with utf8mb4 in its default collation.
+pub fn before_any(version: &str) -> ServerGreeting {
+    let capabilities = Capabilities::OFFERED.without(Capabilities::EXTENDED_METADATA).0;
+    ServerGreeting { version: version.into(), collation: 255, capabilities }
 }
 
 /// `payload` is MariaDB's version text.
@@ -89,7 +109,7 @@ mod tests {
             version: b"5.5.5-10.11.19-MariaDB",
             id: 77,
             scramble: *b"abcdefghijklmnopqrst",
-            capabilities: Capabilities::OFFERED,
+            capabilities: Capabilities::OFFERED.without(Capabilities::LONG_PASSWORD),
             collation: 45,
             status: 2,
             plugin: b"mysql_native_password",

@@ -33,11 +33,11 @@ impl<'a> HandshakeResponse<'a> {
     /// Reads the payload of a client that has PROTOCOL_41 (check [`read_capabilities`] first).
     pub fn read(payload: &'a [u8]) -> Result<Self, Short> {
         let mut r = Reader::new(payload);
-        let capabilities = Capabilities(r.u32_le()?);
+        let low = r.u32_le()?;
         let max_packet_bytes = r.u32_le()?;
         let collation = r.u8()?;
-        // MariaDB's clients put their own flags into the last four of these; Weir offers none of them.
-        r.take(23)?;
+        r.take(19)?;
+        let capabilities = Capabilities::with_mariadb(low, r.u32_le()?);
         let user = r.cstr()?;
         let answer = if capabilities.has(Capabilities::PLUGIN_AUTH_LENENC) {
             lenenc::string(&mut r)?
@@ -73,10 +73,12 @@ impl<'a> HandshakeResponse<'a> {
 
     /// Appends the payload. Fields that the capabilities do not allow are left out.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.capabilities.0.to_le_bytes());
+        let [a, b, c, d, own @ ..] = self.capabilities.0.to_le_bytes();
+        out.extend_from_slice(&[a, b, c, d]);
         out.extend_from_slice(&self.max_packet_bytes.to_le_bytes());
         out.push(self.collation);
-        out.extend_from_slice(&[0; 23]);
+        out.extend_from_slice(&[0; 19]);
+        out.extend_from_slice(&own);
         put_cstr(out, self.user);
         if self.capabilities.has(Capabilities::PLUGIN_AUTH_LENENC) {
             lenenc::put_string(out, self.answer);
@@ -99,11 +101,11 @@ impl<'a> HandshakeResponse<'a> {
 /// The capabilities at the start of a login of any age: clients before 4.1 send two bytes.
 pub fn read_capabilities(payload: &[u8]) -> Result<Capabilities, Short> {
     let mut r = Reader::new(payload);
-    let low = Capabilities(u32::from(r.u16_le()?));
+    let low = Capabilities(u64::from(r.u16_le()?));
     if !low.has(Capabilities::PROTOCOL_41) {
         return Ok(low);
     }
-    Ok(Capabilities(low.0 | u32::from(r.u16_le()?) << 16))
+    Ok(Capabilities(low.0 | u64::from(r.u16_le()?) << 16))
 }
 
 /// Protocol::AuthSwitchRequest: `(method, scramble)`. The payload starts behind `0xFE`. Without a method
@@ -184,8 +186,9 @@ mod tests {
             Capabilities::PLUGIN_AUTH,
             Capabilities::CONNECT_ATTRS,
             Capabilities::PLUGIN_AUTH_LENENC,
+            Capabilities::EXTENDED_METADATA,
         ];
-        for bits in 0..16 {
+        for bits in 0..32 {
             let chosen = optional.iter().enumerate().filter(|(i, _)| bits & (1 << i) != 0);
             let capabilities = chosen.fold(base, |set, (_, flag)| set.or(*flag));
             let response = sample(capabilities);

@@ -269,7 +269,7 @@ pub fn accept_params(id: u32, method: AuthMethod) -> AcceptParams {
         id,
         nonce: std::array::from_fn(|i| i as u8 + 33),
         unix: false,
-        server_version: "9.7.4".into(),
+        greeting: Arc::new(weir_mysql::message::greeting::before_any("9.7.4")),
         default_method: method,
         rsa: None,
     }

@@ -20,7 +20,7 @@ fn accept() -> Accept {
         id: 5,
         nonce: std::array::from_fn(|i| i as u8),
         unix: false,
-        server_version: "".into(),
+        greeting: Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
     })

@@ -262,8 +262,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let ServerPhase::Login { connect, .. } = &mut server.phase else { return };
         let Some(connect) = connect.take() else { return };
         let back = connect.into_back();
-        if let Some(version) = back.server_version() {
-            cx.learn_version::<W>(version);
+        if let Some(greeting) = back.server_greeting() {
+            cx.shared.greetings.learn(greeting);
         }
         let id = server.pool;
         server.since_ms = now_ms;

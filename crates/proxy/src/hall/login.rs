@@ -8,7 +8,6 @@ use crate::mail::{Kill, Warrant};
 use crate::pending::Pending;
 use crate::pool::Link;
 use crate::wing::{Accept, Front, Welcomes, Wing};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
 use weir_auth::{JobDone, Login};
@@ -41,7 +40,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             id: client_number(cx.worker, key),
             nonce: cx.nonce(),
             unix: matches!(peer, Peer::Unix { .. }),
-            server_version: cx.shared.mysql_version.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            greeting: cx.shared.greetings.current(),
             default_method: cx.shared.settings.routes.default_method(W::INDEX),
             rsa: cx.shared.rsa.clone(),
         };

@@ -4,9 +4,10 @@ use super::{Accept, Back, Connect, Front, Welcomes, Wing};
 use crate::context::Shared;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
+use std::sync::Arc;
 use weir_auth::JobDone;
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome,
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, ServerGreeting,
 };
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
@@ -182,8 +183,8 @@ macro_rules! adapter {
             fn is_broken(&self) -> bool {
                 self.is_broken()
             }
-            fn server_version(&self) -> Option<&str> {
-                self.server_version()
+            fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
+                self.server_greeting()
             }
             fn cancel_plan(&self) -> CancelPlan {
                 self.cancel_plan()
