@@ -1,11 +1,12 @@
 //! Two clients and one server that say anything, joined as the proxy joins them: by a lease while the
 //! transaction lasts, and behind each other where a request may be shared.
 
-use crate::login::{back, front};
+use crate::login::{accept_params, back, front};
 use crate::peers::Peers;
 use crate::script::Script;
+use weir_auth::AuthMethod;
 use weir_auth::login::KillOutcome;
-use weir_proxy::wing::{Back, Front, Welcomes};
+use weir_proxy::wing::{Accept, Back, Front, Welcomes};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Step, limits};
 
 struct Client<W: Peers> {
@@ -152,6 +153,12 @@ impl<W: Peers> Session<W> {
                         client.front.killed(KillOutcome::NoSuchThread, &mut out);
                         client.input.drain(..len);
                         continue;
+                    }
+                    Ok(Found::Login { len }) => {
+                        // The session is over, whatever comes of it.
+                        let params = accept_params(AuthMethod::Native);
+                        let _ = W::Accept::again(params, &client.front, &client.input[..len]);
+                        return self.client_leaves(who);
                     }
                     Err(fault) => {
                         client.front.fatal(&fault, &mut out);

@@ -6,7 +6,7 @@ import struct
 from weirtest.case import both, eventually
 from weirtest.mywire import (BASIC, CHANGE_USER, CREATE_DB, DEBUG, DEPRECATE_EOF, DROP_DB, EXTENDED_METADATA, FIELD_LIST, FOUND_ROWS, INIT_DB, LOCAL_FILES, LONG_PASSWORD,
                              MULTI_STATEMENTS, PING, PLUGIN_AUTH, PROCESS_KILL, QUERY, QUIT, REFRESH, RESET_CONNECTION, SESSION_TRACK,
-                             SET_OPTION, STATISTICS, STMT_CLOSE, STMT_EXECUTE, STMT_FETCH, STMT_LONG_DATA, STMT_PREPARE, STMT_RESET, MyError,
+                             SET_OPTION, STATISTICS, STMT_CLOSE, STMT_EXECUTE, STMT_FETCH, STMT_LONG_DATA, STMT_PREPARE, STMT_RESET, Closed, MyError,
                              Wire, execute_payload, plain, scramble, text)
 
 SERVERS = ["mariadb", "mysql"]
@@ -511,6 +511,7 @@ def quit_is_quiet(target):
 
 def change_user(wire, target, user, database, charset=45):
     """COM_CHANGE_USER, with a first guess that makes the other side switch."""
+    wire.target = target
     plugin = "mysql_native_password"
     guess = scramble(plugin, target.password.encode(), b"\x01" * 20)
     body = user.encode() + b"\0" + bytes([len(guess)]) + guess + database.encode() + b"\0" + struct.pack("<H", charset)
@@ -537,16 +538,80 @@ def changing_user(target, capabilities):
         return seen
 
 
+def attempt(work, *args):
+    try:
+        return work(*args)
+    except MyError as e:
+        return e.code
+    except (Closed, ConnectionError):
+        return "closed"
+
+
 @both
 def changing_user_fails(target):
-    wire = Wire(target)
-    try:
-        change_user(wire, target.login("x", "wrong"), "no_such_user", "app")
-        said = "let in"
-    except MyError as e:
-        said = e.code
+    """MariaDB goes on with the session before, and listens to three failures; MySQL closes."""
+    asked = "select substring_index(user(), '@', 1), database(), @x, @@time_zone, @@collation_connection"
+    seen = []
+    for user, password, database in (("no_such_user", "wrong", "app"), ("app_other", "wrong", "app"), ("app_other", None, "no_such_database")):
+        wire = Wire(target, BASIC | AGES["new"])
+        wire.ask("set @x = 1, time_zone = '+01:00'")
+        wire.ask("create temporary table cuf (i int)")
+        wire.ask("begin")
+        seen.append(attempt(change_user, wire, target.login("x", password), user, database, 224))
+        seen.append([attempt(wire.ask, asked), attempt(wire.ask, "select * from cuf")])
+        wire.close()
+    wire = Wire(target, BASIC | AGES["new"])
+    for _ in range(4):
+        seen.append(attempt(change_user, wire, target.login("x", "wrong"), "app_other", "app"))
+    seen.append(attempt(change_user, wire, target, "app", "app"))
+    seen.append(attempt(wire.ask, asked))
     wire.close()
-    return said
+    return seen
+
+
+@each_age
+def changing_user_begins_anew(target, capabilities):
+    """What a session had is gone, what the login names is there; whether several statements are allowed stays."""
+    table = "bytes_cu"
+    with Wire(target, capabilities) as wire:
+        b = Binary(wire)
+        one = b.prepare("select ?")
+        wire.ask(f"drop table if exists {table}")
+        wire.ask(f"create table {table} (i int)")
+        wire.ask("begin")
+        wire.ask(f"insert into {table} values (1)")
+        seen = []
+        for user, database, charset in (("app", "app", 45), ("app_other", "app2", 224), ("app", "", 8), ("app_other", "app", 999), ("app", "app", 45)):
+            change_user(wire, target, user, database, charset)
+            seen.append(plain([("ok", wire.ok)], capabilities))
+            b.run(QUERY, b"select 'x', @@character_set_client, @@character_set_results, @@collation_connection, database()")
+            b.run(QUERY, b"select 1; select 2")
+            b.execute(one, ["gone"])
+            wire.ask("set @x = 1, time_zone = '+01:00'")
+            wire.command(SET_OPTION, b"\0\0" if user == "app" else b"\1\0")
+            wire.reply()
+            wire.ask("begin")
+        wire.ask("rollback")
+        b.run(QUERY, f"select * from {table}".encode())
+        wire.ask(f"drop table {table}")
+        return seen + b.seen
+
+
+@both
+def changing_user_among_others(target):
+    """More clients than servers, each turning from one user to the other again and again."""
+    wires = [Wire(target, BASIC | AGES["new"]) for _ in range(20)]
+    seen = []
+    for turn in range(3):
+        for i, wire in enumerate(wires):
+            user, database = ("app", "app") if (turn + i) % 2 else ("app_other", "app2")
+            change_user(wire, target, user, database)
+            wire.ask(f"set @x = {i}")
+            seen.append(wire.ask("select substring_index(user(), '@', 1), database(), @x"))
+            change_user(wire, target, user, database)
+    for wire in wires:
+        wire.close()
+    return seen
 
 
 @both

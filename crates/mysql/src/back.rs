@@ -21,7 +21,7 @@ use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{Execute, Key, Last, PrepareReply, ServerStatements};
 use crate::relay::Reply;
-use crate::reset::{put_command, put_reset};
+use crate::reset::put_reset;
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State, put_query, setup_query};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -377,12 +377,6 @@ impl Back {
         if !self.bring_warnings(entry, front, out) {
             return Ok(());
         }
-        let clean = front.pins().is_empty() && self.boundary() == Boundary::Idle;
-        if entry.command == Command::ChangeUser && !clean {
-            put_reset(out);
-            self.session_was_reset();
-            entry.ahead.extend([Ahead::State, Ahead::State]);
-        }
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
@@ -534,7 +528,6 @@ impl Back {
                 put_reset(out);
                 entry.setup_owed = true;
             }
-            Command::ChangeUser => self.send_change_user(entry, front, out),
             _ => out.extend_from_slice(request),
         }
     }
@@ -611,20 +604,6 @@ impl Back {
         out.extend_from_slice(request.get(..fixed).unwrap_or_default());
         out.extend_from_slice(&id.to_le_bytes());
         out.extend_from_slice(request.get(fixed + 4..).unwrap_or_default());
-    }
-
-    fn send_change_user(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
-        let user = front.request.extra.as_deref().and_then(|extra| extra.user.as_ref());
-        match user {
-            Some((_, schema)) if !schema.is_empty() => {
-                frame::put(out, 0, |out| {
-                    out.push(Command::InitDb as u8);
-                    out.extend_from_slice(schema.as_bytes());
-                });
-            }
-            Some(_) | None => put_command(out, Command::Ping),
-        }
-        entry.reply = Reply::new(Command::Ping);
     }
 
     /// A further part of the request at the end of the queue, or of a file the server asked for.
@@ -730,13 +709,9 @@ impl Back {
         if entry.welcome {
             return;
         }
-        match entry.command {
-            Command::ResetConnection if !failed => {
-                self.session_was_reset();
-                front.reset_session();
-            }
-            Command::ChangeUser if !failed => self.finish_change_user(front),
-            _ => {}
+        if entry.command == Command::ResetConnection && !failed {
+            self.session_was_reset();
+            front.reset_session();
         }
         self.finish_statement(entry, front);
         self.watch_savepoint(front);
@@ -749,19 +724,10 @@ impl Back {
         self.last_client = if runs_text && !entry.outcome.pinged && last_here { front.id() } else { 0 };
         self.warned_client = if last_here { front.id() } else { 0 };
         front.finish(&entry.outcome, self.server_id);
-        if entry.command == Command::ChangeUser {
-            self.session.state.schema = front.state.schema.clone();
-        } else if entry.leaves_trace {
+        if entry.leaves_trace {
             // Whatever it did here was done by it: that is the state this server is in.
             self.session.state = front.state.clone();
         }
-    }
-
-    fn finish_change_user(&mut self, front: &mut Front) {
-        let user = front.request.extra.as_deref_mut().and_then(|extra| extra.user.take());
-        let Some((collation, schema)) = user else { return };
-        front.change_user(collation, (!schema.is_empty()).then(|| Arc::from(&*schema)));
-        self.session.charset_known = false;
     }
 
     /// Statements come and go, cursors open and close.

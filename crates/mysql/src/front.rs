@@ -11,8 +11,8 @@
 use crate::error;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::long::Long;
+use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::ok::{self, OkPacket};
-use crate::message::response::ChangeUser;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
 use crate::rewrite;
@@ -68,8 +68,6 @@ pub(crate) struct Extra {
     pub text_here: Option<Option<Vec<u8>>>,
     /// The statement to prepare.
     pub prepare: Option<Arc<Text>>,
-    /// COM_CHANGE_USER: the collation and the schema.
-    pub user: Option<(Option<u16>, Box<str>)>,
 }
 
 /// What a client of a pool may rely on, as a server of it showed.
@@ -121,7 +119,6 @@ pub struct Front {
     pub(crate) phase: Phase,
     pub(crate) request: Request,
     pub(crate) statements: Option<Box<ClientStatements>>,
-    user: Box<str>,
     /// What LAST_INSERT_ID() gives.
     pub(crate) insert_id: u64,
     /// The server on which LAST_INSERT_ID() gives it by itself; 0 for none.
@@ -160,9 +157,16 @@ pub struct Front {
     pub(crate) refused: bool,
     /// A packet of the reply under way has gone to the client.
     pub(crate) reply_begun: bool,
+    /// COM_CHANGE_USER was refused so often.
+    refused_logins: u8,
+    /// The scramble of the greeting, for a client that knows no other way to prove itself again.
+    pub(crate) scramble: Option<Box<[u8; SCRAMBLE_BYTES]>>,
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
+
+/// After so many refused logins on top of a session, MariaDB hears no more of them.
+const REFUSED_LOGINS: u8 = 3;
 
 impl Extra {
     /// The text to send instead of the client's; `here`: to the server that gave the last reply.
@@ -204,7 +208,7 @@ impl Request {
 }
 
 impl Front {
-    pub(crate) fn new(id: u32, user: String, capabilities: Capabilities, collation: u16, seq: u8) -> Front {
+    pub(crate) fn new(id: u32, capabilities: Capabilities, collation: u16, seq: u8) -> Front {
         Front {
             id,
             capabilities,
@@ -212,7 +216,6 @@ impl Front {
             phase: Phase::Greeting,
             request: Request::new(Command::Ping),
             statements: None,
-            user: user.into(),
             insert_id: 0,
             insert_server: 0,
             row_count: -1,
@@ -234,6 +237,8 @@ impl Front {
             last_server: 0,
             refused: false,
             reply_begun: false,
+            refused_logins: 0,
+            scramble: None,
         }
     }
 
@@ -345,7 +350,8 @@ impl Front {
             }
             Command::SetOption => Ok(self.set_option(payload, len, out)),
             Command::ResetConnection => Ok(self.find_reset(len, out)),
-            Command::ChangeUser => self.find_change_user(payload, len, out),
+            Command::ChangeUser if self.refused_logins < REFUSED_LOGINS => Ok(Found::Login { len }),
+            Command::ChangeUser => Ok(self.unknown_command(len, out)),
             Command::Shutdown
             | Command::BinlogDump
             | Command::BinlogDumpGtid
@@ -541,22 +547,6 @@ impl Front {
             return Found::Answered { len };
         }
         self.request(len)
-    }
-
-    /// COM_CHANGE_USER to the user this client already is: what it would prove, it has proved. Another user
-    /// would need another pool.
-    fn find_change_user(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Result<Found, Fault> {
-        let change = ChangeUser::read(payload.get(1..).unwrap_or_default());
-        let change = change.map_err(|_| malformed("COM_CHANGE_USER"))?;
-        if change.user != self.user.as_bytes() {
-            let text = "COM_CHANGE_USER to another user is not supported through the proxy";
-            error::put(out, 1, 1235, "42000", text);
-            return Ok(Found::Answered { len });
-        }
-        let schema = String::from_utf8_lossy(change.database).into();
-        let user = Some((change.collation, schema));
-        self.request.extra = Some(Box::new(Extra { user, ..Extra::default() }));
-        Ok(self.request(len))
     }
 
     /// Remembers what this client is in the habit of asking.
@@ -789,7 +779,7 @@ impl Front {
         self.last_result = false;
     }
 
-    /// COM_RESET_CONNECTION and COM_CHANGE_USER: all of the session but its schema begins anew.
+    /// COM_RESET_CONNECTION: all of the session but its schema begins anew.
     pub(crate) fn reset_session(&mut self) {
         let charset = match self.traits.flavour {
             Flavour::MariaDb => self.login_charset,
@@ -814,15 +804,15 @@ impl Front {
         self.found_rows = ROWS_UNKNOWN;
     }
 
-    /// COM_CHANGE_USER was done.
-    pub(crate) fn change_user(&mut self, collation: Option<u16>, schema: Option<Arc<str>>) {
+    /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its own
+    /// login, but with the server's character set, and refuses any more such commands after three; MySQL closes.
+    /// Returns whether it goes on.
+    pub fn login_refused(&mut self) -> bool {
         self.reset_session();
-        if let Some(collation) = collation {
-            self.login_collation = collation;
-            self.login_charset = Charset::Collation(collation);
-        }
-        self.state.charset = self.login_charset;
-        self.state.schema = schema;
+        self.state.charset = Charset::ServerDefault;
+        self.forget_request();
+        self.refused_logins += 1;
+        self.traits.flavour == Flavour::MariaDb
     }
 
     /// The collation the client logged in with.

@@ -8,8 +8,11 @@ use std::sync::{Arc, OnceLock};
 use weir_auth::job::RsaKey;
 use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
 use weir_auth::{AuthMethod, Login, Secret, native};
+use weir_mysql::frame::put;
+use weir_mysql::message::Command;
+use weir_mysql::message::response::read_auth_switch;
 use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
-use weir_wire::{Fault, FaultKind};
+use weir_wire::{Fault, FaultKind, Found};
 
 /// Pieces in which bytes arrive.
 const PIECES: [usize; 3] = [1, 7, 100_000];
@@ -392,4 +395,47 @@ fn a_server_that_refuses_is_quoted() {
     let Err(fault) = connect.handle_input(&words, &mut Vec::new()) else { panic!("a login") };
     assert_eq!(fault.kind, FaultKind::ServerLoginFailed);
     assert_eq!(connect.rejection(), Some(&words[4..]));
+}
+
+/// COM_CHANGE_USER to `other`, and what becomes of it when `answer` makes the answer from the scramble of the switch.
+fn again(front: &Front, answer: impl Fn(&[u8]) -> Vec<u8>) -> Result<Front, Fault> {
+    let mut request = Vec::new();
+    put(&mut request, 0, |out| {
+        out.push(Command::ChangeUser as u8);
+        out.extend_from_slice(b"other\0\x03old");
+        out.extend_from_slice(b"shop\0\xE0\x00mysql_native_password\0");
+    });
+    let params = AcceptParams { nonce: [77; 64], ..serving(AuthMethod::Native, false) };
+    let (mut accept, step) = Accept::again(params, front, &request)?;
+    let AcceptStep::Lookup(login) = step else { panic!("{step:?}") };
+    assert_eq!((login.user.as_str(), login.database.as_deref()), ("other", Some("shop")));
+    let mut out = Vec::new();
+    let step = accept.handle_lookup(admit(AuthMethod::Native, plain("pw")), &mut out)?;
+    assert!(matches!(step, AcceptStep::More), "an answer to an old scramble is not looked at");
+    let switches = packets(&out);
+    let [(1, switch)] = switches.as_slice() else { panic!("{switches:?}") };
+    let (method, scramble) = read_auth_switch(&switch[1..]).expect("a switch");
+    assert_eq!(method, b"mysql_native_password");
+    let answer = common::s::packet(2, &answer(scramble));
+    let (_, step) = accept.handle_input(&answer, &mut Vec::new())?;
+    assert!(matches!(step, AcceptStep::LoggedIn));
+    Ok(accept.into_front())
+}
+
+#[test]
+fn a_login_on_top_of_a_session_needs_its_own_proof() {
+    let admission = admit(AuthMethod::Native, plain("pw"));
+    let met = meet(serving(AuthMethod::Native, false), connecting(Some("pw"), false), &admission, PIECES[2]);
+    let (mut front, _) = met.ends.expect("logged in");
+    let mut found = Vec::new();
+    put(&mut found, 0, |out| out.extend_from_slice(b"\x11other\0\0\0"));
+    assert_eq!(front.find(&found, &mut Vec::new()), Ok(Found::Login { len: found.len() }));
+    let prove = |password: &'static str| {
+        move |scramble: &[u8]| {
+            native::response(&Secret::plain(password), scramble).expect("known in clear").to_vec()
+        }
+    };
+    assert_eq!(again(&front, prove("pw")).expect("the right password").id(), front.id());
+    assert_eq!(again(&front, prove("no")).unwrap_err().kind, FaultKind::LoginFailed);
+    assert_eq!(again(&front, |_| Vec::new()).unwrap_err().kind, FaultKind::LoginFailed);
 }

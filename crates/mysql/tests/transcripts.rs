@@ -199,9 +199,6 @@ fn reset() -> Session {
     lines.extend(ask("SET @x = 1", s::ok_with(1, IDLE, 0, &s::state_change())));
     lines.push(Client(c::command(Command::ResetConnection, &[])));
     lines.push(Server(s::ok(IDLE).repeat(2)));
-    lines.push(Client(c::command(Command::ChangeUser, b"app\0\0other\0-\0")));
-    // The charset of the login, then the schema.
-    lines.push(Server(s::ok(IDLE).repeat(2)));
     lines.push(Client(c::command(Command::SetOption, &[1, 0])));
     lines.push(Client(c::query("SELECT a FROM t")));
     lines.push(Server(s::ok(IDLE).repeat(3)));

@@ -242,7 +242,7 @@ impl Pool {
                 }
                 Ok(Found::Request { len, needs }) => (len, needs, true),
                 Ok(Found::Part { len, needs }) => (len, needs, false),
-                Ok(Found::Kill { .. }) => unreachable!("not in PostgreSQL"),
+                Ok(Found::Kill { .. } | Found::Login { .. }) => unreachable!("not in PostgreSQL"),
                 Err(fault) => {
                     eprintln!("client: {fault}");
                     front.fatal(&fault, &mut self.clients[at].pipe.output);

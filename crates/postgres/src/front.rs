@@ -574,6 +574,11 @@ impl Front {
         put_as_fatal(out, rejection);
     }
 
+    /// PostgreSQL has no login on top of a session.
+    pub fn login_refused(&mut self) -> bool {
+        false
+    }
+
     /// PostgreSQL has no KILL; nothing is answered.
     pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) {}
 

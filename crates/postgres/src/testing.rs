@@ -263,7 +263,7 @@ pub fn try_send(
             }
             Found::Request { len, needs } => (len, needs, true),
             Found::Part { len, needs } => (len, needs, false),
-            Found::Kill { .. } => panic!("PostgreSQL has no KILL"),
+            Found::Kill { .. } | Found::Login { .. } => panic!("not in PostgreSQL"),
         };
         let (now, later) = rest.split_at(len);
         rest = later;

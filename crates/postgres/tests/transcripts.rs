@@ -111,7 +111,7 @@ impl Pair {
             let input = std::mem::take(&mut self.from_client.0);
             let found = self.front.find(&input, &mut self.to_client);
             let (len, result) = match found? {
-                Found::Incomplete | Found::Goodbye | Found::Kill { .. } => {
+                Found::Incomplete | Found::Goodbye | Found::Kill { .. } | Found::Login { .. } => {
                     self.from_client.0 = input;
                     return Ok(());
                 }

@@ -12,6 +12,8 @@ use weir_wire::Pins;
 pub struct Client<W: Wing, S> {
     /// Its connection.
     pub socket: S,
+    /// Where it comes from.
+    pub peer: Peer,
     /// Login, session, or the last words.
     pub phase: Phase<W>,
     /// Read and not yet understood. While `pending` is a request, it starts with that request.
@@ -20,6 +22,8 @@ pub struct Client<W: Wing, S> {
     pub output: Pending,
     /// Its pool, once it has proved itself.
     pub pool: Option<PoolId>,
+    /// While it logs in on top of a session: that session.
+    pub before: Option<Box<Before<W>>>,
     /// The server it holds.
     pub lease: Option<Key>,
     /// The server that is not read from until this client has read its replies.
@@ -77,12 +81,18 @@ pub enum Phase<W: Wing> {
     Closing,
 }
 
+/// A session on top of which its client logs in.
+pub struct Before<W: Wing> {
+    /// Goes on if that login is refused, on some servers.
+    pub front: W::Front,
+    /// Its pool.
+    pub pool: Option<PoolId>,
+}
+
 /// What a login needs until it is over.
 pub struct LoginPhase<W: Wing> {
     /// The machine.
     pub accept: W::Accept,
-    /// Where it comes from.
-    pub peer: Peer,
     /// Who it says it is.
     pub login: Option<Login>,
     /// Slow work is under way elsewhere: its bytes must wait.

@@ -47,6 +47,10 @@ pub trait Wing: Sized + 'static {
 pub trait Accept<W: Wing> {
     /// A login that has not begun.
     fn new(params: AcceptParams) -> Self;
+    /// A login on top of a session, begun by `request` (see `Found::Login`).
+    fn again(params: AcceptParams, front: &W::Front, request: &[u8]) -> Result<(Self, AcceptStep), Fault>
+    where
+        Self: Sized;
     /// What Weir says first (MySQL's greeting; PostgreSQL says nothing).
     fn start(&mut self, out: &mut Vec<u8>);
     /// Looks at the client's bytes; returns how many are dealt with. Answers are appended to `out`.
@@ -100,6 +104,9 @@ pub trait Front<W: Wing> {
     fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>);
     /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`] gave it.
     fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>);
+    /// The login that `Found::Login` began was refused. True: the session goes on, as after its own login; false:
+    /// close it.
+    fn login_refused(&mut self) -> bool;
     /// The answer to `Found::Kill`.
     fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>);
     /// The secret of a cancel request is this client's. Constant time.

@@ -75,6 +75,12 @@ pub enum Found {
         /// End its running request only, not the client.
         query_only: bool,
     },
+    /// `bytes[..len]` begins a login on top of this session, of the same user or another (MySQL COM_CHANGE_USER).
+    /// The proxy gives them to a login machine; the session is over when that login is through.
+    Login {
+        /// Bytes of the request.
+        len: usize,
+    },
     /// The client says goodbye (Terminate, COM_QUIT).
     Goodbye,
 }

@@ -17,7 +17,7 @@ use crate::error;
 use crate::frame;
 use crate::front::Front;
 use crate::message::greeting::{Greeting, SCRAMBLE_BYTES};
-use crate::message::response::{HandshakeResponse, put_auth_switch, read_capabilities};
+use crate::message::response::{ChangeUser, HandshakeResponse, put_auth_switch, read_capabilities};
 use crate::message::{Capabilities, status};
 use std::sync::Arc;
 use weir_auth::caching_sha2::{self, Fast};
@@ -53,10 +53,14 @@ pub struct Accept {
     /// Sequence number of our next packet.
     seq: u8,
     capabilities: Capabilities,
-    collation: u8,
+    collation: u16,
     user: String,
     database: Option<Arc<str>>,
     with_password: bool,
+    /// Several statements in one text are allowed, if that is not as the capabilities say.
+    multi_statements: Option<bool>,
+    /// The answer that came with the name of a method was made for another scramble.
+    stale: bool,
     state: State,
 }
 
@@ -73,8 +77,41 @@ impl Accept {
             user: String::new(),
             database: None,
             with_password: false,
+            multi_statements: None,
+            stale: false,
             state: State::ExpectResponse,
         }
+    }
+
+    /// A login on top of a session: `request` is the COM_CHANGE_USER that began it.
+    ///
+    /// As MySQL does, Weir asks for an answer to a fresh scramble; only a client that cannot be asked answers to
+    /// that of its greeting.
+    ///
+    /// # Errors
+    /// `ClientProtocol` for a request that is none.
+    pub fn again(params: AcceptParams, front: &Front, request: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
+        let malformed = |_| Fault::new(FaultKind::ClientProtocol, "malformed COM_CHANGE_USER");
+        let change = ChangeUser::read(request.get(frame::HEADER_BYTES + 1..).unwrap_or_default());
+        let change = change.map_err(malformed)?;
+        let mut accept = Accept::new(params);
+        accept.seq = 1;
+        accept.capabilities = front.capabilities;
+        accept.collation = change.collation.unwrap_or(front.login_collation());
+        accept.multi_statements = Some(front.state.multi_statements);
+        accept.user = String::from_utf8_lossy(change.user).into_owned();
+        accept.with_password = !change.answer.is_empty();
+        accept.stale = true;
+        if let Some(scramble) = front.scramble.as_deref() {
+            accept.scramble = *scramble;
+            accept.stale = false;
+        }
+        let database = String::from_utf8_lossy(change.database).into_owned();
+        let database = (!database.is_empty()).then_some(database);
+        accept.database = database.as_deref().map(Arc::from);
+        accept.state = State::ExpectLookup { plugin: None, answer: change.answer.to_vec() };
+        let login = Login { user: accept.user.clone(), database, replication: false };
+        Ok((accept, AcceptStep::Lookup(login)))
     }
 
     /// Appends the greeting.
@@ -141,7 +178,7 @@ impl Accept {
         }
         let response = HandshakeResponse::read(payload).map_err(malformed)?;
         self.capabilities = response.capabilities.and(self.offered());
-        self.collation = response.collation;
+        self.collation = u16::from(response.collation);
         self.user = String::from_utf8_lossy(response.user).into_owned();
         let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());
         self.database = database.as_deref().map(Arc::from);
@@ -171,7 +208,7 @@ impl Accept {
         }
         // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
         // its name says so.
-        if plugin.as_deref().unwrap_or(NATIVE) == wanted {
+        if plugin.as_deref().unwrap_or(NATIVE) == wanted && !self.stale {
             return self.check(admission, &answer, out);
         }
         if !self.capabilities.has(Capabilities::PLUGIN_AUTH) && wanted != CLEAR {
@@ -294,9 +331,12 @@ impl Accept {
 
     /// After `LoggedIn`.
     pub fn into_front(self) -> Front {
-        let mut front =
-            Front::new(self.params.id, self.user, self.capabilities, u16::from(self.collation), self.seq);
+        let mut front = Front::new(self.params.id, self.capabilities, self.collation, self.seq);
         front.set_schema(self.database.as_deref());
+        front.state.multi_statements = self.multi_statements.unwrap_or(front.state.multi_statements);
+        if !self.capabilities.has(Capabilities::PLUGIN_AUTH) {
+            front.scramble = Some(Box::new(self.scramble));
+        }
         front
     }
 }

@@ -129,6 +129,8 @@ pub fn put_auth_switch(out: &mut Vec<u8>, plugin: &[u8], scramble: &[u8]) {
 pub struct ChangeUser<'a> {
     /// User name.
     pub user: &'a [u8],
+    /// Answer to the scramble.
+    pub answer: &'a [u8],
     /// Schema; empty for none.
     pub database: &'a [u8],
     /// Number of the collation, if the client says it.
@@ -141,10 +143,11 @@ impl<'a> ChangeUser<'a> {
         let mut r = Reader::new(payload);
         let user = r.cstr()?;
         let len = r.u8()?;
-        r.take(usize::from(len))?;
-        let database = r.cstr()?;
-        let collation = if r.is_empty() { None } else { Some(r.u16_le()?) };
-        Ok(ChangeUser { user, database, collation })
+        let answer = r.take(usize::from(len))?;
+        let database = text_or_rest(&mut r);
+        // Servers take it only if both bytes are there.
+        let collation = r.u16_le().ok();
+        Ok(ChangeUser { user, answer, database, collation })
     }
 }
 

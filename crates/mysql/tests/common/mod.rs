@@ -410,8 +410,8 @@ pub fn try_send(front: &mut Front, back: &mut Back, owner: Owner, bytes: &[u8]) 
         let rest = &bytes[sent.used..];
         let found = front.find(rest, &mut sent.to_client)?;
         let (len, dispatched): (usize, Option<(Needs, bool)>) = match found {
-            Found::Incomplete | Found::Goodbye => {
-                if found == Found::Goodbye {
+            Found::Incomplete | Found::Goodbye | Found::Login { .. } => {
+                if found != Found::Incomplete {
                     sent.found.push(found);
                 }
                 return Ok(sent);

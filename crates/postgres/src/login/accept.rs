@@ -82,6 +82,14 @@ fn protocol(detail: &'static str) -> Fault {
 }
 
 impl Accept {
+    /// PostgreSQL has no login on top of a session, and its clients' ends find none.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn again(_: AcceptParams, _: &Front, _: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
+        Err(Fault::new(FaultKind::ClientProtocol, "a login on top of a session"))
+    }
+
     /// A login that has not begun.
     pub fn new(params: AcceptParams) -> Self {
         let state = State::ExpectFirst { ssl_refused: false, gss_refused: false };

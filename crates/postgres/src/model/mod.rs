@@ -303,7 +303,7 @@ impl Pool {
                 }
                 Found::Request { len, needs } => (len, needs, true),
                 Found::Part { len, needs } => (len, needs, false),
-                Found::Kill { .. } | Found::Goodbye => panic!("{found:?}"),
+                Found::Kill { .. } | Found::Login { .. } | Found::Goodbye => panic!("{found:?}"),
             };
             let Some(server) = self.server_for(at, needs) else {
                 self.clients[at].found = Some(found);

@@ -252,7 +252,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client leaves the queue and its server.
-    fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.stop_waiting(key);
         if let Some(client) = self.clients.get_mut(key) {
             client.pending = Wants::Nothing;

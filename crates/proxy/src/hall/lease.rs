@@ -261,12 +261,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !accepted {
             // The server has told the client why.
             self.cells.wing.logins_failed.inc();
-            self.begin_closing(cx, key);
+            if !self.go_back(cx, key) {
+                self.begin_closing(cx, key);
+            }
             return;
         }
         let mut out = std::mem::take(&mut self.staging);
         if welcomes.greet(front, &mut out) {
             client.is.greeted = true;
+            client.before = None;
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         }

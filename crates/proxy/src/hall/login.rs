@@ -1,7 +1,7 @@
 //! Clients come in: from accept to the first request.
 
 use super::{Hall, Task};
-use crate::client::{Client, Flags, LoginPhase, Phase, Wants};
+use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
 use crate::mail::{Kill, Warrant};
@@ -36,21 +36,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.count_fault(FaultKind::OutOfResources);
             return;
         }
-        let params = AcceptParams {
-            id: client_number(cx.worker, key),
-            nonce: cx.nonce(),
-            unix: matches!(peer, Peer::Unix { .. }),
-            greeting: cx.shared.greetings.current(),
-            default_method: cx.shared.settings.routes.default_method(W::INDEX),
-            rsa: cx.shared.rsa.clone(),
-        };
-        let phase = LoginPhase { accept: W::Accept::new(params), peer, login: None, busy: false, bytes: 0 };
+        let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
+        let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
         self.clients.insert(Client {
             socket,
+            peer,
             phase: Phase::Login(Box::new(phase)),
             input: Pending::default(),
             output: Pending::default(),
             pool: None,
+            before: None,
             lease: None,
             chokes: None,
             pending: Wants::Nothing,
@@ -152,8 +147,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let mut out = std::mem::take(&mut self.staging);
-        let Some(phase) = self.login_phase(key) else { return };
-        let admission = cx.shared.settings.routes.admit(W::INDEX, &login, &phase.peer);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Phase::Login(phase) = &mut client.phase else { return };
+        let admission = cx.shared.settings.routes.admit(W::INDEX, &login, &client.peer);
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
         self.after_answer(cx, key, step, out);
@@ -181,16 +177,69 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Ends a login with a reason that the client can read.
     pub(super) fn refuse(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         let mut out = std::mem::take(&mut self.staging);
-        if let Some(phase) = self.login_phase(key) {
+        if let Some(client) = self.clients.get_mut(key)
+            && let Phase::Login(phase) = &mut client.phase
+        {
             phase.accept.refuse(&fault, &mut out);
             let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
-            tracing::info!(protocol = W::NAME, user, peer = ?phase.peer, "login refused: {fault}");
+            tracing::info!(protocol = W::NAME, user, peer = ?client.peer, "login refused: {fault}");
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
         self.cells.wing.logins_failed.inc();
         self.count_fault(fault.kind);
-        self.begin_closing(cx, key);
+        if fault.kind != FaultKind::LoginFailed || !self.go_back(cx, key) {
+            self.begin_closing(cx, key);
+        }
+    }
+
+    /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes over into
+    /// the new one.
+    pub(super) fn login_again(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) {
+        self.leave(cx, key);
+        let now_ns = cx.now_ns();
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Phase::Session(front) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
+        let params = accept_params::<W, N>(cx, key, &client.peer);
+        let begun = W::Accept::again(params, &front, request);
+        let pool = client.pool.take();
+        let (accept, step) = match begun {
+            Ok(begun) => begun,
+            Err(fault) => {
+                client.phase = Phase::Session(front);
+                client.pool = pool;
+                self.end_client(cx, key, fault);
+                return;
+            }
+        };
+        client.phase = Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0 }));
+        client.before = Some(Box::new(Before { front, pool }));
+        client.request_since_ns = now_ns;
+        client.is.greeted = false;
+        client.is.counted = true;
+        self.cells.wing.client_logins_pending.inc();
+        self.arm_client(cx, key);
+        self.login_step(cx, key, step);
+    }
+
+    /// A login on top of a session was refused: the session goes on, if such sessions do.
+    pub(super) fn go_back(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(before) = client.before.take() else { return false };
+        let Before { mut front, pool } = *before;
+        if !front.login_refused() {
+            return false;
+        }
+        // Of the refused login it may have a server, which is clean.
+        self.end_lease(cx, key);
+        self.leave_login(key);
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        client.phase = Phase::Session(front);
+        client.pool = pool;
+        client.is.greeted = true;
+        self.arm_client(cx, key);
+        self.todo.push_back(Task::PumpClient(key));
+        true
     }
 
     /// A client has proved itself: find its pool and greet it.
@@ -214,7 +263,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             Err(fault) => {
                 self.cells.wing.logins_failed.inc();
-                self.end_client(cx, key, fault);
+                let mut out = std::mem::take(&mut self.staging);
+                if let Phase::Session(front) = &mut client.phase {
+                    front.fatal(&fault, &mut out);
+                }
+                tracing::info!(protocol = W::NAME, user = login.user, "login refused: {fault}");
+                self.count_fault(fault.kind);
+                self.send_client(cx, key, &out);
+                self.recycle(out);
+                if !self.go_back(cx, key) {
+                    self.begin_closing(cx, key);
+                }
             }
         }
     }
@@ -231,6 +290,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let greeted = pool.entry.welcomes().greet(front, &mut out);
         if greeted {
             client.is.greeted = true;
+            client.before = None;
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         } else {
@@ -276,5 +336,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             Phase::Closing => self.recycle(out),
         }
+    }
+}
+
+/// What the login of the client with this key starts from.
+fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
+    AcceptParams {
+        id: client_number(cx.worker, key),
+        nonce: cx.nonce(),
+        unix: matches!(peer, Peer::Unix { .. }),
+        greeting: cx.shared.greetings.current(),
+        default_method: cx.shared.settings.routes.default_method(W::INDEX),
+        rsa: cx.shared.rsa.clone(),
     }
 }

@@ -177,6 +177,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match found {
             Ok(Found::Incomplete) => None,
             Ok(Found::Drop { len } | Found::Answered { len }) => Some(len),
+            Ok(Found::Login { len }) => {
+                self.login_again(cx, key, &rest[..len.min(rest.len())]);
+                Some(len)
+            }
             Ok(Found::Goodbye) => {
                 self.close_client(cx, key, None);
                 Some(rest.len())

@@ -39,6 +39,13 @@ macro_rules! adapter {
             fn new(params: AcceptParams) -> Self {
                 $room::Accept::new(params)
             }
+            fn again(
+                params: AcceptParams,
+                front: &$room::Front,
+                request: &[u8],
+            ) -> Result<(Self, AcceptStep), Fault> {
+                $room::Accept::again(params, front, request)
+            }
             fn start(&mut self, out: &mut Vec<u8>) {
                 self.start(out);
             }
@@ -104,6 +111,9 @@ macro_rules! adapter {
             }
             fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
                 self.fatal_rejection(rejection, out);
+            }
+            fn login_refused(&mut self) -> bool {
+                self.login_refused()
             }
             fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
                 self.killed(outcome, out);
