@@ -67,3 +67,45 @@ fn generated_texts() {
         assert!(text(&output.stdout).contains(wanted), "{what}");
     }
 }
+
+#[test]
+fn doctor() {
+    let output = weir(&["doctor", "--connections", "10"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).starts_with("10 clients and 20 servers, weir serve\n"),
+        "{}",
+        text(&output.stdout)
+    );
+    let output = weir(&["doctor", "--connections", "10", "--json"]);
+    assert!(text(&output.stdout).contains("\"id\": \"open_files\""));
+
+    // More than any machine has ports for: a blocker, and its cure alone.
+    let arguments = ["doctor", "--program", "other", "--connections", "900000000"];
+    let output = weir(&arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("BLOCKER"), "{}", text(&output.stdout));
+    let output = weir(&[&arguments[..], &["--cure", "limits.d"]].concat());
+    assert!(text(&output.stdout).starts_with("* soft nofile "), "{}", text(&output.stdout));
+
+    for wrong in
+        [&["--cure", "nowhere"][..], &["--connections", "0"], &["--url", "nonsense"], &["--program", "x"]]
+    {
+        let output = weir(&[&["doctor"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn doctor_explains_messages() {
+    let output = weir(&["doctor", "--explain", "Can't create TCP/IP socket (24)"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    assert!(said.starts_with("the process has no file descriptor left (EMFILE, errno 24)\n"), "{said}");
+    assert!(said.contains("LimitNOFILE=1048576"), "{said}");
+    let output = weir(&["doctor", "--json", "--explain", "53300"]);
+    assert!(text(&output.stdout).starts_with("{\"id\":\"pg_too_many_clients\""), "{}", text(&output.stdout));
+    let output = weir(&["doctor", "--explain", "all is well"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no explanation for `all is well`"), "{}", text(&output.stderr));
+}

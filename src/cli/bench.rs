@@ -15,6 +15,7 @@ pub fn run(args: &BenchArgs) -> ExitCode {
         eprintln!("weir: {failure}");
         return ExitCode::FAILURE;
     }
+    super::doctor::before_bench(args).iter().for_each(|line| eprintln!("doctor: {line}"));
     ExitCode::from(weir_bench::cli::run(args, &control))
 }
 

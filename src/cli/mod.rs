@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod control;
 mod demo;
+mod doctor;
 mod drop_in;
 mod generate;
 mod logging;
@@ -68,7 +69,8 @@ fn print(text: &[u8]) -> Result<(), Failure> {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration; 4 a benchmark with errors.
+Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration; 3 the doctor found a blocker;
+4 a benchmark with errors.
 
 Examples:
   weir serve postgres://app:secret@127.0.0.1:5432/app    then: psql -h 127.0.0.1 -p 6432 -U app app
@@ -76,6 +78,7 @@ Examples:
   weir serve --config weir.toml
   weir check-config pgbouncer.ini
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
+  weir doctor --connections 100000
   weir demo";
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
@@ -93,6 +96,7 @@ enum Command {
     Serve(serve::Args),
     CheckConfig(check::Args),
     Bench(weir_bench::cli::BenchArgs),
+    Doctor(doctor::Args),
     Demo(weir_bench::demo::DemoArgs),
     #[command(hide = true)]
     Generate(generate::Args),
@@ -106,6 +110,10 @@ pub fn main() -> ExitCode {
         drop_in::run(drop_in::Args::parse())
     } else {
         match Cli::parse().command {
+            Command::Doctor(args) => match doctor::run(&args) {
+                Ok(code) => return code,
+                Err(failure) => Err(failure),
+            },
             Command::Serve(args) => serve::run(&args),
             Command::CheckConfig(args) => check::run(&args),
             Command::Bench(args) => return bench::run(&args),

@@ -40,4 +40,5 @@ pub use snapshot::{
     Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
     Tcp, Timeouts, User,
 };
+pub use url::DatabaseUrl;
 pub use values::{ConfigRow, Flavour, Value, Values};

@@ -8,20 +8,34 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// What a URL says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DatabaseUrl {
-    pub(crate) protocol: Protocol,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
-    pub(crate) server: Server,
-    pub(crate) database: Option<String>,
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl {
+    /// From the scheme.
+    pub protocol: Protocol,
+    /// User to log in as.
+    pub user: Option<String>,
+    /// Its password.
+    pub password: Option<String>,
+    /// Where the database is.
+    pub server: Server,
+    /// Database (schema).
+    pub database: Option<String>,
+}
+
+/// Without the password.
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DatabaseUrl { protocol, user, password: _, server, database } = self;
+        let shown = (protocol, user, server, database);
+        f.debug_tuple("DatabaseUrl").field(&shown).finish()
+    }
 }
 
 const PARAMETERS: [&str; 7] = ["host", "port", "socket", "user", "password", "dbname", "sslmode"];
 
 impl DatabaseUrl {
-    /// Reads a URL. The error is a sentence without its full stop.
-    pub(crate) fn parse(url: &str) -> Result<DatabaseUrl, String> {
+    /// Reads a URL. The error is a sentence without its full stop; it never contains the password.
+    pub fn parse(url: &str) -> Result<DatabaseUrl, String> {
         let (scheme, rest) = url
             .split_once("://")
             .ok_or("must be a URL such as postgres://user:password@host:5432/database")?;

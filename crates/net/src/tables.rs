@@ -106,7 +106,9 @@ fn spread_over(limit: u64, workers: usize) -> u64 {
     each.saturating_sub(free) * workers as u64
 }
 
-fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usize) -> TablePlan {
+/// The same for a limit of open files and an answer to [`can_split`] that are given: for whoever reasons about
+/// another process or another machine.
+pub fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usize) -> TablePlan {
     let workers = workers.max(1);
     let shared = one_table(limit, workers);
     if shared >= needed {
@@ -140,7 +142,7 @@ fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usize) -
 
 /// Whether a thread of this process can have its own table. Asks a thread that ends at once.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn can_split() -> io::Result<()> {
+pub fn can_split() -> io::Result<()> {
     std::thread::Builder::new()
         .name("weir-probe".into())
         .spawn(split)?
@@ -150,7 +152,7 @@ pub(crate) fn can_split() -> io::Result<()> {
 
 /// Whether a thread of this process can have its own table: on Linux only.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn can_split() -> io::Result<()> {
+pub fn can_split() -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux can"))
 }
 

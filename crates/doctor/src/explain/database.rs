@@ -1,0 +1,282 @@
+//! What PostgreSQL, MySQL and MariaDB refuse.
+
+use super::Entry;
+
+/// The entries.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        id: "my_too_many_connections",
+        title: "MySQL has max_connections connections (error 1040, 08004)",
+        messages: &[
+            "ERROR 1040 (HY000): Too many connections",
+            "ERROR 1040 (08004): Too many connections",
+            "ERROR 2002 (HY000): Received error packet before completion of TLS handshake. The authenticity of the following error cannot be verified: 1040 - Too many connections",
+            "Too many connections",
+            "1040",
+        ],
+        symptom: "New clients are refused, also the administrator's; those inside work.",
+        cause: "max_connections is reached: pools of all applications together are larger, or slow queries pile connections up. From \
+                Weir the same code with another text means that no server became free in time.",
+        cures: &[
+            "a pooler with a small pool in front; then the number of clients does not matter to the server",
+            "lower each application's own pool: their sum over all instances counts",
+            "get in: extra_port (MariaDB, Percona), admin_address (MySQL), or the one slot of CONNECTION_ADMIN",
+            "SHOW PROCESSLIST: who, and what runs long",
+            "max_connections = more, if there is memory and there are threads for it",
+        ],
+        checks: &["my_max_connections"],
+        signs: &["too many connections", "er_con_count_error"],
+        codes: &["1040", "08004"],
+    },
+    Entry {
+        id: "my_user_connections",
+        title: "a MySQL user has max_user_connections connections (error 1203 or 1226)",
+        messages: &[
+            "ERROR 1203 (42000): User app already has more than 'max_user_connections' active connections",
+            "ERROR 1226 (42000): User 'app' has exceeded the 'max_user_connections' resource (current value: 10)",
+            "1203",
+        ],
+        symptom: "One user is refused while others get in.",
+        cause: "The user's limit: max_user_connections of the server (1203) or of the account (1226).",
+        cures: &[
+            "a pool smaller than the limit (pool_size of that user)",
+            "ALTER USER app WITH MAX_USER_CONNECTIONS n; or SET GLOBAL max_user_connections = n",
+        ],
+        checks: &["my_user_limits"],
+        signs: &["max_user_connections"],
+        codes: &["1203", "1226"],
+    },
+    Entry {
+        id: "my_host_blocked",
+        title: "MySQL has locked a host out (error 1129)",
+        messages: &[
+            "ERROR 1129 (HY000): Host '10.0.0.7' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'",
+        ],
+        symptom: "All clients of one host are refused; behind a pooler that is all clients.",
+        cause: "max_connect_errors (100) logins in a row were broken off: health checks that open a port and close it, a port scan, timeouts.",
+        cures: &[
+            "FLUSH HOSTS; (or TRUNCATE TABLE performance_schema.host_cache)",
+            "max_connect_errors = 1000000",
+            "skip_name_resolve = ON, if accounts name addresses",
+            "let health checks log in",
+        ],
+        checks: &["my_host_errors"],
+        signs: &["is blocked because of many connection errors"],
+        codes: &["1129"],
+    },
+    Entry {
+        id: "my_gone_away",
+        title: "MySQL closed a connection that was idle (errors 2006, 4031)",
+        messages: &[
+            "ERROR 2006 (HY000): MySQL server has gone away",
+            "ERROR 4031 (HY000): The client was disconnected by the server because of inactivity. See wait_timeout and \
+             interactive_timeout for configuring this behavior.",
+            "2006",
+        ],
+        symptom: "The first query after a pause fails; the next works.",
+        cause: "The connection was idle for wait_timeout (or interactive_timeout), or the server was restarted, or a packet was larger \
+                than max_allowed_packet.",
+        cures: &[
+            "the pool closes first: an idle or maximum lifetime below wait_timeout (server_idle_timeout in Weir and PgBouncer)",
+            "the application's pool checks a connection before it lends it",
+            "wait_timeout = 28800, its default",
+        ],
+        checks: &["my_wait_timeout", "my_interactive_timeout", "keepalive"],
+        signs: &[
+            "server has gone away",
+            "disconnected by the server because of inactivity",
+            "disconnected because of inactivity",
+        ],
+        codes: &["2006", "4031"],
+    },
+    Entry {
+        id: "my_lost_connection",
+        title: "the connection broke while a query ran (error 2013)",
+        messages: &["ERROR 2013 (HY000): Lost connection to MySQL server during query", "2013"],
+        symptom: "A query ends with 2013. Whether it took effect is not known.",
+        cause: "The server crashed or was killed, a KILL ended the connection, net_read_timeout or net_write_timeout passed, or something \
+                on the way dropped it.",
+        cures: &[
+            "the server's log at that time",
+            "dmesg for the OOM killer",
+            "net_write_timeout, when clients read large results slowly",
+        ],
+        checks: &["memory", "keepalive"],
+        signs: &["lost connection to & during query", "lost connection to server during query"],
+        codes: &["2013"],
+    },
+    Entry {
+        id: "my_prepared_statements",
+        title: "MySQL has too many prepared statements (error 1461)",
+        messages: &[
+            "ERROR 1461 (42000): Can't create more than max_prepared_stmt_count statements (current value: 16382)",
+        ],
+        symptom: "Clients that prepare are refused, on all connections at once.",
+        cause: "max_prepared_stmt_count is for the whole server. Clients that never close statements, times many connections, fill it.",
+        cures: &[
+            "max_prepared_stmt_count = 1048576",
+            "a pooler that shares statements, with max_prepared_statements x servers below the limit",
+        ],
+        checks: &["my_prepared_statements"],
+        signs: &["max_prepared_stmt_count"],
+        codes: &["1461"],
+    },
+    Entry {
+        id: "my_statement_time",
+        title: "MySQL ended a statement that took too long (errors 3024, 1969)",
+        messages: &[
+            "ERROR 3024 (HY000): Query execution was interrupted, maximum statement execution time exceeded",
+            "ERROR 1969 (70100): Query execution was interrupted (max_statement_time exceeded)",
+        ],
+        symptom: "Single statements fail after the same time.",
+        cause: "max_execution_time (MySQL, milliseconds, SELECT only) or max_statement_time (MariaDB, seconds).",
+        cures: &[
+            "make the statement quicker: EXPLAIN it",
+            "raise the limit for that user or statement (hint MAX_EXECUTION_TIME(n), SET STATEMENT)",
+        ],
+        checks: &["my_timeouts"],
+        signs: &["maximum statement execution time exceeded", "max_statement_time exceeded"],
+        codes: &["3024", "1969"],
+    },
+    Entry {
+        id: "my_login_timeout",
+        title: "a MySQL login took too long (errors 1158 to 1161)",
+        messages: &[
+            "ERROR 1159 (08S01): Got timeout reading communication packets",
+            "ERROR 1158 (08S01): Got an error reading communication packets",
+        ],
+        symptom: "Aborted_connects grows; clients fail while they connect, most in a storm.",
+        cause: "The login did not end within connect_timeout (10 s): a storm, a slow network, name look-ups (skip_name_resolve), or a health check.",
+        cures: &[
+            "a pooler in front: it logs in to the server rarely",
+            "skip_name_resolve = ON",
+            "connect_timeout = 30",
+        ],
+        checks: &["my_back_log", "my_timeouts", "accept_backlog"],
+        signs: &["got timeout reading communication packets", "got an error reading communication packets"],
+        codes: &["1158", "1159", "1160", "1161"],
+    },
+    Entry {
+        id: "pg_too_many_clients",
+        title: "PostgreSQL has no connection slot left (53300)",
+        messages: &[
+            "FATAL: sorry, too many clients already",
+            "FATAL:  remaining connection slots are reserved for non-replication superuser connections",
+            "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+            "FATAL:  remaining connection slots are reserved for roles with privileges of the \"pg_use_reserved_connections\" role",
+            "53300",
+        ],
+        symptom: "New clients are refused; those inside work. Slots are mostly taken by idle connections.",
+        cause: "max_connections (100 by default, 3 of them reserved for superusers) is reached: the pools of all applications together are larger.",
+        cures: &[
+            "a pooler in transaction mode with a pool of a few connections for each core",
+            "get in as a superuser over the Unix socket: the reserved slots are for that",
+            "SELECT state, count(*), max(now() - state_change) FROM pg_stat_activity GROUP BY 1; shows who holds them",
+            "idle_session_timeout, idle_in_transaction_session_timeout end forgotten ones",
+            "max_connections = more costs memory and, from a few times the cores on, throughput",
+        ],
+        checks: &["pg_max_connections"],
+        signs: &["sorry too many clients already", "remaining connection slots", "too_many_connections"],
+        codes: &["53300"],
+    },
+    Entry {
+        id: "pg_connection_limit",
+        title: "a PostgreSQL role or database has its limit of connections",
+        messages: &[
+            "FATAL: too many connections for role \"app\"",
+            "FATAL: too many connections for database \"shop\"",
+        ],
+        symptom: "One role or database is refused while others get in.",
+        cause: "CONNECTION LIMIT of the role or the database.",
+        cures: &[
+            "a pool smaller than the limit",
+            "ALTER ROLE app CONNECTION LIMIT n; ALTER DATABASE shop CONNECTION LIMIT n;",
+        ],
+        checks: &["pg_connection_limits"],
+        signs: &["too many connections for role", "too many connections for database"],
+        codes: &[],
+    },
+    Entry {
+        id: "pg_idle_timeouts",
+        title: "PostgreSQL ended a session or transaction that was idle (57P05, 25P03)",
+        messages: &[
+            "FATAL: terminating connection due to idle-session timeout",
+            "FATAL: terminating connection due to idle-in-transaction timeout",
+        ],
+        symptom: "Connections of a pool are closed by the server; a transaction that waited for the application is gone.",
+        cause: "idle_session_timeout (57P05), or idle_in_transaction_session_timeout (25P03): the application left a transaction open.",
+        cures: &[
+            "57P05: the pool closes first (server_idle_timeout), or ALTER ROLE pool_user SET idle_session_timeout = 0",
+            "25P03: end transactions before waiting for anything outside the database",
+        ],
+        checks: &["pg_idle_session_timeout", "pg_idle_in_transaction"],
+        signs: &["idle session timeout", "idle in transaction timeout"],
+        codes: &["57P05", "25P03"],
+    },
+    Entry {
+        id: "pg_statement_timeout",
+        title: "PostgreSQL ended a statement that took too long (57014, 55P03, 25P04)",
+        messages: &[
+            "ERROR: canceling statement due to statement timeout",
+            "ERROR: canceling statement due to lock timeout",
+            "FATAL: terminating connection due to transaction timeout",
+        ],
+        symptom: "Single statements fail after the same time.",
+        cause: "statement_timeout, lock_timeout or transaction_timeout; often set for the role or the database.",
+        cures: &[
+            "SELECT name, setting, source FROM pg_settings WHERE name LIKE '%timeout'; says where it is set",
+            "make the statement quicker, or find who holds the lock (pg_blocking_pids)",
+        ],
+        checks: &["pg_timeouts"],
+        signs: &["due to statement timeout", "due to lock timeout", "due to transaction timeout"],
+        codes: &["57014", "55P03", "25P04"],
+    },
+    Entry {
+        id: "pg_not_ready",
+        title: "PostgreSQL is starting, stopping or recovering (57P03)",
+        messages: &[
+            "FATAL: the database system is starting up",
+            "FATAL: the database system is shutting down",
+            "FATAL: the database system is in recovery mode",
+        ],
+        symptom: "All logins are refused for seconds to minutes.",
+        cause: "A restart, a failover, or a crash of one backend (often the OOM killer) after which the server recovers.",
+        cures: &[
+            "wait; a pooler holds clients meanwhile (query_wait_timeout)",
+            "the server's log and dmesg, if nobody restarted it",
+        ],
+        checks: &["memory", "cgroup_memory"],
+        signs: &["the database system is"],
+        codes: &["57P03"],
+    },
+    Entry {
+        id: "pg_shared_memory",
+        title: "PostgreSQL has no shared memory for parallel queries",
+        messages: &[
+            "ERROR: could not resize shared memory segment \"/PostgreSQL.123\" to 8388608 bytes: No space left on device",
+        ],
+        symptom: "Large or parallel queries fail in a container; the disk is not full.",
+        cause: "Docker gives a container 64 MB of /dev/shm.",
+        cures: &[
+            "Docker: --shm-size 1g",
+            "Kubernetes: an emptyDir with medium: Memory at /dev/shm",
+            "max_parallel_workers_per_gather = 0",
+        ],
+        checks: &[],
+        signs: &["could not resize shared memory segment"],
+        codes: &[],
+    },
+    Entry {
+        id: "pg_locks",
+        title: "PostgreSQL's lock table is full (53200)",
+        messages: &[
+            "ERROR: out of shared memory HINT: You might need to increase max_locks_per_transaction.",
+        ],
+        symptom: "Statements that touch many tables or partitions fail.",
+        cause: "max_locks_per_transaction x (max_connections + max_prepared_transactions) locks are taken. Lowering max_connections lowers it too.",
+        cures: &["max_locks_per_transaction = 256 (restart)", "touch fewer partitions in one transaction"],
+        checks: &[],
+        signs: &["max_locks_per_transaction", "out of shared memory"],
+        codes: &["53200"],
+    },
+];

@@ -1,0 +1,151 @@
+//! What poolers and proxies refuse: Weir, PgBouncer, ProxySQL, MySQL Router.
+
+use super::Entry;
+
+/// The entries.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        id: "max_client_conn",
+        title: "the pooler has max_client_conn clients",
+        messages: &[
+            "FATAL: no more connections allowed (max_client_conn)",
+            "no more connections allowed",
+            "ERROR 1040: Too many connections to MySQL Router",
+        ],
+        symptom: "New clients are refused by the pooler while the database is idle.",
+        cause: "The pooler's own limit of clients: max_client_conn is 100 in PgBouncer and 10,000 in Weir unless set; MySQL Router has \
+                max_total_connections (512).",
+        cures: &[
+            "max_client_conn above the sum of all applications' pools; and open files for it (weir doctor --connections N)",
+            "find applications that open connections and never close them",
+        ],
+        checks: &["open_files", "memory"],
+        signs: &[
+            "no more connections allowed",
+            "max_client_conn",
+            "too many connections to mysql router",
+            "max_total_connections",
+        ],
+        codes: &[],
+    },
+    Entry {
+        id: "query_wait_timeout",
+        title: "no server became free in time (query_wait_timeout)",
+        messages: &[
+            "FATAL: query_wait_timeout",
+            "no server connection became free in time (query_wait_timeout)",
+            "ERROR 1040 (08004): No server connection became free in time",
+            "ERROR 9001 (HY000): Max connect timeout reached while reaching hostgroup 0 after 10000ms",
+        ],
+        symptom: "Requests fail after waiting the same time; cl_waiting (SHOW POOLS) or weir_waiting_clients is above 0.",
+        cause: "All servers of the pool are taken: by slow queries, by transactions that are left open, by pinned sessions, or the pool is \
+                too small. Or the server cannot be reached at all.",
+        cures: &[
+            "look for open transactions: idle in transaction in pg_stat_activity, information_schema.innodb_trx",
+            "SHOW PINS, weir_pinned_servers: sessions that cannot share",
+            "weir advise --url URL says which pool size the load needs",
+            "the pooler's log: can it log in to the server?",
+        ],
+        checks: &["pg_max_connections", "my_max_connections"],
+        signs: &[
+            "query_wait_timeout",
+            "no server connection became free in time",
+            "max connect timeout reached while reaching hostgroup",
+        ],
+        codes: &["9001"],
+    },
+    Entry {
+        id: "server_login_retry",
+        title: "the pooler cannot log in to the server",
+        messages: &[
+            "FATAL: server login has been failing, try again later (server_login_retry)",
+            "pgbouncer cannot connect to server",
+            "the database server refused Weir's login",
+            "FATAL: server_login_retry",
+        ],
+        symptom: "All clients of one database fail although they give the right password.",
+        cause: "The pooler's own login to the server fails: password, pg_hba.conf, max_connections of the server, or the network.",
+        cures: &[
+            "the pooler's log has the server's words",
+            "try the same login from the pooler's machine: psql, mysql",
+            "weir doctor --url URL",
+        ],
+        checks: &["pg_max_connections", "my_max_connections"],
+        signs: &[
+            "server login has been failing",
+            "server_login_retry",
+            "cannot connect to server",
+            "refused weir s login",
+            "refused the proxy s login",
+        ],
+        codes: &[],
+    },
+    Entry {
+        id: "client_login_timeout",
+        title: "a client's login to the pooler took too long",
+        messages: &["client_login_timeout", "the login took too long (client_login_timeout)"],
+        symptom: "Clients are closed while they log in, most in a storm.",
+        cause: "The client did not finish in client_login_timeout: a storm that keeps the password mathematics busy, a health check that \
+                says nothing, or no server for the first login.",
+        cures: &[
+            "let clients reconnect with a random delay",
+            "more cores for the pooler; fewer SCRAM iterations",
+            "let health checks log in or use /readyz",
+        ],
+        checks: &["accept_backlog", "cpu_quota"],
+        signs: &["client_login_timeout"],
+        codes: &[],
+    },
+    Entry {
+        id: "prepared_statement_lost",
+        title: "a prepared statement is not on this server (26000, 42P05, 1243)",
+        messages: &[
+            "ERROR: prepared statement \"S_1\" does not exist",
+            "ERROR: prepared statement \"__asyncpg_stmt_1__\" already exists",
+            "ERROR 1243 (HY000): Unknown prepared statement handler (1) given to mysql_stmt_execute",
+        ],
+        symptom: "Errors come and go behind a pooler in transaction mode.",
+        cause: "The pooler lends another server connection for each transaction and does not carry prepared statements along.",
+        cures: &[
+            "Weir carries them. PgBouncer: 1.21 or newer with max_prepared_statements = 200.",
+            "else switch them off in the driver: prepareThreshold=0 (pgjdbc), statement_cache_size=0 (asyncpg), prepare_threshold=None (psycopg)",
+        ],
+        checks: &[],
+        signs: &[
+            "prepared statement & does not exist",
+            "prepared statement & already exists",
+            "unknown prepared statement handler",
+        ],
+        codes: &["26000", "42P05", "1243"],
+    },
+    Entry {
+        id: "startup_parameter",
+        title: "the pooler does not know a startup parameter",
+        messages: &[
+            "FATAL: unsupported startup parameter: extra_float_digits",
+            "unsupported startup parameter in options: search_path",
+        ],
+        symptom: "One driver cannot connect at all.",
+        cause: "PgBouncer takes only the parameters it tracks.",
+        cures: &["Weir takes them. PgBouncer: ignore_startup_parameters = extra_float_digits,options"],
+        checks: &[],
+        signs: &["unsupported startup parameter"],
+        codes: &[],
+    },
+    Entry {
+        id: "proxysql_locked",
+        title: "ProxySQL keeps a session on one hostgroup (error 9006)",
+        messages: &[
+            "ERROR 9006 (Y0000): ProxySQL Error: connection is locked to hostgroup 0 but trying to reach hostgroup 1",
+        ],
+        symptom: "After some SET the session cannot be routed any more.",
+        cause: "ProxySQL could not parse a SET and locked the hostgroup (set_query_lock_on_hostgroup).",
+        cures: &[
+            "change the SET to one it parses",
+            "a proxy that follows the server's own session trackers, as Weir does",
+        ],
+        checks: &[],
+        signs: &["connection is locked to hostgroup", "unable to parse unknown set query"],
+        codes: &["9006"],
+    },
+];

@@ -1,0 +1,31 @@
+//! `weir doctor` and `weir advise`: what will stop N connections on this machine, and whether a database wants a
+//! pooler, which mode and which size.
+//!
+//! Owns: reading the system's limits ([`Root`]), the checks (one file each), the words of the field's errors
+//! ([`mod@explain`]), the questions asked of a database, and the advice.
+//! Must not know: the proxy, its sessions or its settings; the load generator.
+//!
+//! Invariants: nothing is ever changed, neither on the machine nor in the database; every fact says where it was
+//! read; what could not be read is `unknown`, never `ok`; everything of the system is read below a [`Root`], so
+//! that every check runs in tests on a /proc and /sys made of files.
+#![forbid(unsafe_code)]
+
+pub mod checks;
+pub mod cure;
+pub mod database;
+pub mod explain;
+pub mod finding;
+pub mod numbers;
+pub mod probe;
+pub mod question;
+mod quick;
+pub mod report;
+pub mod root;
+pub mod text;
+
+pub use cure::{Cure, Place};
+pub use finding::{Break, Finding, Reading, State};
+pub use question::{Program, Question};
+pub use quick::{QUICK_FROM_CLIENTS, quick, quick_at};
+pub use report::Report;
+pub use root::Root;

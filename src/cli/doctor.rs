@@ -1,0 +1,207 @@
+//! `weir doctor`: arguments, output and exit codes of the doctor. What it knows is in the crate `weir-doctor`.
+
+use super::{Failure, print};
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+use weir_bench::cli::{BenchArgs, BenchCommand};
+use weir_config::{ListenAt, Snapshot};
+use weir_doctor::database::Place;
+use weir_doctor::text::{self, Style};
+use weir_doctor::{Program, QUICK_FROM_CLIENTS, Question, Report, Root, State, cure, explain, quick_at};
+
+/// Something that was asked for cannot work.
+const EXIT_BLOCKER: u8 = 3;
+
+/// Find the limits that will stop N connections, and the cure.
+///
+/// Reads the limits of this machine (open files, ports, backlogs, memory, threads, control groups, firewall) and, by
+/// --url, of databases. For each it says what was read, what breaks at which number of connections and with which
+/// message, and the cure as text for sysctl.d, limits.d, systemd, Docker and Kubernetes. It changes nothing.
+///
+/// --explain says what a message means: weir doctor --explain "Can't create TCP/IP socket (24)".
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// Clients that connect; with --program bench, connections that are opened.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
+    connections: u64,
+    /// Connections to the databases, all together. Default: 20 for each --url.
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
+    servers: Option<u64>,
+    /// A database to ask as well: postgres://user:password@host:5432/database or mysql://... . May be given several times.
+    #[arg(long = "url", value_name = "URL")]
+    urls: Vec<String>,
+    /// Whose limits: serve, bench, or other (one descriptor table, a thread for each connection).
+    #[arg(long, value_name = "PROGRAM", default_value = "serve", value_parser = ["serve", "bench", "other"])]
+    program: String,
+    /// The limits of this running process, instead of those of a process started here.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// The systemd unit to look at as well.
+    #[arg(long, value_name = "NAME", default_value = "weir.service")]
+    unit: String,
+    /// Threads that carry traffic. Default: one for each core.
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// What was read and what breaks for good findings too.
+    #[arg(long)]
+    all: bool,
+    /// Print the report as JSON.
+    #[arg(long, conflicts_with = "cure")]
+    json: bool,
+    /// Print only the cures of one place: sysctl.d, limits.d, systemd, docker, kubernetes, weir.toml, postgresql.conf,
+    /// my.cnf, advice.
+    #[arg(long, value_name = "PLACE")]
+    cure: Option<String>,
+    /// Say what a message or an error code means; - reads a log from standard input. May be given several times.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    explain: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 nothing in the way; 1 a failure, or a message nobody knows; 2 wrong arguments; 3 a blocker.
+
+Examples:
+  weir doctor --connections 100000
+  weir doctor --connections 20000 --servers 200 --url postgres://app:secret@db/app
+  weir doctor --connections 100000 --cure sysctl.d > /etc/sysctl.d/90-weir.conf
+  weir doctor --explain 'errno 11'
+  journalctl -u mysql -n 500 | weir doctor --explain -";
+
+/// Looks, prints; the exit code says how bad it is.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if !args.explain.is_empty() {
+        return explain(args);
+    }
+    let place = args.cure.as_deref().map(named).transpose()?;
+    let places = args
+        .urls
+        .iter()
+        .map(|url| Place::parse(url))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::Usage)?;
+    let report = Report::make(&Root::real(), question(args, places.len()), &places);
+    let output = match place {
+        Some(place) => {
+            let sheet = report.sheets().into_iter().find(|sheet| sheet.place == place);
+            sheet.map_or_else(String::new, |sheet| format!("{}\n", sheet.text))
+        }
+        None if args.json => report.to_json(),
+        None => text::report(&report, style(args.all)),
+    };
+    print(output.as_bytes())?;
+    Ok(if report.worst() == State::Blocker { ExitCode::from(EXIT_BLOCKER) } else { ExitCode::SUCCESS })
+}
+
+fn style(all: bool) -> Style {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Style { colour, all }
+}
+
+fn named(place: &str) -> Result<cure::Place, Failure> {
+    cure::Place::named(place).ok_or_else(|| {
+        let names: Vec<_> = cure::Place::ALL.iter().map(|place| place.name()).collect();
+        Failure::Usage(format!("--cure {place}: there are {}", names.join(", ")))
+    })
+}
+
+/// Weir's default pool size, for each database that is named.
+const SERVERS_EACH: u64 = 20;
+
+fn question(args: &Args, databases: usize) -> Question {
+    let servers = args.servers.unwrap_or(SERVERS_EACH * databases.max(1) as u64);
+    let program = match args.program.as_str() {
+        "bench" => Program::Bench,
+        "other" => Program::Other,
+        _ => Program::Serve,
+    };
+    let mut ask = match program {
+        Program::Bench => Question::bench(args.connections, Vec::new()),
+        Program::Serve | Program::Other => Question::serve(args.connections, servers),
+    };
+    ask.program = program;
+    if program == Program::Other {
+        // Another program's ports and backlog are not known.
+        ask.listen_ports.clear();
+    }
+    ask.pid = args.pid;
+    ask.unit = args.unit.clone();
+    if let Some(workers) = args.workers.filter(|n| *n > 0) {
+        ask.workers = workers;
+    }
+    ask
+}
+
+fn explain(args: &Args) -> Result<ExitCode, Failure> {
+    let mut out = String::new();
+    let mut unknown = Vec::new();
+    for asked in &args.explain {
+        let found: Vec<(&explain::Entry, Option<String>)> = if asked == "-" {
+            let mut log = String::new();
+            std::io::stdin().read_to_string(&mut log).map_err(|error| Failure::Runtime(error.into()))?;
+            let found = explain::find_in_log(log.lines());
+            found
+                .into_iter()
+                .map(|(entry, times, line)| (entry, Some(format!("{times} times: {line}"))))
+                .collect()
+        } else {
+            explain::find(asked).into_iter().map(|entry| (entry, None)).collect()
+        };
+        if found.is_empty() {
+            unknown.push(asked.as_str());
+        }
+        for (entry, seen) in found {
+            if args.json {
+                let entry = serde_json::to_string(entry).map_err(|error| Failure::Runtime(error.into()))?;
+                out.push_str(&format!("{entry}\n"));
+            } else {
+                out.push_str(&text::explanation(entry, seen.as_deref()));
+                out.push('\n');
+            }
+        }
+    }
+    print(out.as_bytes())?;
+    if unknown.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let unknown = unknown.join("`, `");
+    Err(Failure::Runtime(anyhow::anyhow!(
+        "no explanation for `{unknown}`: give the whole message, or its code with the word error before it"
+    )))
+}
+
+/// Blockers and warnings about what a configuration asks of this machine, for the log of `weir serve`.
+pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
+    let databases =
+        [&snapshot.postgres, &snapshot.mysql].into_iter().flat_map(|realm| realm.databases.values());
+    let servers: u64 = databases.map(|database| database.pool_size.map_or(SERVERS_EACH, |n| n as u64)).sum();
+    let ports = snapshot.listeners.iter().filter_map(|listener| match &listener.at {
+        ListenAt::Tcp(address) => Some(address.port()),
+        ListenAt::Unix { .. } => None,
+    });
+    let ask = Question {
+        workers: snapshot.workers,
+        listen_ports: ports.collect(),
+        backlog: u64::from(snapshot.tcp.listen_backlog),
+        ..Question::serve(snapshot.limits.max_client_conn as u64, servers)
+    };
+    lines(&ask)
+}
+
+/// The same for a load, for the screen of `weir bench`.
+pub fn before_bench(args: &BenchArgs) -> Vec<String> {
+    let BenchCommand::Run(run) = &args.command else { return Vec::new() };
+    if u64::from(run.connections) < QUICK_FROM_CLIENTS {
+        return Vec::new();
+    }
+    // A URL that cannot be read is the load generator's to complain about.
+    let places = run.table.urls.iter().filter_map(|url| Place::parse(url).ok());
+    let ask = Question::bench(u64::from(run.connections), places.map(|place| place.target).collect());
+    lines(&ask)
+}
+
+fn lines(ask: &Question) -> Vec<String> {
+    let more = format!("(weir doctor --program {} --connections {})", ask.program.name(), ask.clients);
+    quick_at(&Root::real(), ask).iter().map(|finding| format!("{} {more}", finding.line())).collect()
+}
