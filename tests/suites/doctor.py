@@ -73,7 +73,8 @@ def it_reads_what_the_server_says(_context):
         limit = int(wire.ask(asked)[0][0])
     finding = found["pg_max_connections" if POSTGRES else "my_max_connections"]
     assert f"max_connections {limit}" in finding["read"][0]["value"], finding
-    assert all(finding["state"] == "ok" for finding in found.values()), found
+    # What other suites did to the server may be a warning.
+    assert all(finding["state"] in ("ok", "warn") for finding in found.values()), found
     # One more than there are: a blocker, and exit code 3.
     code, found = examined(target, "--servers", str(limit + 1))
     finding = found["pg_max_connections" if POSTGRES else "my_max_connections"]

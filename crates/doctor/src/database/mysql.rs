@@ -74,6 +74,14 @@ fn max_connections(facts: &Facts, ask: &Question) -> Finding {
     if let Some(extra) = facts.number("extra_max_connections") {
         finding = finding.read(VARIABLES, format!("extra_max_connections {extra} (for extra_port)"));
     }
+    if refused > 0 {
+        finding = finding.cure(Cure::advice(
+            "the pools of all applications together are larger than max_connections: let them share a pooler, or make them smaller",
+        ));
+    }
+    if wanted <= max.saturating_sub(others) {
+        return finding;
+    }
     finding.cures_unless_ok([
         Cure::weir(format!(
             "pool.default_pool_size = {}   # for each schema and user",
