@@ -489,6 +489,15 @@ def text_of(got):
 
 
 @both
+def an_error_to_a_split_request(target):
+    """It is numbered behind all packets of the request."""
+    with Wire(target, BASIC | AGES["new"]) as wire:
+        wire.command(QUERY, b"select * from no_such_table where a = '" + b"s" * (1 << 25) + b"'")
+        seen = plain(wire.reply(), wire.capabilities)
+        return [seen, wire.ask("select 'next'")]
+
+
+@both
 def statistics(target):
     with Wire(target) as wire:
         wire.command(STATISTICS)

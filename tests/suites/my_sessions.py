@@ -495,6 +495,35 @@ def prepared_count(a):
 
 
 @weir
+def a_long_request_waits_for_what_goes_ahead_of_it(_context):
+    """A request of 40 MB whose server does not answer yet to what must be set in front of it: it is neither refused nor gathered."""
+    with start(pool_size=1, settings=["workers=1"]) as w, Wire(w.target()) as other, Wire(w.target()) as wire:
+        wire.ask("set time_zone = '+03:00'")
+        other.ask("select 1")
+        before = w.rss_kb()
+        received = lambda: w.metric("weir_client_received_bytes", protocol="mysql")  # noqa: E731
+        os.kill(int(server().env["PID"]), signal.SIGSTOP)
+        try:
+            sql = f"select @@time_zone, length('{'x' * 40_000_000}')"
+            sender = threading.Thread(target=wire.command, args=(QUERY, sql))
+            begun, last = received(), [0]
+            sender.start()
+
+            def stands_still():
+                now, last[0] = last[0], received()
+                return now == last[0] > begun
+
+            eventually(stands_still, "Weir reads no more of it", pause_s=0.3)
+            grown = w.rss_kb() - before
+        finally:
+            os.kill(int(server().env["PID"]), signal.SIGCONT)
+        got = [text_row(p) for k, p in wire.reply() if k == "row"]
+        sender.join()
+        assert got == [["+03:00", "40000000"]], got
+        assert grown < 4096, f"memory grew by {grown} kB"
+
+
+@weir
 def parameter_types_are_each_clients_own(_context):
     """MySQL settles a statement's types at its first execution: a statement shared by clients must not carry one's types to
     another's answer."""

@@ -29,9 +29,6 @@ use weir_auth::login::ServerGreeting;
 use weir_sql::{Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner};
 
-/// Bytes of a long request held while its statement is prepared on this server.
-const HELD_BYTES: usize = 16 * 1024 * 1024;
-
 /// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution with it
 /// until it is reset, so that this copy is of no use to others and must stay with its client.
 const WRONG_ARGUMENTS: u16 = 1210;
@@ -247,6 +244,11 @@ impl Back {
     /// Requests in the queue.
     pub fn queued(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Bytes of requests that wait until what goes ahead of them is confirmed.
+    pub fn held_bytes(&self) -> usize {
+        self.queue.iter().map(|entry| entry.held.len()).sum()
     }
 
     /// Where the server is after all replies that have arrived.
@@ -608,8 +610,10 @@ impl Back {
 
     /// A further part of the request at the end of the queue, or of a file the server asked for.
     ///
+    /// Whoever calls it looks at [`Back::held_bytes`] first: what has to be held has no bound here.
+    ///
     /// # Errors
-    /// `OutOfResources` when the part would have to be held and there is no room.
+    /// None yet.
     pub fn extend(
         &mut self,
         _front: &mut Front,
@@ -620,12 +624,6 @@ impl Back {
         let Some(entry) = self.queue.back_mut() else { return Ok(()) };
         match entry.stage {
             Stage::Waiting | Stage::Ahead => {
-                if entry.held.len() + bytes.len() > HELD_BYTES {
-                    return Err(Fault::new(
-                        FaultKind::OutOfResources,
-                        "a long request waits for its statement",
-                    ));
-                }
                 entry.held.extend_from_slice(bytes);
                 entry.whole = whole;
             }
@@ -794,7 +792,7 @@ impl Back {
 
     /// Writes the error that ends a request which did not run.
     pub(crate) fn put_error(front: &mut Front, welcome: bool, payload: &[u8], out: &mut Vec<u8>) {
-        let seq = if welcome { front.seq } else { 1 };
+        let seq = if welcome { front.seq } else { front.reply_seq };
         if payload.is_empty() {
             error::put_fault(out, seq, FaultKind::ServerProtocol);
         } else {

@@ -157,6 +157,8 @@ pub struct Front {
     pub(crate) refused: bool,
     /// A packet of the reply under way has gone to the client.
     pub(crate) reply_begun: bool,
+    /// Sequence number of the first packet of a reply: a request of several packets has counted on.
+    pub(crate) reply_seq: u8,
     /// COM_CHANGE_USER was refused so often.
     refused_logins: u8,
     /// The scramble of the greeting, for a client that knows no other way to prove itself again.
@@ -237,6 +239,7 @@ impl Front {
             last_server: 0,
             refused: false,
             reply_begun: false,
+            reply_seq: 1,
             refused_logins: 0,
             scramble: None,
         }
@@ -319,6 +322,7 @@ impl Front {
         if header.seq != 0 || header.len == 0 {
             return Err(Fault::new(FaultKind::ClientProtocol, "a command with a wrong header"));
         }
+        self.reply_seq = 1;
         if header.total() > limits::REQUEST_GATHER_BYTES {
             return self.begin_long(header, input);
         }
@@ -599,7 +603,7 @@ impl Front {
     pub fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
         let mute = matches!(self.request.command, Command::StmtClose | Command::StmtSendLongData);
         if !mute {
-            error::put_fault(out, 1, fault.kind);
+            error::put_fault(out, self.reply_seq, fault.kind);
         }
         self.forget_request();
     }
@@ -610,13 +614,13 @@ impl Front {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
         } else if !self.reply_begun {
-            error::put_fault(out, 1, fault.kind);
+            error::put_fault(out, self.reply_seq, fault.kind);
         }
     }
 
     /// Last words: a server's refusal of Weir's login.
     pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
-        let seq = if matches!(self.phase, Phase::Greeting) { self.seq } else { 1 };
+        let seq = if matches!(self.phase, Phase::Greeting) { self.seq } else { self.reply_seq };
         // Before its own login is through, a server may leave out the SQLSTATE; a client of ours is past
         // that.
         match ok::ErrPacket::read(rejection) {

@@ -27,6 +27,8 @@ pub(crate) struct Long {
     left: usize,
     /// The packet under way has a successor.
     continues: bool,
+    /// Sequence number of the packet under way.
+    seq: u8,
     /// The command byte was skipped.
     begun: bool,
     ended: bool,
@@ -66,6 +68,7 @@ impl Long {
             }
             let Some(header) = Header::read(rest) else { return Ok(pos) };
             self.left = header.len;
+            self.seq = header.seq;
             self.continues = header.continues();
             pos += HEADER_BYTES;
         }
@@ -84,7 +87,7 @@ impl Front {
             || Fault::new(FaultKind::ClientTooLarge, format!("command {code} of {} bytes", header.len));
         let command = Command::from_code(code).ok_or_else(too_large)?;
         let mut long =
-            Long { scanner: None, text: None, left: 0, continues: false, begun: false, ended: false };
+            Long { scanner: None, text: None, left: 0, continues: false, seq: 0, begun: false, ended: false };
         let mut number = 0;
         let mut class = weir_sql::Class::default();
         match command {
@@ -129,6 +132,7 @@ impl Front {
     pub(crate) fn find_part(&mut self, input: &[u8], continues: bool) -> Result<Found, Fault> {
         let Phase::Long(long) = &mut self.phase else { return Ok(Found::Incomplete) };
         let len = long.read(input)?;
+        self.reply_seq = long.seq.wrapping_add(1);
         let needs = Needs { lease: true, continues, shareable: false };
         if !long.ended {
             return Ok(if len == 0 { Found::Incomplete } else { Found::Part { len, needs } });

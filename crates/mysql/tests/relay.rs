@@ -287,6 +287,19 @@ fn a_difference_that_is_refused_is_the_requests_error() {
 }
 
 #[test]
+fn an_error_of_weir_is_numbered_behind_all_packets_of_its_request() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::query("USE other"), &s::ok_with(1, IDLE, 0, &s::schema_change("other")));
+    let mut text = b"\x03DELETE FROM t WHERE a = '".to_vec();
+    text.resize(MAX_PAYLOAD_BYTES + 5, b'x');
+    send(&mut a, &mut two, 1, &s::packet(0, &text));
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1049, "Unknown database 'other'"));
+    assert_eq!(error_in(&got.to_client).0, 1049);
+    assert_eq!(Header::read(&got.to_client).map(|header| header.seq), Some(2));
+}
+
+#[test]
 fn what_cannot_move_pins() {
     for (text, pin) in [
         ("CREATE TEMPORARY TABLE x (a INT)", Pin::TemporaryTable),
@@ -614,9 +627,10 @@ fn a_goodbye_never_completes_half_a_command() {
     let mut long = c::query(&format!("INSERT INTO t VALUES ('{}')", "x".repeat(100_000)));
     long.truncate(long.len() - 5);
     send(&mut front, &mut back, 1, &long);
+    assert_eq!(back.held_bytes(), long.len(), "whoever sends it must know when to wait");
     // What is set in front of it is answered, and half of it goes out.
     let sent = receive(&mut back, Some(&mut front), &s::ok(IDLE)).to_server;
-    assert_eq!(sent, long);
+    assert_eq!((sent, back.held_bytes()), (long, 0));
     let mut out = Vec::new();
     back.forget(1, &mut out);
     back.quit(&mut out);

@@ -105,6 +105,11 @@ impl Back {
         self.key.pid()
     }
 
+    /// Bytes that wait until the settings in front of them are accepted.
+    pub fn held_bytes(&self) -> usize {
+        self.held.as_deref().map_or(0, |held| held.request.len() + held.behind.len())
+    }
+
     /// PostgreSQL does not greet; its clients are told the version by ParameterStatus.
     pub fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
         None

@@ -3,7 +3,7 @@
 use crate::ids::Key;
 use crate::pending::Pending;
 use crate::pool::PoolId;
-use crate::wing::Wing;
+use crate::wing::{Back, Wing};
 use weir_metrics::{Gauge, PoolCells};
 use weir_net::Target;
 
@@ -108,6 +108,15 @@ impl ServerState {
 }
 
 impl<W: Wing, S> Server<W, S> {
+    /// Bytes of requests that the server has not taken yet.
+    pub fn backlog(&self) -> usize {
+        let held = match &self.phase {
+            ServerPhase::Live(back) => back.held_bytes(),
+            ServerPhase::Login { .. } => 0,
+        };
+        self.output.len() + held
+    }
+
     /// The back, once logged in.
     pub fn back(&mut self) -> Option<&mut W::Back> {
         match &mut self.phase {

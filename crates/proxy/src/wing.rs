@@ -158,6 +158,9 @@ pub trait Back<W: Wing> {
     fn head(&self) -> Option<Owner>;
     /// Requests in the queue.
     fn queued(&self) -> usize;
+    /// Bytes of requests that wait here until what goes ahead of them is confirmed. They count as bytes that the
+    /// server has not taken yet.
+    fn held_bytes(&self) -> usize;
     /// Where the server is after all replies that have arrived.
     fn boundary(&self) -> Boundary;
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for

@@ -320,7 +320,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
-        if server.is.full && server.output.len() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
+        if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
             server.is.full = false;
             if let crate::server::ServerState::Leased(client) = server.state {
                 self.todo.push_back(Task::PumpClient(client));

@@ -120,8 +120,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             });
             let before = (parcel.staged.len(), server.output.len());
             let step = back.handle_reply(front, &input[used..], &mut parcel.staged, server.output.tail_mut());
+            // What it held may have gone on, or have been given up.
             let to_server = server.output.len() > before.1;
-            if to_server {
+            if to_server || server.is.full {
                 self.mark_dirty(key);
             }
             parcel.order(before.0, input);

@@ -67,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         match client.lease.and_then(|server| self.servers.get_mut(server)) {
-            Some(server) if server.output.len() > limits::SERVER_OUTPUT_BYTES => {
+            Some(server) if server.backlog() > limits::SERVER_OUTPUT_BYTES => {
                 server.is.full = true;
                 false
             }
@@ -158,7 +158,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let Some(server) = client.lease.and_then(|server| self.servers.get_mut(server)) else { return true };
-        if server.output.len() > limits::SERVER_OUTPUT_BYTES {
+        if server.backlog() > limits::SERVER_OUTPUT_BYTES {
             server.is.full = true;
             return false;
         }

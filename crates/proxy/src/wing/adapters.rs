@@ -163,6 +163,9 @@ macro_rules! adapter {
             fn head(&self) -> Option<Owner> {
                 self.head()
             }
+            fn held_bytes(&self) -> usize {
+                self.held_bytes()
+            }
             fn queued(&self) -> usize {
                 self.queued()
             }
