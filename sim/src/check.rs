@@ -16,6 +16,8 @@ pub struct Checker {
     last: Vec<Option<Audit>>,
     /// By pool: servers open and their limit, as last seen.
     shared: BTreeMap<u32, (usize, usize)>,
+    /// The same of limits that several pools share, by name.
+    caps: BTreeMap<String, (usize, usize)>,
     /// By pool: since when somebody waits who could be served.
     stuck: BTreeMap<u32, u64>,
     /// Most servers of one pool that were open at once.
@@ -36,10 +38,19 @@ impl Checker {
             return Err(format!("worker {worker} has {sockets} sockets open and knows of {known}"));
         }
         for pool in &audit.pools {
-            if pool.opened > pool.limit {
+            // A limit may be lowered below what is open; but nothing is opened over it.
+            let before = self.shared.get(&pool.id).map_or(0, |&(opened, _)| opened);
+            if pool.opened > pool.limit && pool.opened > before {
                 return Err(format!("pool {} has {} servers of {}", pool.id, pool.opened, pool.limit));
             }
             self.shared.insert(pool.id, (pool.opened, pool.limit));
+            for (name, opened, limit) in &pool.caps {
+                let before = self.caps.get(name).map_or(0, |&(opened, _)| opened);
+                if opened > limit && *opened > before {
+                    return Err(format!("{name} has {opened} servers of {limit}"));
+                }
+                self.caps.insert(name.clone(), (*opened, *limit));
+            }
             self.most_opened = self.most_opened.max(pool.opened);
         }
         if let Some(before) = &self.last[worker] {
@@ -66,11 +77,21 @@ impl Checker {
             let waits = |pool: &&PoolAudit| pool.id == id && !pool.waiting.is_empty();
             let waiting = self.pools().filter(waits).count() > 0;
             let (opened, limit) = self.shared.get(&id).copied().unwrap_or_default();
+            // Under a limit that is reached, an idle server of another pool gives way.
+            let full = |name: &str| self.caps.get(name).is_some_and(|&(opened, limit)| opened >= limit);
+            let gives_way = |pool: &PoolAudit| {
+                pool.caps.iter().filter(|(name, ..)| full(name)).all(|(name, ..)| {
+                    self.pools().any(|other| {
+                        other.id != id && other.idle > 0 && other.caps.iter().any(|cap| cap.0 == *name)
+                    })
+                })
+            };
             // A worker that pauses after a failed connect, or has connects under way, does what it can.
             let could_open = self.pools().filter(waits).any(|pool| {
                 pool.connecting < pool.waiting.len()
                     && now_ns / 1_000_000 > pool.retry_at_ms
                     && opened < limit
+                    && gives_way(pool)
             });
             let beside_idle =
                 idle > 0 && self.pools().filter(waits).any(|pool| pool.connecting < pool.waiting.len());

@@ -33,6 +33,8 @@ pub enum Fault {
     Mention(u32),
     /// All workers are told to drain.
     Drain,
+    /// New settings: another pool size and other limits; with `true`, other servers.
+    Reload(bool),
 }
 
 /// A whole run.
@@ -49,6 +51,10 @@ pub struct Plan {
     pub workers: usize,
     /// Servers of one pool at most, 1 to 3.
     pub pool_size: usize,
+    /// `max_db_connections`; 0: none.
+    pub max_of_database: usize,
+    /// `max_user_connections`; 0: none.
+    pub max_of_user: usize,
     /// When a server is free.
     pub mode: PoolMode,
     /// Users that clients log in as: a pool each.
@@ -122,6 +128,13 @@ impl Plan {
                 faults.push((dice.below(300_000_000), Fault::Mention(dice.below(2) as u32)));
             }
         }
+        // Chance of its own: what a seed stood for before there were reloads, it still stands for.
+        let mut more = Dice::new(seed ^ 0x7e10_ad5e);
+        if more.one_in(3) {
+            for _ in 0..more.between(1, 3) {
+                faults.push((more.below(300_000_000), Fault::Reload(more.one_in(2))));
+            }
+        }
         let postgres_methods =
             [AuthMethod::Trust, AuthMethod::Plain, AuthMethod::Md5, AuthMethod::ScramSha256];
         Plan {
@@ -151,6 +164,8 @@ impl Plan {
             calm,
             rude: if dice.one_in(3) { 0 } else { dice.spread(1, 80) },
             pipeline: if dice.one_in(3) { 0 } else { dice.below(600) },
+            max_of_database: if more.one_in(3) { more.between(1, 3) as usize } else { 0 },
+            max_of_user: if more.one_in(5) { more.between(1, 2) as usize } else { 0 },
         }
     }
 }

@@ -11,13 +11,26 @@ use weir_wire::{Fault, FaultKind};
 /// Database 0 speaks PostgreSQL, database 1 MySQL.
 pub struct SimRoutes {
     plan: Plan,
+    epoch: u64,
     secret: Arc<Secret>,
+    targets: [Targets; 2],
 }
 
 impl SimRoutes {
     /// As the plan has it.
     pub fn new(plan: &Plan) -> Self {
-        SimRoutes { plan: plan.clone(), secret: plan.secrets[0].clone() }
+        let targets = [0, 1].map(|database| Targets::fixed(vec![address_of(database)]));
+        SimRoutes { plan: plan.clone(), epoch: 1, secret: plan.secrets[0].clone(), targets }
+    }
+
+    /// By a changed plan. Servers are to be replaced when `other_servers` is set, as after a change of
+    /// address.
+    pub fn renewed(&self, plan: &Plan, other_servers: bool) -> Self {
+        let mut routes = SimRoutes { epoch: self.epoch + 1, ..SimRoutes::new(plan) };
+        if !other_servers {
+            routes.targets = self.targets.clone();
+        }
+        routes
     }
 }
 
@@ -36,19 +49,29 @@ impl Routes for SimRoutes {
         };
         let schema = login.database.clone().unwrap_or_default();
         let spec = PoolSpec {
+            epoch: self.epoch,
+            servers_since: self.epoch,
+            login: login.clone(),
             wing,
             server_database: database.clone(),
             database,
             user: login.user.clone(),
             secret: Some(self.secret.clone()),
-            targets: Targets::fixed(vec![address_of(u32::from(wing))]),
+            targets: self.targets[usize::from(wing)].clone(),
             mode: self.plan.mode,
             size: self.plan.pool_size,
+            max_of_database: self.plan.max_of_database,
+            max_of_user: self.plan.max_of_user,
             min_size: 0,
             variant,
             max_prepared_statements: self.plan.max_prepared,
         };
         Ok((spec, schema))
+    }
+
+    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec {
+        let resolved = self.resolve(wing, &spec.login, spec.variant);
+        resolved.map_or_else(|_| spec.clone(), |(spec, _)| spec)
     }
 
     fn default_method(&self, _wing: u8) -> AuthMethod {

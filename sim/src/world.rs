@@ -15,6 +15,7 @@ use crate::post::Post;
 use crate::postgres::client::PgClient;
 use crate::postgres::session::PgSession;
 use crate::routes::SimRoutes;
+use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use weir_metrics::Metrics;
@@ -23,7 +24,7 @@ use weir_proxy::context::Shared;
 use weir_proxy::greeting::Greetings;
 use weir_proxy::mail::Mail;
 use weir_proxy::pool::Registry;
-use weir_proxy::settings::Settings;
+use weir_proxy::settings::{Logged, Settings};
 use weir_proxy::worker::{Door, Worker};
 
 /// Steps of one run at most: more means that somebody runs in circles.
@@ -84,6 +85,7 @@ struct World {
     workers: Vec<Option<Worker<SimNet>>>,
     post: Post,
     shared: Arc<Shared<SimNet>>,
+    routes: Arc<SimRoutes>,
     /// By wing and worker: the listener's number.
     listeners: [Vec<u32>; 2],
     actors: Vec<Option<Actor>>,
@@ -125,15 +127,18 @@ impl World {
         kernel.trace = trace;
         let network = Net(Arc::new(Mutex::new(kernel)));
         let post = Post::new(&network, dice.split(), plan.workers);
+        let routes = Arc::new(SimRoutes::new(&plan));
         let settings = Settings {
             max_client_conn: plan.max_clients,
             timeouts: plan.timeouts.clone(),
-            routes: Arc::new(SimRoutes::new(&plan)),
+            routes: routes.clone(),
+            epoch: 1,
+            logged: Logged::default(),
         };
         let (sender, worker) = (post.clone(), post.clone());
         let random = Mutex::new(dice.split());
         let shared = Arc::new(Shared {
-            settings,
+            settings: ArcSwap::from_pointee(settings),
             postgres: Registry::new(plan.workers),
             mysql: Registry::new(plan.workers),
             metrics: Metrics::new(plan.workers, &["postgres", "mysql"]),
@@ -166,6 +171,7 @@ impl World {
             workers,
             post,
             shared,
+            routes,
             listeners,
             actors: Vec::new(),
             events: Vec::new(),
@@ -491,6 +497,19 @@ impl World {
                 if !sessions.is_empty() {
                     let session = *self.dice.pick(&sessions);
                     self.with_session(session, PgSession::mention);
+                }
+            }
+            Fault::Reload(other_servers) => {
+                let plan = &mut self.plan;
+                plan.pool_size = self.dice.between(1, 3) as usize;
+                plan.max_of_database = if self.dice.one_in(2) { self.dice.between(1, 3) as usize } else { 0 };
+                self.routes = Arc::new(self.routes.renewed(plan, other_servers));
+                let old = self.shared.settings.load_full();
+                let settings =
+                    Settings { epoch: old.epoch + 1, routes: self.routes.clone(), ..Settings::clone(&old) };
+                self.shared.settings.store(Arc::new(settings));
+                for worker in 0..self.plan.workers {
+                    self.post.send(worker, Mail::Reload);
                 }
             }
             Fault::Drain => {

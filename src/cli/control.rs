@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use weir_admin::Pages;
 use weir_config::{Snapshot, Sources, diff, load};
 use weir_net::Target;
@@ -46,7 +47,8 @@ pub fn run(plan: Plan<'_>) -> Result<(), Failure> {
 async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     // Before anything is opened: a signal that comes early is not lost.
     let mut signals = Signals::new().context("cannot wait for signals")?;
-    let snapshot = Arc::new(plan.snapshot);
+    let mut snapshot = Arc::new(plan.snapshot);
+    let started = snapshot.clone();
     let http = listen_http(&snapshot).await?;
     // Before the listeners: a second process of the same file must not take the sockets of the first.
     let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
@@ -63,9 +65,8 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     plan.ready.tell();
     let waiting = proxy.clone();
     let mut end = tokio::task::spawn_blocking(move || waiting.join());
-    let every = Duration::from_millis(snapshot.timeouts.dns_max_ttl_ms.max(1000));
-    let mut dns = interval_at(Instant::now() + every, every);
-    dns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut dns = dns_interval(&snapshot);
+    let mut reloads = Reloads { sources: plan.sources.clone(), started, under_way: None, again: false };
     loop {
         tokio::select! {
             outcome = &mut end => {
@@ -89,8 +90,18 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
                     plan.ready.tell_stopping();
                     proxy.stop();
                 }
-                Order::Reload => reload(&plan.sources, &snapshot, plan.logging),
+                Order::Reload => {
+                    plan.logging.reopen();
+                    reloads.begin(&proxy, &snapshot);
+                }
             },
+            renewed = reloads.ended() => {
+                if let Some(renewed) = renewed {
+                    dns = dns_interval(&renewed);
+                    snapshot = renewed;
+                }
+                reloads.begin_again(&proxy, &snapshot);
+            }
             _ = dns.tick() => {
                 let proxy = proxy.clone();
                 // Nobody waits for it: it publishes what it finds.
@@ -140,23 +151,83 @@ fn announce(proxy: &Proxy) {
     }
 }
 
-/// SIGHUP: the log file is opened again; a changed configuration is checked and its changes are named.
-fn reload(sources: &Sources, running: &Snapshot, logging: &Logging) {
-    logging.reopen();
-    match load(sources) {
-        Err(problems) => tracing::error!("the configuration is not right, the old one holds: {problems}"),
-        Ok(loaded) => {
-            for warning in &loaded.warnings {
-                tracing::warn!("{warning}");
-            }
-            let difference = diff(running, &loaded.snapshot);
-            if difference.is_empty() {
-                tracing::info!("the configuration has not changed");
-            } else {
-                tracing::warn!("the configuration has changed, which takes a restart: {difference}");
-            }
+fn dns_interval(snapshot: &Snapshot) -> Interval {
+    let every = Duration::from_millis(snapshot.timeouts.dns_max_ttl_ms.max(1000));
+    let mut dns = interval_at(Instant::now() + every, every);
+    dns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    dns
+}
+
+/// SIGHUP: reads the configuration again. It runs beside the other work, because names are looked up; a signal
+/// that comes meanwhile begins another one when it has ended.
+struct Reloads {
+    sources: Sources,
+    /// What Weir was started with: settings that take a restart are compared with it.
+    started: Arc<Snapshot>,
+    under_way: Option<JoinHandle<Option<Arc<Snapshot>>>>,
+    again: bool,
+}
+
+impl Reloads {
+    fn begin(&mut self, proxy: &Arc<Proxy>, running: &Arc<Snapshot>) {
+        if self.under_way.is_some() {
+            self.again = true;
+            return;
+        }
+        let (proxy, running) = (proxy.clone(), running.clone());
+        let (sources, started) = (self.sources.clone(), self.started.clone());
+        self.under_way =
+            Some(tokio::task::spawn_blocking(move || reload(&sources, &started, &running, &proxy)));
+    }
+
+    fn begin_again(&mut self, proxy: &Arc<Proxy>, running: &Arc<Snapshot>) {
+        if std::mem::take(&mut self.again) {
+            self.begin(proxy, running);
         }
     }
+
+    /// What holds after the reload under way; `None`: what held before.
+    async fn ended(&mut self) -> Option<Arc<Snapshot>> {
+        let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
+        let outcome = under_way.await;
+        self.under_way = None;
+        outcome.unwrap_or_else(|error| {
+            tracing::error!("the reload has failed, the old configuration holds: {error}");
+            None
+        })
+    }
+}
+
+/// A file that is not right changes nothing. Settings that take a restart are named, each time.
+fn reload(sources: &Sources, started: &Snapshot, running: &Snapshot, proxy: &Proxy) -> Option<Arc<Snapshot>> {
+    let mut loaded = match load(sources) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            tracing::error!("the configuration is not right, the old one holds: {problems}");
+            return None;
+        }
+    };
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    loaded.snapshot.keep_from(running);
+    let mut difference = diff(running, &loaded.snapshot);
+    difference.settings.retain(|setting| !setting.restart);
+    let later: Vec<String> = diff(started, &loaded.snapshot)
+        .settings
+        .iter()
+        .filter(|setting| setting.restart)
+        .map(|setting| format!("{} {} -> {}", setting.name, setting.old, setting.new))
+        .collect();
+    let snapshot = Arc::new(loaded.snapshot);
+    proxy.reload(&snapshot);
+    tracing::info!("the configuration was read again: {difference}");
+    if !later.is_empty() {
+        tracing::warn!("this takes a restart: {}", later.join(", "));
+    } else if started.listeners != snapshot.listeners {
+        tracing::warn!("this takes a restart: where Weir listens");
+    }
+    Some(snapshot)
 }
 
 /// What a signal asks for.

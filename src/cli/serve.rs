@@ -14,7 +14,7 @@ use weir_config::{Loaded, SetArgument, Sources, load};
 /// a password lets that user in without one, from this machine only.
 ///
 /// SIGTERM or Ctrl-C ends transactions in peace, for at most drain_timeout; a second one ends at once. SIGHUP
-/// opens the log file again and says what has changed in the configuration.
+/// opens the log file again and reads the configuration again: clients stay, and what takes a restart is named.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where the databases are: postgres://user:password@host:5432/database or mysql://... .

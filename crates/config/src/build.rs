@@ -192,5 +192,8 @@ fn log(values: &Values, folder: Option<&std::path::Path>) -> Log {
     Log {
         level: values.text(Key::LogLevel).to_owned(),
         file: (!file.is_empty()).then(|| -> PathBuf { relative_to(folder, file) }),
+        connections: values.bool(Key::LogConnections),
+        disconnections: values.bool(Key::LogDisconnections),
+        pooler_errors: values.bool(Key::LogPoolerErrors),
     }
 }

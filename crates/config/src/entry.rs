@@ -114,6 +114,13 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         true,
         "Server connections to keep open for each user of this database.",
     ),
+    database(
+        "max_db_connections",
+        SIZE_OR_NONE,
+        true,
+        true,
+        "Server connections of this database, whatever the user. 0: as many as its pools may have.",
+    ),
     database("pool_mode", MODES, true, true, "The pool mode of this database."),
     user(
         "password",
@@ -129,6 +136,13 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         true,
         true,
         "Server connections of this user for each database; it goes before the database's.",
+    ),
+    user(
+        "max_user_connections",
+        SIZE_OR_NONE,
+        true,
+        true,
+        "Server connections of this user, whatever the database. 0: as many as its pools may have.",
     ),
 ];
 

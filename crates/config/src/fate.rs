@@ -47,11 +47,6 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("reserve_pool_size", Missing("a pool never grows over its size")),
     ("reserve_pool_timeout", Missing("a pool never grows over its size")),
     (
-        "max_db_connections",
-        Missing("servers of a database are bounded by the sizes of its pools only, one for each user"),
-    ),
-    ("max_user_connections", Missing("users have no limit of their own beside their pools' sizes")),
-    (
         "max_db_client_connections",
         Missing("clients of a database have no limit of their own; max_client_conn bounds all"),
     ),
@@ -65,15 +60,6 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("dns_nxdomain_ttl", Missing("a name that was not found is looked up again at the next try")),
     ("dns_zone_check_period", Missing("names are looked up every dns_max_ttl")),
     ("resolv_conf", Missing("the system's resolver and its settings are used")),
-    ("log_connections", Missing("logins that succeed are counted, not logged; those that fail are logged")),
-    (
-        "log_disconnections",
-        Missing("clients that leave are not logged; those Weir closes are, with the reason"),
-    ),
-    (
-        "log_pooler_errors",
-        Covered("Weir logs the clients it closes, with the reason, and the logins it refuses."),
-    ),
     ("stats_period", Missing("there are no averages; /metrics has counters")),
     ("log_stats", Missing("statistics are on /metrics, not in the log")),
     ("syslog", Missing("the log goes to standard error and logfile")),
@@ -119,7 +105,6 @@ pub static DATABASES: &[(&str, Fate)] = &[
     ("auth_user", Missing("passwords are looked up in auth_file only")),
     ("auth_query", Missing("passwords are looked up in auth_file only")),
     ("auth_dbname", Missing("passwords are looked up in auth_file only")),
-    ("max_db_connections", Missing("servers of a database are bounded by the sizes of its pools only")),
     ("connect_query", Missing("nothing is run on a new server connection")),
     ("client_encoding", Missing("a client's own value or the server's default holds")),
     ("datestyle", Missing("a client's own value or the server's default holds")),
@@ -132,7 +117,6 @@ pub static DATABASES: &[(&str, Fate)] = &[
 
 /// Keys of a user in `[users]`.
 pub static USERS: &[(&str, Fate)] = &[
-    ("max_user_connections", Missing("users have no limit of their own beside their pools' sizes")),
     ("max_user_client_connections", Missing("clients of a user have no limit of their own")),
     ("reserve_pool_size", Missing("a pool never grows over its size")),
     ("query_timeout", Missing("the general query_timeout holds")),

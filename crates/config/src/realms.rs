@@ -87,6 +87,7 @@ fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, ent
         local_trust: forced.secret.is_none(),
         pool_mode: None,
         pool_size: None,
+        max_user_connections: None,
     };
     let before = realm.users.get(&user.name);
     if before.is_some_and(|before| !same_secret(before.secret.as_deref(), user.secret.as_deref())) {
@@ -108,6 +109,7 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         local_trust: false,
         pool_mode: None,
         pool_size: None,
+        max_user_connections: None,
     };
     let auth_file = draft.values.text(Key::PostgresAuthFile).to_owned();
     if !auth_file.is_empty() {
@@ -129,6 +131,7 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         let user = users.entry(name.clone()).or_insert_with(|| blank(&name));
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
+        user.max_user_connections = entry.count("max_user_connections");
         if let Some(password) = entry.text("password") {
             user.secret = Some(Arc::new(Secret::from_userlist(password)));
         }
@@ -189,6 +192,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
         min_pool_size: entry.count("min_pool_size"),
+        max_db_connections: entry.count("max_db_connections"),
         pool_mode: entry.text("pool_mode").and_then(PoolMode::from_name),
     };
     Some((url.protocol, database))

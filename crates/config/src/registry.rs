@@ -182,7 +182,7 @@ settings! {
     MysqlAuthType "mysql" "auth_type",
         Kind::Word(&["trust", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
         "How MySQL clients prove who they are. Clients that do not know caching_sha2_password need mysql_native_password.";
-    MysqlServerVersion "mysql" "server_version", Kind::Text, "", Live, All,
+    MysqlServerVersion "mysql" "server_version", Kind::Text, "", Restart, All,
         "The version MySQL clients are greeted with. Empty: what the server says.";
 
     HttpListen "http" "listen", Kind::List, "127.0.0.1:9930", Restart, All,
@@ -196,6 +196,10 @@ settings! {
         "Server connections for one database and user, in the whole process.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Server connections to keep open for one database and user.";
+    MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,
+        "Server connections of one database, whatever the user, in the whole process. 0: as many as its pools may have.";
+    MaxUserConnections "pool" "max_user_connections" = "max_user_connections", servers(0), "0", Live, All,
+        "Server connections of one user, whatever the database, in the whole process. 0: as many as its pools may have.";
     MaxPreparedStatements "pool" "max_prepared_statements" = "max_prepared_statements",
         Kind::Count { min: 0, max: 65_536, unit: "statements" }, "200", Live, All,
         "Statements kept prepared on one server connection. 0: a client that prepares keeps its server.";
@@ -239,20 +243,26 @@ settings! {
         "Connections that may wait in the kernel to be accepted, for each listener. The kernel's somaxconn bounds it.";
     UnixSocketMode "socket" "unix_socket_mode" = "unix_socket_mode", Kind::Mode, "0777", Restart, All,
         "Permissions of Unix sockets.";
-    TcpKeepalive "socket" "tcp_keepalive" = "tcp_keepalive", Kind::Bool, "true", Live, All,
+    TcpKeepalive "socket" "tcp_keepalive" = "tcp_keepalive", Kind::Bool, "true", Restart, All,
         "Keepalive on TCP connections.";
-    TcpKeepcnt "socket" "tcp_keepcnt" = "tcp_keepcnt", Kind::Count { min: 0, max: 127, unit: "probes" }, "0", Live, All,
+    TcpKeepcnt "socket" "tcp_keepcnt" = "tcp_keepcnt", Kind::Count { min: 0, max: 127, unit: "probes" }, "0", Restart, All,
         "Probes without an answer until a connection is given up. 0: what the system does.";
-    TcpKeepidle "socket" "tcp_keepidle" = "tcp_keepidle", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Live, All,
+    TcpKeepidle "socket" "tcp_keepidle" = "tcp_keepidle", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Restart, All,
         "A connection that is silent so long is probed. 0: what the system does.";
-    TcpKeepintvl "socket" "tcp_keepintvl" = "tcp_keepintvl", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Live, All,
+    TcpKeepintvl "socket" "tcp_keepintvl" = "tcp_keepintvl", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Restart, All,
         "Time between two probes. 0: what the system does.";
     TcpUserTimeout "socket" "tcp_user_timeout" = "tcp_user_timeout",
-        Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Live, All,
+        Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Restart, All,
         "Sent bytes may stay unacknowledged so long. 0: what the system does.";
 
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
+    LogConnections "log" "log_connections" = "log_connections", Kind::Bool, "false" ini "true", Live, All,
+        "Log each login that succeeds.";
+    LogDisconnections "log" "log_disconnections" = "log_disconnections", Kind::Bool, "false" ini "true", Live, All,
+        "Log each client that leaves.";
+    LogPoolerErrors "log" "log_pooler_errors" = "log_pooler_errors", Kind::Bool, "true", Live, All,
+        "Log the errors that Weir itself tells clients: refused logins, and clients it closes.";
     Logfile "log" "logfile" = "logfile", Kind::Path, "", Restart, All,
         "File to append the log to, beside standard error.";
 }

@@ -1,6 +1,6 @@
 //! From a client's login to the proof it must give and to the pool it belongs to.
 
-use crate::{Auth, Database, PoolMode, Protocol, Server, Snapshot, User, Values};
+use crate::{Auth, Database, Key, PoolMode, Protocol, Server, Snapshot, User, Values};
 use std::sync::Arc;
 use weir_auth::secret::SecretKind;
 use weir_auth::{Admission, AuthMethod, Login, Secret};
@@ -27,6 +27,10 @@ pub struct Route {
     pub pool_size: usize,
     /// Servers to keep open.
     pub min_pool_size: usize,
+    /// Servers of all pools of this database, at most; 0: no limit.
+    pub max_db_connections: usize,
+    /// Servers of all pools of `server_user`, at most; 0: no limit.
+    pub max_user_connections: usize,
 }
 
 impl Snapshot {
@@ -79,6 +83,7 @@ impl Snapshot {
             (Some(name), _) => name.clone(),
             (None, asked) => asked.to_owned(),
         };
+        let max_user_connections = realm.users.get(&server_user).and_then(|user| user.max_user_connections);
         let sizes = Sizes::of(&self.values, database, client.map(Arc::as_ref));
         Some(Route {
             pool,
@@ -90,6 +95,11 @@ impl Snapshot {
             pool_mode: sizes.pool_mode,
             pool_size: sizes.pool_size,
             min_pool_size: sizes.min_pool_size,
+            max_db_connections: database
+                .max_db_connections
+                .unwrap_or_else(|| self.values.size(Key::MaxDbConnections)),
+            max_user_connections: max_user_connections
+                .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
         })
     }
 }
@@ -103,7 +113,6 @@ struct Sizes {
 
 impl Sizes {
     fn of(values: &Values, database: &Database, user: Option<&User>) -> Sizes {
-        use crate::Key;
         let general = PoolMode::from_name(values.text(Key::PoolMode)).unwrap_or(PoolMode::Session);
         let pool_size = user
             .and_then(|u| u.pool_size)

@@ -184,6 +184,8 @@ pub struct Database {
     pub pool_size: Option<usize>,
     /// Servers to keep open for one (database, user).
     pub min_pool_size: Option<usize>,
+    /// Servers of all its pools together; 0: no limit.
+    pub max_db_connections: Option<usize>,
     /// Overrides the general mode.
     pub pool_mode: Option<PoolMode>,
 }
@@ -224,6 +226,8 @@ pub struct User {
     pub pool_mode: Option<PoolMode>,
     /// Overrides the database's pool size.
     pub pool_size: Option<usize>,
+    /// Servers of all its pools together; 0: no limit.
+    pub max_user_connections: Option<usize>,
 }
 
 /// Bounds an operator sets.
@@ -294,6 +298,12 @@ pub struct Log {
     pub level: String,
     /// Appended to; also standard error unless told to be quiet.
     pub file: Option<PathBuf>,
+    /// Logins that succeed are logged.
+    pub connections: bool,
+    /// Clients that leave are logged.
+    pub disconnections: bool,
+    /// What Weir itself tells clients before it closes them is logged.
+    pub pooler_errors: bool,
 }
 
 impl PartialEq for ForcedUser {
@@ -311,6 +321,7 @@ impl PartialEq for User {
             && self.local_trust == other.local_trust
             && self.pool_mode == other.pool_mode
             && self.pool_size == other.pool_size
+            && self.max_user_connections == other.max_user_connections
     }
 }
 

@@ -163,7 +163,6 @@ fn the_example_pgbouncer_ini() {
     assert_eq!(
         warnings,
         [
-            "max_db_connections is not supported yet: servers of a database are bounded by the sizes of its pools only, one for each user",
             "admin_users is not supported yet: there is no console yet",
             "stats_period is not supported yet: there are no averages; /metrics has counters",
         ]

@@ -162,10 +162,6 @@ impl Back {
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         let has_them = Arc::ptr_eq(&self.applied, &front.settings);
-        if first && known {
-            // Some of them may be there already: the server would not speak of those.
-            front.tell_settings |= std::mem::take(&mut front.were_reset);
-        }
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();

@@ -32,11 +32,8 @@ pub struct Front {
     pub(crate) boundary: Boundary,
     /// Its server waits for COPY data.
     pub(crate) copy_in: bool,
-    /// Its settings were reset on the server, and the client has been told so. With the next request they
-    /// come back.
+    /// Its settings were reset on the server, and the client has been told so: it is told its own behind that.
     pub(crate) were_reset: bool,
-    /// They come back with the request under way: Weir tells the client in front of its first message.
-    pub(crate) tell_settings: bool,
     /// Every request that is under way provably leaves no trace.
     under_way_is_shareable: bool,
     /// Requests dispatched and not answered.
@@ -150,7 +147,6 @@ impl Front {
             boundary: Boundary::Idle,
             copy_in: false,
             were_reset: false,
-            tell_settings: false,
             under_way_is_shareable: true,
             outstanding: 0,
             welcome_refused: false,

@@ -10,7 +10,7 @@ use crate::back::Back;
 use crate::frame::{Header, ServerTag, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
-use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE, put_parameter};
+use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE};
 use crate::relay::Owed;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
@@ -46,14 +46,6 @@ impl Back {
             // Its reader may have gone while it was on its way.
             self.incoming_hidden |= front.is_none();
             return Ok(self.continue_message(input));
-        }
-        if let Some(front) = front.as_deref_mut().filter(|front| front.tell_settings)
-            && !matches!(self.queue.next(), Some(Owed::Settings { .. }))
-        {
-            front.tell_settings = false;
-            for (name, value) in self.reported.iter().filter(|(name, _)| front.settings.get(name).is_some()) {
-                put_parameter(to_client, name, value);
-            }
         }
         let mut run = 0;
         let mut run_way = Way::Forward;

@@ -46,6 +46,8 @@ pub struct PoolAudit {
     pub opened: usize,
     /// Servers it may have.
     pub limit: usize,
+    /// The limits it shares with other pools: name, servers, limit.
+    pub caps: [(String, usize, usize); 2],
 }
 
 /// One read may come on top of what a bound allows.
@@ -192,6 +194,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             retry_at_ms: pool.retry_at_ms,
             opened: pool.entry.shared.opened(),
             limit: pool.entry.shared.limit(),
+            caps: {
+                let [database, user] = pool.entry.shared.caps();
+                let (d, u) = (database.figures(), user.figures());
+                let database = format!("{} database {}", W::NAME, pool.spec.database);
+                [(database, d.0, d.1), (format!("{} user {}", W::NAME, pool.spec.user), u.0, u.1)]
+            },
         }))
     }
 

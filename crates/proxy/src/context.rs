@@ -5,6 +5,7 @@ use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
 use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
+use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_auth::Job;
@@ -14,8 +15,8 @@ use weir_net::wheel::Wheel;
 
 /// What all workers and the control thread share. Nothing in it makes a worker wait.
 pub struct Shared<N: Net> {
-    /// The settings in force.
-    pub settings: Settings,
+    /// The latest settings. A worker has its own copy of the pointer, renewed by [`Mail::Reload`].
+    pub settings: ArcSwap<Settings>,
     /// All pools of PostgreSQL.
     pub postgres: Registry<<Postgres as Wing>::Welcomes>,
     /// All pools of MySQL.
@@ -61,6 +62,8 @@ pub struct Cx<'a, N: Net> {
     pub scratch: &'a mut Vec<u8>,
     /// What all workers share.
     pub shared: &'a Shared<N>,
+    /// The settings in force.
+    pub settings: &'a Settings,
     /// This worker's number.
     pub worker: usize,
 }

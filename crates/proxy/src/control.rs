@@ -1,7 +1,7 @@
 //! Starts and ends it all: listeners, workers, crypto threads.
 //!
-//! Owns: the threads of the data plane and the order in which they come and go. Signals, HTTP and reload
-//! are the caller's (`src/cli`).
+//! Owns: the threads of the data plane and the order in which they come and go, and the settings they have.
+//! Signals, HTTP and reading files are the caller's (`src/cli`).
 
 use crate::context::{Shared, Ticket};
 use crate::greeting::Greetings;
@@ -9,9 +9,10 @@ use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
 use crate::routes::ConfigRoutes;
-use crate::settings::{Settings, Timeouts};
+use crate::settings::{Logged, Settings, Timeouts};
 use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
+use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -57,7 +58,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
 /// A running data plane.
 pub struct Proxy {
     shared: Arc<Shared<Kernel>>,
-    routes: Arc<ConfigRoutes>,
+    routes: Mutex<Arc<ConfigRoutes>>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     files: Vec<SocketFile>,
     listening: Vec<(Protocol, Target)>,
@@ -82,7 +83,7 @@ impl Proxy {
             (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
         let submit = start_crypto(addresses.clone(), workers).map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
-            settings: settings(snapshot, routes.clone()),
+            settings: ArcSwap::from_pointee(settings(snapshot, routes.clone())),
             postgres: Registry::new(workers),
             mysql: Registry::new(workers),
             metrics: Metrics::new(workers, &[Postgres::NAME, MySql::NAME]),
@@ -103,7 +104,8 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
-        Ok(Proxy { shared, routes, workers: Mutex::new(handles), files, listening, plan, _fleet: fleet })
+        let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
+        Ok(Proxy { shared, routes, workers, files, listening, plan, _fleet: fleet })
     }
 
     /// What is counted.
@@ -128,7 +130,27 @@ impl Proxy {
 
     /// Looks up host names again. Blocks; for the control thread, every `dns_max_ttl`.
     pub fn resolve_again(&self) {
-        self.routes.resolve_again();
+        self.routes().resolve_again();
+    }
+
+    fn routes(&self) -> Arc<ConfigRoutes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on these settings hold, as far as they can change without a restart. Clients stay. Blocks while
+    /// names are resolved.
+    pub fn reload(&self, snapshot: &Arc<Snapshot>) {
+        let routes = Arc::new(self.routes().renewed(snapshot.clone()));
+        *self.routes.lock().unwrap_or_else(PoisonError::into_inner) = routes.clone();
+        let needed = connections_needed(snapshot);
+        if needed > self.plan.capacity {
+            let capacity = self.plan.capacity;
+            tracing::warn!(
+                "{needed} connections would need descriptors for more than {capacity}: restart Weir"
+            );
+        }
+        self.shared.settings.store(Arc::new(settings(snapshot, routes)));
+        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Reload));
     }
 
     /// Accepts nobody new, lets transactions end within `drain_timeout`, then stops.
@@ -163,12 +185,16 @@ impl Proxy {
 /// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
 fn table_plan(snapshot: &Snapshot) -> TablePlan {
     tables::raise_limit();
+    tables::plan(connections_needed(snapshot), snapshot.workers)
+}
+
+fn connections_needed(snapshot: &Snapshot) -> u64 {
     let pools: usize = [&snapshot.postgres, &snapshot.mysql]
         .iter()
         .flat_map(|realm| realm.databases.values().chain(&realm.fallback))
         .map(|database| database.pool_size.unwrap_or(DEFAULT_POOL_ROOM).max(DEFAULT_POOL_ROOM))
         .sum();
-    tables::plan((snapshot.limits.max_client_conn + pools) as u64, snapshot.workers)
+    (snapshot.limits.max_client_conn + pools) as u64
 }
 
 /// Servers a database is given room for in the descriptor plan when its pools have no size of their own.
@@ -253,7 +279,7 @@ fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) 
         match returned.into_message() {
             Mail::Postgres(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
             Mail::MySql(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
-            Mail::Postgres(_) | Mail::MySql(_) | Mail::Drain | Mail::Stop => {}
+            Mail::Postgres(_) | Mail::MySql(_) | Mail::Reload | Mail::Drain | Mail::Stop => {}
         }
     }
 }
@@ -312,6 +338,12 @@ fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
 fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {
     let t = &snapshot.timeouts;
     Settings {
+        epoch: routes.epoch(),
+        logged: Logged {
+            connections: snapshot.log.connections,
+            disconnections: snapshot.log.disconnections,
+            pooler_errors: snapshot.log.pooler_errors,
+        },
         max_client_conn: snapshot.limits.max_client_conn,
         timeouts: Timeouts {
             client_login_ms: t.client_login_timeout_ms,

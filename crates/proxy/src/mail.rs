@@ -15,6 +15,8 @@ pub enum Mail<N: Net> {
     Postgres(WingMail<Postgres, N>),
     /// For the MySQL hall.
     MySql(WingMail<MySql, N>),
+    /// There are new settings.
+    Reload,
     /// Accept nobody new, let transactions end, then stop.
     Drain,
     /// Stop now.
@@ -34,6 +36,11 @@ pub enum WingMail<W: Wing, N: Net> {
     },
     /// A server of this pool was closed elsewhere: there is room under the limit.
     SlotFree {
+        /// The pool.
+        pool: Arc<PoolEntry<W::Welcomes>>,
+    },
+    /// A pool that shares a full limit with this one has a waiter: close an idle server of this one.
+    Evict {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
     },
@@ -91,6 +98,8 @@ pub struct Transfer<W: Wing, N: Net> {
     pub input: crate::pending::Pending,
     /// When its connect began.
     pub opened_ms: u64,
+    /// As in [`crate::server::Server`].
+    pub spec_epoch: u64,
     /// As in [`crate::server::Server`].
     pub cleaning: Cleaning,
     /// As in [`crate::server::Server`].

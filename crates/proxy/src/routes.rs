@@ -11,6 +11,8 @@ use weir_wire::{Fault, FaultKind};
 
 /// The configuration as [`Routes`], with the addresses of its hosts.
 pub struct ConfigRoutes {
+    /// As in [`crate::settings::Settings::epoch`].
+    epoch: u64,
     snapshot: Arc<Snapshot>,
     /// Resolved at start and every `dns_max_ttl` by the control thread; pools keep what they were given
     /// and see the change. The lock is taken at logins only.
@@ -20,9 +22,23 @@ pub struct ConfigRoutes {
 impl ConfigRoutes {
     /// Resolves all hosts. Blocks.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
-        let routes = ConfigRoutes { snapshot, targets: Mutex::default() };
+        let routes = ConfigRoutes { epoch: 1, snapshot, targets: Mutex::default() };
         routes.resolve_again();
         routes
+    }
+
+    /// By another snapshot, with the same addresses for the same hosts, so that pools see them change.
+    /// Resolves all hosts. Blocks.
+    pub fn renewed(&self, snapshot: Arc<Snapshot>) -> Self {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let routes = ConfigRoutes { epoch: self.epoch + 1, snapshot, targets: Mutex::new(targets) };
+        routes.resolve_again();
+        routes
+    }
+
+    /// Counts up with every [`ConfigRoutes::renewed`].
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Blocks.
@@ -85,6 +101,9 @@ impl Routes for ConfigRoutes {
         let targets = self.targets_of(&route.server);
         let schema = route.server_database.clone();
         let spec = PoolSpec {
+            epoch: self.epoch,
+            servers_since: self.epoch,
+            login: login.clone(),
             wing,
             database: route.pool,
             user: route.server_user,
@@ -101,11 +120,20 @@ impl Routes for ConfigRoutes {
                 weir_config::PoolMode::Statement => PoolMode::Statement,
             },
             size: route.pool_size,
+            max_of_database: route.max_db_connections,
+            max_of_user: route.max_user_connections,
             min_size: route.min_pool_size.min(route.pool_size),
             variant,
             max_prepared_statements: self.snapshot.limits.max_prepared_statements,
         };
         Ok((spec, schema))
+    }
+
+    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec {
+        match self.resolve(wing, &spec.login, spec.variant) {
+            Ok((new, _)) if new.database == spec.database && new.user == spec.user => new,
+            Ok(_) | Err(_) => PoolSpec { epoch: self.epoch, min_size: 0, ..spec.clone() },
+        }
     }
 
     fn default_method(&self, wing: u8) -> AuthMethod {

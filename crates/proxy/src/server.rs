@@ -15,6 +15,8 @@ pub struct Server<W: Wing, S> {
     pub target: Target,
     /// Its pool.
     pub pool: PoolId,
+    /// The settings it was logged in by ([`crate::settings::Settings::epoch`]).
+    pub spec_epoch: u64,
     /// Login or life.
     pub phase: ServerPhase<W>,
     /// Who has it.

@@ -107,6 +107,12 @@ impl Targets {
 /// Where the servers of a pool are and who they are logged in as.
 #[derive(Debug, Clone)]
 pub struct PoolSpec {
+    /// The settings it comes from ([`Settings::epoch`]).
+    pub epoch: u64,
+    /// The settings since which its servers are logged in as they would be now. Older ones are replaced.
+    pub servers_since: u64,
+    /// The first login that led here: what a reload asks for again.
+    pub login: Login,
     /// 0: PostgreSQL, 1: MySQL.
     pub wing: u8,
     /// The database's name in Weir.
@@ -123,6 +129,10 @@ pub struct PoolSpec {
     pub mode: PoolMode,
     /// Servers at most.
     pub size: usize,
+    /// Servers of all pools of this database at most; 0: no limit of its own.
+    pub max_of_database: usize,
+    /// Servers of all pools of this user at most; 0: no limit of its own.
+    pub max_of_user: usize,
     /// Servers kept open once the pool is in use.
     pub min_size: usize,
     /// Part of a pool's identity that clients choose and a server cannot change later (MySQL's
@@ -130,6 +140,39 @@ pub struct PoolSpec {
     pub variant: u32,
     /// Statements kept prepared on one server at most.
     pub max_prepared_statements: usize,
+}
+
+impl PoolSpec {
+    /// Servers of the other are as good as servers of this one.
+    pub fn has_servers_of(&self, other: &PoolSpec) -> bool {
+        let same_secret = match (&self.secret, &other.secret) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        same_secret
+            && self.user == other.user
+            && self.server_database == other.server_database
+            && Arc::ptr_eq(&self.targets.0, &other.targets.0)
+            && self.max_prepared_statements == other.max_prepared_statements
+    }
+}
+
+/// What is written to the log about clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Logged {
+    /// Logins that succeed.
+    pub connections: bool,
+    /// Clients that leave.
+    pub disconnections: bool,
+    /// What Weir itself tells clients before it closes them.
+    pub pooler_errors: bool,
+}
+
+impl Default for Logged {
+    fn default() -> Self {
+        Logged { connections: false, disconnections: false, pooler_errors: true }
+    }
 }
 
 /// Answers to "who may come in" and "where does it go". Configuration behind a trait, so that the hall
@@ -140,13 +183,20 @@ pub trait Routes: Send + Sync {
     fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission;
     /// The pool of a proven login, and the name of its database on the server.
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
+    /// The same pool by these settings: of another size, with another server, or, when its database or user is
+    /// no longer there, as it was, without servers to be kept open for nobody.
+    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec;
     /// How MySQL's greeting asks for a proof before the user is known.
     fn default_method(&self, wing: u8) -> weir_auth::AuthMethod;
 }
 
-/// Everything the workers need to know.
+/// Everything the workers need to know. A reload makes new ones; nobody ever changes them.
 #[derive(Clone)]
 pub struct Settings {
+    /// Counts up with every reload.
+    pub epoch: u64,
+    /// What is logged about clients.
+    pub logged: Logged,
     /// Clients at most, in the whole process.
     pub max_client_conn: usize,
     /// Bounds on time.

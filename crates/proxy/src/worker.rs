@@ -7,6 +7,7 @@ use crate::context::{Cx, Shared};
 use crate::hall::Hall;
 use crate::ids::{Kind, Tag};
 use crate::mail::Mail;
+use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub struct Worker<N: Net> {
     net: N,
     number: usize,
     shared: Arc<Shared<N>>,
+    settings: Arc<Settings>,
     wheel: Wheel,
     scratch: Vec<u8>,
     doors: Vec<Door<N>>,
@@ -74,6 +76,7 @@ impl<N: Net> Worker<N> {
         Ok(Worker {
             net,
             number,
+            settings: shared.settings.load_full(),
             shared,
             wheel,
             scratch: vec![0; SCRATCH_BYTES],
@@ -204,6 +207,7 @@ impl<N: Net> Worker<N> {
             wheel: &mut self.wheel,
             scratch: &mut self.scratch,
             shared: &self.shared,
+            settings: &self.settings,
             worker: self.number,
         };
         f(&mut self.postgres, &mut self.mysql, &mut cx);
@@ -213,8 +217,15 @@ impl<N: Net> Worker<N> {
         match letter {
             Mail::Postgres(mail) => self.with(|hall, _, cx| hall.mail(cx, mail)),
             Mail::MySql(mail) => self.with(|_, hall, cx| hall.mail(cx, mail)),
+            Mail::Reload => {
+                self.settings = self.shared.settings.load_full();
+                self.with(|postgres, mysql, cx| {
+                    postgres.reload(cx);
+                    mysql.reload(cx);
+                });
+            }
             Mail::Drain => {
-                let drain_ms = self.shared.settings.timeouts.drain_ms;
+                let drain_ms = self.settings.timeouts.drain_ms;
                 self.doors.clear();
                 self.life = Life::Draining(self.net.now_ns() / 1_000_000 + drain_ms);
                 self.with(|postgres, mysql, cx| {

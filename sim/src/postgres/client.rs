@@ -50,8 +50,6 @@ pub struct PgClient {
     startup: Vec<(String, String)>,
     /// It asked for its own cancellation.
     asked_cancel: bool,
-    /// A reset is among the requests under way.
-    was_reset: bool,
     /// It has asked for the cancellation of this request.
     has_asked: bool,
     said_goodbye: bool,
@@ -135,7 +133,6 @@ impl PgClient {
             startup,
             asked_cancel: false,
             has_asked: false,
-            was_reset: false,
             said_goodbye: false,
             refused_setting,
         };
@@ -428,10 +425,7 @@ impl PgClient {
         if self.expected.is_empty() {
             stage.oracle.answers += 1;
             self.if_cancelled = None;
-            // What brings settings back after a reset is said with the next request.
-            if !std::mem::take(&mut self.was_reset) {
-                self.check_parameters(stage);
-            }
+            self.check_parameters(stage);
         }
         self.next_at_ns = self.next_at_ns.max(stage.now_ns + stage.dice.below(stage.plan.think_ns));
         stage.wake_at(self.next_at_ns);
@@ -499,8 +493,6 @@ impl PgClient {
     fn send(&mut self, bytes: &[u8], stage: &mut Stage<'_>) {
         self.since_ns = stage.now_ns;
         self.outbox.0.extend_from_slice(bytes);
-        let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
-        self.was_reset |= has(b"DISCARD ALL") || has(b"RESET");
         self.shadow.feed(bytes);
         self.shadow.work(0);
         if let Some(problem) = self.shadow.problem.take() {

@@ -8,7 +8,7 @@ use crate::dispatch::remember_accepted;
 use crate::effects::{Effects, Outcome};
 use crate::frame::body;
 use crate::front::Front;
-use crate::message::reply::read_ready;
+use crate::message::reply::{put_parameter, read_ready};
 use crate::relay::{Internal, Owed, Undo, put_right};
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;
@@ -74,6 +74,14 @@ impl Back {
         }
         if let Some(front) = front {
             front.boundary = boundary;
+            if std::mem::take(&mut front.were_reset) {
+                // The server went back to its own values; this client goes back to those it named at its start,
+                // which come to the server with its next request.
+                let own = |name| front.settings.get(name).map(|value| (name, value));
+                for (name, value) in self.reported.iter().filter_map(|(name, _)| own(name)) {
+                    put_parameter(to_client, name, value);
+                }
+            }
             if boundary == Boundary::Idle
                 && let Some(prepared) = front.prepared.as_deref_mut()
             {

@@ -66,7 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };
         let user = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
-        let user = user.map(|pool| pool.entry.spec.user.as_str());
+        let user = user.map(|pool| pool.spec.user.as_str());
         let Phase::Session(front) = &mut client.phase else {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };

@@ -4,7 +4,7 @@
 use super::{Hall, Task};
 use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
-use crate::ids::{Key, Kind, Tag};
+use crate::ids::{Key, Kind, Tag, client_number};
 use crate::server::{Server, ServerPhase, ServerState};
 use crate::settings::Timeouts;
 use crate::wing::{Accept, Back, Front, Wing};
@@ -37,7 +37,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Makes sure that a timer fires at or before a client's deadline.
     pub(super) fn arm_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         // The data path comes by twice a request; with PgBouncer's defaults it turns back here.
-        let unbounded = cx.shared.settings.timeouts.sessions_are_unbounded();
+        let unbounded = cx.settings.timeouts.sessions_are_unbounded();
         let Some(client) = self.clients.get(key) else { return };
         let in_session = matches!(client.phase, Phase::Session(_));
         if unbounded && in_session && !client.link.is_linked() && !client.is.part_open {
@@ -45,8 +45,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let boundary = self.boundary_of(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let Some((deadline_ms, _)) = client_deadline::<W, N>(client, boundary, &cx.shared.settings.timeouts)
-        else {
+        let Some((deadline_ms, _)) = client_deadline::<W, N>(client, boundary, &cx.settings.timeouts) else {
             return;
         };
         if deadline_ms < client.armed_ms {
@@ -72,7 +71,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // It is Weir that does not read: the server is slow, and that is not the client's fault.
             client.active_ms = now_ms;
         }
-        let deadline = client_deadline::<W, N>(client, boundary, &cx.shared.settings.timeouts);
+        let deadline = client_deadline::<W, N>(client, boundary, &cx.settings.timeouts);
         let Some((deadline_ms, kind)) = deadline else { return };
         if now_ms < deadline_ms {
             self.arm_client(cx, key);
@@ -95,7 +94,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Makes sure that a timer fires at or before a server's deadline.
     pub(super) fn arm_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
-        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.shared.settings.timeouts) else { return };
+        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.settings.timeouts) else { return };
         if deadline_ms < server.armed_ms {
             server.armed_ms = deadline_ms;
             cx.wheel.insert(deadline_ms, Tag { kind: Kind::Server, wing: W::INDEX, key }.pack());
@@ -106,7 +105,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(server) = self.servers.get_mut(key) else { return };
         server.armed_ms = u64::MAX;
-        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.shared.settings.timeouts) else { return };
+        let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.settings.timeouts) else { return };
         if now_ms < deadline_ms {
             self.arm_server(cx, key);
             return;
@@ -128,11 +127,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Nobody has used a server for long, or it is old. The last `min_pool_size` stay unless they are old.
     fn idle_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let now_ms = cx.now_ms();
-        let lifetime_ms = cx.shared.settings.timeouts.server_lifetime_ms;
+        let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
         let Some(server) = self.servers.get_mut(key) else { return };
         let is_old = lifetime_ms > 0 && now_ms.saturating_sub(server.opened_ms) >= lifetime_ms;
         let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-        let needed = pool.is_some_and(|pool| pool.entry.shared.opened() <= pool.entry.spec.min_size);
+        let needed = pool.is_some_and(|pool| pool.entry.shared.opened() <= pool.spec.min_size);
         if needed && !is_old {
             server.since_ms = now_ms;
             self.arm_server(cx, key);
@@ -181,7 +180,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn end_client(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         if self.is_mid_message(key) {
             // Words in the middle of a message would be read as a part of it.
-            tracing::info!(protocol = W::NAME, "client closed in the middle of a reply: {fault}");
+            if cx.settings.logged.pooler_errors {
+                tracing::info!(protocol = W::NAME, "client closed in the middle of a reply: {fault}");
+            }
             self.count_fault(fault.kind);
             self.begin_closing(cx, key);
             return;
@@ -194,7 +195,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match &mut client.phase {
             Phase::Session(front) => {
                 front.fatal(&fault, &mut out);
-                tracing::info!(protocol = W::NAME, client = front.id(), "client closed: {fault}");
+                if cx.settings.logged.pooler_errors {
+                    tracing::info!(protocol = W::NAME, client = front.id(), "client closed: {fault}");
+                }
             }
             Phase::Login(phase) => phase.accept.refuse(&fault, &mut out),
             Phase::Closing => {}
@@ -270,6 +273,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.leave_login(key);
         let Some(client) = self.clients.remove(key) else { return };
         debug_assert!(client.lease.is_none() && !client.link.is_linked());
+        if cx.settings.logged.disconnections
+            && let Some(pool) = client.pool.and_then(|id| self.pool(id))
+        {
+            let (user, database) = (pool.spec.user.as_str(), pool.spec.database.as_str());
+            let (client, broken) = (client_number(cx.worker, key), client.is.broken);
+            tracing::info!(protocol = W::NAME, client, user, database, broken, "client has left");
+        }
         cx.net.close(client.socket, abort);
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         self.cells.wing.client_connections.dec();

@@ -5,7 +5,7 @@ use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, Tag};
 use crate::pending::Pending;
-use crate::pool::PoolId;
+use crate::pool::{Opening, PoolId};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use weir_auth::JobDone;
@@ -31,8 +31,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if pool.failures > 0 && pool.connecting > 0 {
                 return;
             }
-            if !pool.entry.shared.try_open() {
-                return;
+            let entry = pool.entry.clone();
+            match entry.shared.try_open() {
+                Opening::Granted => {}
+                Opening::PoolIsFull => return,
+                Opening::CapIsFull => return self.make_room(cx, &entry),
+                Opening::CapWasQuicker => return self.cap_freed(cx, &entry),
             }
             if !self.open(cx, id) {
                 return;
@@ -46,15 +50,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let draining = self.draining;
         let Some(pool) = self.pool(id) else { return };
-        let shared = &pool.entry.shared;
-        let wanted = shared.opened() < pool.entry.spec.min_size;
-        if wanted && !draining && now_ms >= pool.retry_at_ms && shared.try_open() {
-            self.open(cx, id);
+        let entry = pool.entry.clone();
+        let wanted = entry.shared.opened() < pool.spec.min_size;
+        if !wanted || draining || now_ms < pool.retry_at_ms {
+            return;
+        }
+        match entry.shared.try_open() {
+            Opening::Granted => drop(self.open(cx, id)),
+            // Nobody waits for it: it takes nothing from another pool.
+            Opening::PoolIsFull | Opening::CapIsFull => {}
+            Opening::CapWasQuicker => self.cap_freed(cx, &entry),
         }
     }
 
     pub(crate) fn connect_params(&mut self, cx: &Cx<'_, N>, id: PoolId, unix: bool) -> Option<ConnectParams> {
-        let spec = &self.pool(id)?.entry.spec;
+        let spec = &self.pool(id)?.spec;
         Some(ConnectParams {
             user: spec.user.clone(),
             secret: spec.secret.clone(),
@@ -70,7 +80,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Starts one connect. The right to open it is already taken. False when it failed at once.
     fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId) -> bool {
         let Some(pool) = self.pool(id) else { return false };
-        let Some(target) = pool.entry.spec.targets.pick(pool.next_target) else {
+        let Some(target) = pool.spec.targets.pick(pool.next_target) else {
             self.connect_failed(
                 cx,
                 id,
@@ -102,10 +112,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         };
         let now_ms = cx.now_ms();
+        let spec_epoch = self.pool(id).map_or(0, |pool| pool.spec.epoch);
         self.servers.insert(Server {
             socket,
             target,
             pool: id,
+            spec_epoch,
             phase: ServerPhase::Login {
                 connect: Some(Box::new(W::Connect::new(params))),
                 connected: false,
@@ -304,18 +316,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn connect_failed(&mut self, cx: &mut Cx<'_, N>, id: PoolId, fault: Fault, rejection: Option<Vec<u8>>) {
         self.count_pool(id, |cells| cells.server_connects_failed.inc());
         self.count_fault(fault.kind);
-        let retry_max_ms = cx.shared.settings.timeouts.server_login_retry_ms.max(FIRST_RETRY_MS);
+        let retry_max_ms = cx.settings.timeouts.server_login_retry_ms.max(FIRST_RETRY_MS);
         let now_ms = cx.now_ms();
         let Some(pool) = self.pool(id) else { return };
         pool.next_target = pool.next_target.wrapping_add(1);
         let pause_ms = (FIRST_RETRY_MS << pool.failures.min(16)).min(retry_max_ms);
         pool.failures = pool.failures.saturating_add(1);
         pool.retry_at_ms = now_ms + pause_ms;
-        let entry = pool.entry.clone();
+        let (entry, spec) = (pool.entry.clone(), pool.spec.clone());
         tracing::warn!(
             protocol = W::NAME,
-            database = %entry.spec.database,
-            user = %entry.spec.user,
+            database = %spec.database,
+            user = %spec.user,
             "no server connection: {fault}; next try in {pause_ms} ms"
         );
         entry.shared.closed();

@@ -20,6 +20,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
             }
+            WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),
             WingMail::Job { kind: Kind::Client, key, done } => self.client_job_done(cx, key, done),

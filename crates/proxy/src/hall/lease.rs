@@ -25,7 +25,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.pool(id)?.waiting_len() > 0 {
             return None;
         }
-        let check_after_ms = cx.shared.settings.timeouts.server_check_delay_ms;
+        let check_after_ms = cx.settings.timeouts.server_check_delay_ms;
         let server = self.pool(id)?.take_idle()?;
         let now_ms = cx.now_ms();
         let held = self.servers.get_mut(server)?;
@@ -196,7 +196,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let Some(id) = client.pool else { return };
-        let Some(mode) = self.pool(id).map(|pool| pool.entry.spec.mode) else { return };
+        let Some(mode) = self.pool(id).map(|pool| pool.spec.mode) else { return };
         if mode == PoolMode::Statement && boundary != Boundary::Idle {
             let text = "a transaction of several statements in a pool of mode statement";
             self.end_client(cx, key, Fault::new(FaultKind::NotAllowed, text));
@@ -306,11 +306,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = client.lease.take() else { return };
         self.unpinned(key);
         let Some(client) = self.clients.get(key) else { return };
-        let in_session_mode = client
-            .pool
-            .and_then(|id| self.pools.get(id.0 as usize)?.as_deref())
-            .map(|pool| pool.entry.spec.mode)
-            == Some(PoolMode::Session);
+        let in_session_mode =
+            client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()).map(|pool| pool.spec.mode)
+                == Some(PoolMode::Session);
         let Some(client) = self.clients.get_mut(key) else { return };
         let pinned = client.front().is_none_or(|front| !front.pins().is_empty());
         self.set_state(server, ServerState::Cleaning);
@@ -368,6 +366,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.close_server(cx, key, "it cannot be used again");
             return;
         }
+        if !server.output.is_empty() {
+            // It has answered before it has read everything, as after an error in COPY. What it has not taken
+            // yet stays in front of what the next client sends; `flush_server` comes back here.
+            self.mark_dirty(key);
+            self.arm_server(cx, key);
+            return;
+        }
         self.offer(cx, key);
     }
 
@@ -396,18 +401,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.servers.get_mut(key) else { return };
         let id = server.pool;
         let opened_ms = server.opened_ms;
-        let lifetime_ms = cx.shared.settings.timeouts.server_lifetime_ms;
+        let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
         let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(opened_ms) > lifetime_ms;
-        let retire = server.is.retire;
+        let (retire, spec_epoch) = (server.is.retire, server.spec_epoch);
         let Some(pool) = self.pool(id) else { return };
         let entry = pool.entry.clone();
-        if retire || too_old || entry.shared.is_over_limit() {
+        let outdated = spec_epoch < pool.spec.servers_since;
+        if retire || too_old || outdated || entry.shared.is_over_limit() {
             self.close_server(cx, key, "it is to be replaced");
             return;
         }
         let own = self.pools[id.0 as usize].as_deref().and_then(|pool| pool.oldest(&self.clients));
         let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
         let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
+        if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
+            self.close_server(cx, key, "a pool under the same limit has waited longer");
+            return;
+        }
         match (own, own_since, elsewhere) {
             (_, None, Some((worker, _))) => return self.hand_over(cx, key, worker),
             (Some(_), Some(mine), Some((worker, theirs))) if theirs.saturating_add(HAND_OVER_NS) < mine => {
@@ -430,14 +440,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
             && self.pool(id).is_some_and(|pool| pool.remove_idle(key))
         {
             self.hand_over(cx, key, worker);
+        } else if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
+            self.close_server(cx, key, "a pool under the same limit has waited longer");
         }
     }
 
     /// Moves a clean server to another worker.
     fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { socket, target, pool, phase, state, input, output, opened_ms, cleaning, is, .. } =
-            server;
+        let Server { socket, target, pool, phase, state, input, output, opened_ms, .. } = server;
+        let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
         self.count_pool(pool, |cells| state.gauge(cells).dec());
         debug_assert!(output.is_empty());
         let ServerPhase::Live(back) = phase else { return };
@@ -446,7 +458,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let entry = pool.entry.clone();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
-                let transfer = Transfer { parcel, target, pool: entry, back, input, opened_ms, cleaning, is };
+                let transfer = Transfer {
+                    parcel,
+                    target,
+                    pool: entry,
+                    back,
+                    input,
+                    opened_ms,
+                    spec_epoch,
+                    cleaning,
+                    is,
+                };
                 cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
             }
             Err(Kept { socket, error }) => {
@@ -460,7 +482,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
-        let Transfer { parcel, target, pool: entry, back, input, opened_ms, cleaning, is } = transfer;
+        let Transfer { parcel, target, pool: entry, back, input, opened_ms, spec_epoch, cleaning, is } =
+            transfer;
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
         self.pool_of(cx, &entry).servers += 1;
@@ -478,6 +501,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             socket,
             target,
             pool: entry.id,
+            spec_epoch,
             phase: ServerPhase::Live(back),
             state: ServerState::Cleaning,
             input,
@@ -500,6 +524,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
     pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         entry.shared.closed();
+        if entry.shared.has_caps() {
+            self.cap_freed(cx, entry);
+        }
         self.room_for_waiters(cx, entry);
     }
 

@@ -22,7 +22,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected.
     pub fn accepted(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let total = cx.shared.clients.fetch_add(1, Relaxed) + 1;
-        let limit = cx.shared.settings.max_client_conn;
+        let limit = cx.settings.max_client_conn;
         if total > limit + REFUSAL_SEATS || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
             cx.shared.clients.fetch_sub(1, Relaxed);
             self.count_fault(FaultKind::TooManyClients);
@@ -142,14 +142,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
-        if cx.client_total() > cx.shared.settings.max_client_conn {
+        if cx.client_total() > cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
             return;
         }
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Phase::Login(phase) = &mut client.phase else { return };
-        let admission = cx.shared.settings.routes.admit(W::INDEX, &login, &client.peer);
+        let admission = cx.settings.routes.admit(W::INDEX, &login, &client.peer);
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
         self.after_answer(cx, key, step, out);
@@ -181,8 +181,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             && let Phase::Login(phase) = &mut client.phase
         {
             phase.accept.refuse(&fault, &mut out);
-            let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
-            tracing::info!(protocol = W::NAME, user, peer = ?client.peer, "login refused: {fault}");
+            if cx.settings.logged.pooler_errors {
+                let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
+                tracing::info!(protocol = W::NAME, user, peer = ?client.peer, "login refused: {fault}");
+            }
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
@@ -251,7 +253,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let variant = front.pool_variant();
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
-        match cx.shared.settings.routes.resolve(W::INDEX, &login, variant) {
+        match cx.settings.routes.resolve(W::INDEX, &login, variant) {
             Ok((spec, schema)) => {
                 if let Phase::Session(front) = &mut client.phase {
                     W::set_schema(front, &schema);
@@ -259,6 +261,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 let entry = W::registry(cx.shared).enter(spec);
                 client.pool = Some(entry.id);
                 self.pool_of(cx, &entry);
+                self.refresh(cx, entry.id);
+                if cx.settings.logged.connections {
+                    self.log_login(cx, key, &login);
+                }
                 self.greet(cx, key);
             }
             Err(fault) => {
@@ -267,7 +273,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if let Phase::Session(front) = &mut client.phase {
                     front.fatal(&fault, &mut out);
                 }
-                tracing::info!(protocol = W::NAME, user = login.user, "login refused: {fault}");
+                if cx.settings.logged.pooler_errors {
+                    tracing::info!(protocol = W::NAME, user = login.user, "login refused: {fault}");
+                }
                 self.count_fault(fault.kind);
                 self.send_client(cx, key, &out);
                 self.recycle(out);
@@ -276,6 +284,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
+    }
+
+    fn log_login(&self, cx: &Cx<'_, N>, key: Key, login: &Login) {
+        let Some(Client { peer, .. }) = self.clients.get(key) else { return };
+        let client = client_number(cx.worker, key);
+        let (user, database) = (login.user.as_str(), login.database.as_deref().unwrap_or_default());
+        tracing::info!(protocol = W::NAME, client, user, database, ?peer, "login");
     }
 
     /// Ends the login of a proven client, or puts it into the queue for a server that confirms its
@@ -346,7 +361,7 @@ fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> Acce
         nonce: cx.nonce(),
         unix: matches!(peer, Peer::Unix { .. }),
         greeting: cx.shared.greetings.current(),
-        default_method: cx.shared.settings.routes.default_method(W::INDEX),
+        default_method: cx.settings.routes.default_method(W::INDEX),
         rsa: cx.shared.rsa.clone(),
     }
 }

@@ -9,11 +9,13 @@
 //! is clean; bytes of a reply go to the owner the back names and to nobody else; a worker never waits.
 
 mod cancel;
+mod caps;
 mod clock;
 mod connect;
 mod drain;
 mod lease;
 mod login;
+mod reload;
 mod reply;
 mod request;
 
@@ -179,7 +181,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.pools.resize_with(index + 1, || None);
         }
         self.pools[index].get_or_insert_with(|| {
-            let spec = &entry.spec;
+            let spec = entry.spec();
             let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
             Box::new(Pool::new(entry.clone(), cx.worker, cells))
         })
@@ -320,9 +322,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
+        if server.output.is_empty() && server.state == ServerState::Cleaning {
+            self.todo.push_back(Task::SettleServer(key));
+            return;
+        }
         if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
             server.is.full = false;
-            if let crate::server::ServerState::Leased(client) = server.state {
+            if let ServerState::Leased(client) = server.state {
                 self.todo.push_back(Task::PumpClient(client));
             }
         }

@@ -296,7 +296,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn ask_kill(&mut self, cx: &mut Cx<'_, N>, key: Key, target: u32, query_only: bool) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(user) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return };
-        let user = user.entry.spec.user.as_str().into();
+        let user = user.spec.user.as_str().into();
         client.inflight += 1;
         let kill = Kill { number: target, warrant: Warrant::User(user), query_only, asker: (cx.worker, key) };
         self.send_kill(cx, kill);

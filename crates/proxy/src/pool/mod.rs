@@ -3,15 +3,18 @@
 //! Owns: which servers are idle, who waits, the limit. Must not know: protocols, sockets, what a server
 //! or a client is: it stores keys.
 
+pub mod cap;
 pub mod queue;
 pub mod registry;
 pub mod shared;
 
+pub use cap::Cap;
 pub use queue::{Link, Linked, Queue};
 pub use registry::{PoolEntry, PoolId, Registry};
-pub use shared::PoolShared;
+pub use shared::{Opening, PoolShared};
 
 use crate::ids::{Arena, Key};
+use crate::settings::PoolSpec;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
 
@@ -20,6 +23,8 @@ use weir_metrics::PoolCells;
 pub struct Pool<X> {
     /// What all workers know of it.
     pub entry: Arc<PoolEntry<X>>,
+    /// Where its servers are, by the settings this worker has.
+    pub spec: Arc<PoolSpec>,
     /// Idle servers; the most recently used is last and is used first.
     idle: Vec<Key>,
     waiting: Queue,
@@ -42,6 +47,7 @@ impl<X> Pool<X> {
     /// A pool without servers.
     pub fn new(entry: Arc<PoolEntry<X>>, worker: usize, cells: Arc<PoolCells>) -> Self {
         Pool {
+            spec: entry.spec(),
             entry,
             idle: Vec::new(),
             waiting: Queue::default(),

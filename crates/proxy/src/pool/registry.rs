@@ -2,7 +2,7 @@
 //!
 //! A worker asks it at a login, never while it serves. That is why a mutex is good enough here.
 
-use super::PoolShared;
+use super::{Cap, PoolShared};
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
@@ -17,13 +17,42 @@ pub struct PoolId(pub u32);
 pub struct PoolEntry<X> {
     /// Its number.
     pub id: PoolId,
-    /// Where its servers are.
-    pub spec: PoolSpec,
     /// The limit and who waits longest.
     pub shared: PoolShared,
+    /// Where its servers are, by the latest settings. Workers keep a copy of the pointer.
+    spec: ArcSwap<PoolSpec>,
     /// What clients are greeted with: what one worker has learnt, all know. Read and changed at logins of
     /// clients and servers only, and never in place.
     welcomes: ArcSwap<X>,
+}
+
+impl<X> PoolEntry<X> {
+    /// Where its servers are.
+    pub fn spec(&self) -> Arc<PoolSpec> {
+        self.spec.load_full()
+    }
+
+    /// Takes over what newer settings say of it. The settings of a worker that has not heard of a reload yet
+    /// change nothing.
+    pub fn renew(&self, spec: &PoolSpec) {
+        let mut before = self.spec();
+        loop {
+            if spec.epoch <= before.epoch {
+                return;
+            }
+            let servers_since = if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
+            let new = Arc::new(PoolSpec { servers_since, ..spec.clone() });
+            let found = self.spec.compare_and_swap(&before, new);
+            if Arc::ptr_eq(&found, &before) {
+                break;
+            }
+            before = Arc::clone(&found);
+        }
+        let [database, user] = self.shared.caps();
+        self.shared.set_limit(spec.size);
+        database.set_limit(spec.max_of_database);
+        user.set_limit(spec.max_of_user);
+    }
 }
 
 impl<X: Clone> PoolEntry<X> {
@@ -52,39 +81,60 @@ impl<X: Clone> PoolEntry<X> {
 /// Database, user, variant.
 type Identity = (String, String, u32);
 
-/// All pools of one wing, by what they are and by number.
-#[derive(Debug)]
-struct Pools<X> {
-    by_identity: HashMap<Identity, Arc<PoolEntry<X>>>,
-    all: Vec<Arc<PoolEntry<X>>>,
-}
-
 /// All pools of one wing. They are made at the first login that needs them and live as long as the process.
 #[derive(Debug)]
 pub struct Registry<X> {
     workers: usize,
-    pools: Mutex<Pools<X>>,
+    by_identity: Mutex<HashMap<Identity, Arc<PoolEntry<X>>>>,
+    /// By number. Read without the lock.
+    all: ArcSwap<Vec<Arc<PoolEntry<X>>>>,
 }
 
 impl<X: Default> Registry<X> {
     /// An empty list for a process with this many workers.
     pub fn new(workers: usize) -> Self {
-        Registry { workers, pools: Mutex::new(Pools { by_identity: HashMap::new(), all: Vec::new() }) }
+        Registry { workers, by_identity: Mutex::default(), all: ArcSwap::default() }
     }
 
-    /// The pool for these servers, made if it is new. The first spec of a (database, user, variant) counts.
+    /// The pool for these servers, made if it is new. Of two specs of the same (database, user, variant) that of
+    /// the newer settings counts.
     pub fn enter(&self, spec: PoolSpec) -> Arc<PoolEntry<X>> {
         let identity = (spec.database.clone(), spec.user.clone(), spec.variant);
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = pools.by_identity.get(&identity) {
-            return entry.clone();
+        let mut pools = self.by_identity.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = pools.get(&identity) {
+            let entry = entry.clone();
+            drop(pools);
+            entry.renew(&spec);
+            return entry;
         }
-        let shared = PoolShared::new(spec.size, self.workers);
-        let id = PoolId(pools.all.len() as u32);
-        let entry = Arc::new(PoolEntry { id, spec, shared, welcomes: ArcSwap::default() });
-        pools.by_identity.insert(identity, entry.clone());
-        pools.all.push(entry.clone());
+        let mut all = Vec::clone(&self.all.load());
+        let of_database = all.iter().find(|entry| entry.spec().database == spec.database);
+        let of_user = all.iter().find(|entry| entry.spec().user == spec.user);
+        let caps = [
+            of_database.map_or_else(
+                || Arc::new(Cap::new(spec.max_of_database)),
+                |entry| entry.shared.caps()[0].clone(),
+            ),
+            of_user
+                .map_or_else(|| Arc::new(Cap::new(spec.max_of_user)), |entry| entry.shared.caps()[1].clone()),
+        ];
+        let shared = PoolShared::new(spec.size, caps, self.workers);
+        let spec = PoolSpec { servers_since: spec.epoch, ..spec };
+        let entry = Arc::new(PoolEntry {
+            id: PoolId(all.len() as u32),
+            shared,
+            spec: ArcSwap::from_pointee(spec),
+            welcomes: ArcSwap::default(),
+        });
+        pools.insert(identity, entry.clone());
+        all.push(entry.clone());
+        self.all.store(Arc::new(all));
         entry
+    }
+
+    /// All pools, oldest first.
+    pub fn all(&self) -> arc_swap::Guard<Arc<Vec<Arc<PoolEntry<X>>>>> {
+        self.all.load()
     }
 }
 
@@ -95,6 +145,9 @@ mod tests {
 
     fn spec() -> PoolSpec {
         PoolSpec {
+            epoch: 1,
+            servers_since: 0,
+            login: weir_auth::Login { user: "me".into(), database: None, replication: false },
             wing: 0,
             database: "app".into(),
             user: "me".into(),
@@ -103,6 +156,8 @@ mod tests {
             targets: Targets::default(),
             mode: PoolMode::Transaction,
             size: 1,
+            max_of_database: 0,
+            max_of_user: 0,
             min_size: 0,
             variant: 0,
             max_prepared_statements: 0,
@@ -130,5 +185,22 @@ mod tests {
         let mut known = registry.enter(spec()).welcomes().to_vec();
         known.sort_unstable();
         assert_eq!(known, (0..4 * EACH).collect::<Vec<_>>());
+    }
+    #[test]
+    fn newer_settings_count_and_only_changed_servers_are_replaced() {
+        let registry = Registry::<()>::new(1);
+        let entry = registry.enter(spec());
+        let other = registry.enter(PoolSpec { user: "you".into(), ..spec() });
+        assert!(Arc::ptr_eq(&entry.shared.caps()[0], &other.shared.caps()[0]), "the same database");
+        assert!(!Arc::ptr_eq(&entry.shared.caps()[1], &other.shared.caps()[1]), "another user");
+        let targets = entry.spec().targets.clone();
+        let grown = PoolSpec { epoch: 2, size: 7, max_of_user: 3, targets: targets.clone(), ..spec() };
+        assert!(Arc::ptr_eq(&registry.enter(grown), &entry));
+        assert_eq!((entry.spec().servers_since, entry.shared.limit()), (1, 7));
+        assert_eq!(entry.shared.caps()[1].figures(), (0, 3));
+        entry.renew(&PoolSpec { size: 1, targets: targets.clone(), ..spec() });
+        assert_eq!(entry.shared.limit(), 7, "a worker that is behind changes nothing");
+        entry.renew(&PoolSpec { epoch: 3, max_prepared_statements: 5, targets, ..spec() });
+        assert_eq!((entry.spec().servers_since, entry.shared.limit()), (3, 1));
     }
 }

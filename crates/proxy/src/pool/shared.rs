@@ -9,16 +9,33 @@
 //! a server that finds no waiter cannot miss each other: each publishes itself first and looks second,
 //! both sequentially consistent.
 
+use super::Cap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// No waiter.
 pub const NOBODY: u64 = u64::MAX;
+
+/// May one more server be opened?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Yes, and it counts from now on.
+    Granted,
+    /// The pool has as many as it may have.
+    PoolIsFull,
+    /// A limit it shares with other pools is reached.
+    CapIsFull,
+    /// The same, and for a moment places were held that others may have missed: they must be told.
+    CapWasQuicker,
+}
 
 /// The part of a pool that all workers see.
 #[derive(Debug)]
 pub struct PoolShared {
     limit: AtomicUsize,
     opened: AtomicUsize,
+    /// Limits it shares with other pools: its database's, its user's.
+    caps: [Arc<Cap>; 2],
     desks: Vec<Desk>,
 }
 
@@ -32,11 +49,11 @@ struct Desk {
 
 impl PoolShared {
     /// A pool with room for `limit` servers, for `workers` workers.
-    pub fn new(limit: usize, workers: usize) -> Self {
+    pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
         let desks = (0..workers)
             .map(|_| Desk { oldest_wait_ns: AtomicU64::new(NOBODY), idle: AtomicU32::new(0) })
             .collect();
-        PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), desks }
+        PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), caps, desks }
     }
 
     /// Servers the pool may have.
@@ -54,21 +71,56 @@ impl PoolShared {
         self.opened.load(SeqCst)
     }
 
-    /// Takes the right to open one server; false when the limit is reached.
-    pub fn try_open(&self) -> bool {
+    /// Takes the right to open one server.
+    pub fn try_open(&self) -> Opening {
+        // Most who find no room find it here, without having held what another might have had.
+        if self.is_capped() {
+            return if self.opened() < self.limit() { Opening::CapIsFull } else { Opening::PoolIsFull };
+        }
         let limit = self.limit();
-        self.opened.fetch_update(SeqCst, SeqCst, |n| (n < limit).then_some(n + 1)).is_ok()
+        if self.opened.fetch_update(SeqCst, SeqCst, |n| (n < limit).then_some(n + 1)).is_err() {
+            return Opening::PoolIsFull;
+        }
+        let taken = self.caps.iter().take_while(|cap| cap.take()).count();
+        if taken == self.caps.len() {
+            return Opening::Granted;
+        }
+        self.caps[..taken].iter().for_each(|cap| cap.give_back());
+        self.opened.fetch_sub(1, SeqCst);
+        Opening::CapWasQuicker
     }
 
     /// Gives the right back: the server is closed or never came to be.
     pub fn closed(&self) {
+        self.caps.iter().for_each(|cap| cap.give_back());
         let before = self.opened.fetch_sub(1, SeqCst);
         debug_assert!(before > 0, "a server was closed that was never opened");
     }
 
-    /// More servers are open than the limit allows (it was lowered).
+    /// More servers are open than a limit allows (it was lowered).
     pub fn is_over_limit(&self) -> bool {
-        self.opened() > self.limit()
+        self.opened() > self.limit() || self.caps.iter().any(|cap| cap.is_over())
+    }
+
+    /// The limits it shares with other pools.
+    pub fn caps(&self) -> &[Arc<Cap>; 2] {
+        &self.caps
+    }
+
+    /// It shares a limit with other pools.
+    pub fn has_caps(&self) -> bool {
+        self.caps.iter().any(|cap| cap.is_limited())
+    }
+
+    /// A limit it shares with other pools is reached.
+    pub fn is_capped(&self) -> bool {
+        self.caps.iter().any(|cap| cap.is_full())
+    }
+
+    /// A server less in the other pool is room for one more here, as far as their common limits go.
+    pub fn is_capped_with(&self, other: &PoolShared) -> bool {
+        let shared = |cap: &Arc<Cap>| other.caps.iter().any(|theirs| Arc::ptr_eq(cap, theirs));
+        self.is_capped() && self.caps.iter().filter(|cap| cap.is_full()).all(shared)
     }
 
     /// Publishes since when this worker's oldest waiter waits.
@@ -83,7 +135,12 @@ impl PoolShared {
 
     /// Another server may be opened.
     pub fn has_room(&self) -> bool {
-        self.opened() < self.limit()
+        self.opened() < self.limit() && !self.is_capped()
+    }
+
+    /// Since when the oldest waiter of all workers waits.
+    pub fn longest_waiting(&self) -> u64 {
+        self.desks.iter().map(|desk| desk.oldest_wait_ns.load(SeqCst)).min().unwrap_or(NOBODY)
     }
 
     /// Somebody waits on this worker.
@@ -118,20 +175,66 @@ impl PoolShared {
 mod tests {
     use super::*;
 
+    fn pool(limit: usize, caps: [&Arc<Cap>; 2], workers: usize) -> PoolShared {
+        PoolShared::new(limit, caps.map(Arc::clone), workers)
+    }
+
+    #[test]
+    fn a_limit_of_several_pools_holds_for_all_of_them() {
+        let (database, one, two) = (Arc::new(Cap::new(2)), Arc::new(Cap::new(0)), Arc::new(Cap::new(1)));
+        let (a, b) = (pool(9, [&database, &one], 1), pool(9, [&database, &two], 1));
+        assert_eq!(b.try_open(), Opening::Granted);
+        assert_eq!(b.try_open(), Opening::CapIsFull, "the user's limit");
+        assert!(!b.is_capped_with(&a), "a server less there is of no use here");
+        assert_eq!(a.try_open(), Opening::Granted);
+        assert_eq!(a.try_open(), Opening::CapIsFull, "the database's limit");
+        assert!(a.is_capped_with(&b) && !a.has_room());
+        assert!(!b.is_capped_with(&a), "both limits are reached, and that of the user stays so");
+        b.closed();
+        assert_eq!(a.try_open(), Opening::Granted);
+        database.set_limit(1);
+        assert!(a.is_over_limit() && b.is_over_limit());
+        assert_eq!(database.figures(), (2, 1));
+    }
+
+    #[test]
+    fn limits_hold_when_all_open_at_once() {
+        let (database, user) = (Arc::new(Cap::new(3)), Arc::new(Cap::new(2)));
+        let pools = [pool(2, [&database, &user], 1), pool(5, [&database, &user], 1)];
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let (pools, user) = (&pools, &user);
+                scope.spawn(move || {
+                    for turn in 0..2_000 {
+                        let pool = &pools[(n + turn) % 2];
+                        if pool.try_open() == Opening::Granted {
+                            assert!(user.figures().0 <= 2);
+                            pool.closed();
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!((database.figures().0, user.figures().0), (0, 0));
+        assert_eq!(pools.map(|pool| pool.opened()), [0, 0]);
+    }
+
     #[test]
     fn the_limit_holds() {
-        let pool = PoolShared::new(2, 1);
-        assert!(pool.try_open() && pool.try_open());
-        assert!(!pool.try_open());
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(2, [&none, &none], 1);
+        assert_eq!([pool.try_open(), pool.try_open()], [Opening::Granted; 2]);
+        assert_eq!(pool.try_open(), Opening::PoolIsFull);
         pool.closed();
-        assert!(pool.try_open());
+        assert_eq!(pool.try_open(), Opening::Granted);
         pool.set_limit(1);
         assert!(pool.is_over_limit());
     }
 
     #[test]
     fn the_longest_waiting_other_worker_is_found() {
-        let pool = PoolShared::new(1, 3);
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(1, [&none, &none], 3);
         assert_eq!(pool.longest_waiting_elsewhere(0), None);
         pool.publish_oldest(0, 1);
         pool.publish_oldest(1, 30);

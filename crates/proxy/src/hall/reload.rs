@@ -1,0 +1,58 @@
+//! New settings: what changes for clients, servers and pools that are there.
+//!
+//! Clients stay. A server that would be logged in otherwise now (another host, password or number of prepared
+//! statements) is replaced when it is next free; one too many for a smaller pool is closed then.
+
+use super::Hall;
+use crate::context::Cx;
+use crate::pool::PoolId;
+use crate::wing::Wing;
+use std::sync::Arc;
+use weir_net::Net;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// `cx.settings` are new.
+    pub fn reload(&mut self, cx: &mut Cx<'_, N>) {
+        for index in 0..self.pools.len() {
+            let Some(Some(pool)) = self.pools.get(index) else { continue };
+            let entry = pool.entry.clone();
+            entry.renew(&cx.settings.routes.renew(W::INDEX, &entry.spec()));
+            self.refresh(cx, entry.id);
+        }
+        for key in self.clients.keys() {
+            self.arm_client(cx, key);
+        }
+        for key in self.servers.keys() {
+            self.arm_server(cx, key);
+        }
+    }
+
+    /// Takes over what is new about a pool.
+    pub(super) fn refresh(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        let Some(pool) = self.pool(id) else { return };
+        let entry = pool.entry.clone();
+        let spec = entry.spec();
+        if Arc::ptr_eq(&pool.spec, &spec) {
+            return;
+        }
+        if pool.spec.servers_since < spec.servers_since {
+            // What failed before may succeed now.
+            pool.failures = 0;
+            pool.retry_at_ms = 0;
+        }
+        pool.spec = spec.clone();
+        let idle = pool.idle_keys().to_vec();
+        for key in idle {
+            let outdated = self.servers.get(key).is_some_and(|server| server.spec_epoch < spec.servers_since);
+            // One that closes may let others open; so each is looked at on its own.
+            if outdated || entry.shared.is_over_limit() {
+                self.close_server(cx, key, "the settings have changed");
+            }
+        }
+        self.room_for_waiters(cx, &entry);
+        if entry.shared.has_caps() {
+            self.cap_freed(cx, &entry);
+        }
+        self.fill(cx, id);
+    }
+}
