@@ -8,20 +8,21 @@
 //! its bytes until each reply is done. Nothing that `find` says changes the state: that happens when the
 //! reply says that the server did it.
 
-use crate::error;
-use crate::frame::{self, HEADER_BYTES, Header};
+mod find;
+mod finish;
+mod words;
+
+use self::finish::sets_insert_id;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
-use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command, status};
-use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::prepared::{ClientStatements, Text};
 use crate::rewrite;
-use crate::session_state::{Charset, Flavour, Slot, State, changes_of};
-use crate::warnings::{Warnings, is_show_warnings};
+use crate::session_state::{Charset, Flavour, Slot, State};
+use crate::warnings::Warnings;
 use std::sync::Arc;
-use weir_auth::login::KillOutcome;
-use weir_sql::{Class, Dialect, Kill, Locks, Transaction, Uses, classify};
-use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Pins, Reader, limits};
+use weir_sql::{Class, Dialect, Locks, Uses};
+use weir_wire::{Fault, FaultKind, Pin, Pins};
 
 /// Where a client is.
 #[derive(Debug)]
@@ -167,9 +168,6 @@ pub struct Front {
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
 
-/// After so many refused logins on top of a session, MariaDB hears no more of them.
-const REFUSED_LOGINS: u8 = 3;
-
 impl Extra {
     /// The text to send instead of the client's; `here`: to the server that gave the last reply.
     pub(crate) fn text(&self, here: bool) -> Option<&[u8]> {
@@ -287,26 +285,6 @@ impl Front {
         false
     }
 
-    /// Looks at the start of the client's bytes.
-    ///
-    /// # Errors
-    /// `ClientProtocol` and `ClientTooLarge`: close the client. `NotAllowed` when a request that was
-    /// already sent in part turns out to be one that Weir cannot carry.
-    pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
-        match &mut self.phase {
-            Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
-            Phase::Idle => self.find_command(input, out),
-            Phase::Long(_) => self.find_part(input, true),
-            Phase::File(file) => {
-                let (found, ended) = file.find(input);
-                if ended {
-                    self.phase = Phase::Busy;
-                }
-                Ok(found)
-            }
-        }
-    }
-
     /// The client is in the middle of a command or of a packet of its file; `kept` bytes of it wait to be
     /// found.
     pub fn is_mid_message(&self, kept: usize) -> bool {
@@ -315,242 +293,6 @@ impl Front {
             Phase::File(file) => file.left > 0 || kept > 0,
             Phase::Greeting | Phase::Idle | Phase::Busy => kept > 0,
         }
-    }
-
-    fn find_command(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
-        let Some(header) = Header::read(input) else { return Ok(Found::Incomplete) };
-        if header.seq != 0 || header.len == 0 {
-            return Err(Fault::new(FaultKind::ClientProtocol, "a command with a wrong header"));
-        }
-        self.reply_seq = 1;
-        if header.total() > limits::REQUEST_GATHER_BYTES {
-            return self.begin_long(header, input);
-        }
-        let Some(payload) = input.get(HEADER_BYTES..header.total()) else { return Ok(Found::Incomplete) };
-        let len = header.total();
-        self.reply_begun = false;
-        let code = payload.first().copied().unwrap_or_default();
-        let Some(command) = Command::from_code(code) else { return Ok(self.unknown_command(len, out)) };
-        self.request = Request::new(command);
-        match command {
-            Command::Quit => Ok(Found::Goodbye),
-            Command::Query => Ok(self.find_query(payload, len, out)),
-            Command::StmtPrepare => Ok(self.find_prepare(payload, len, out)),
-            Command::StmtExecute
-            | Command::StmtFetch
-            | Command::StmtReset
-            | Command::StmtClose
-            | Command::StmtSendLongData => self.find_statement(command, payload, len, out),
-            Command::Ping | Command::Statistics => Ok(self.request(len)),
-            Command::InitDb
-            | Command::FieldList
-            | Command::Refresh
-            | Command::ProcessInfo
-            | Command::Debug => Ok(self.request(len)),
-            Command::ProcessKill => {
-                let mut r = Reader::new(payload.get(1..).unwrap_or_default());
-                let target = r.u32_le().map_err(|_| malformed("COM_PROCESS_KILL"))?;
-                Ok(self.kill(target, false, len))
-            }
-            Command::SetOption => Ok(self.set_option(payload, len, out)),
-            Command::ResetConnection => Ok(self.find_reset(len, out)),
-            Command::ChangeUser if self.refused_logins < REFUSED_LOGINS => Ok(Found::Login { len }),
-            Command::ChangeUser => Ok(self.unknown_command(len, out)),
-            Command::Shutdown
-            | Command::BinlogDump
-            | Command::BinlogDumpGtid
-            | Command::RegisterReplica
-            | Command::Clone
-            | Command::SubscribeGroupReplication => Ok(self.not_allowed(len, out)),
-            Command::Sleep
-            | Command::CreateDb
-            | Command::DropDb
-            | Command::Connect
-            | Command::Time
-            | Command::DelayedInsert
-            | Command::TableDump
-            | Command::ConnectOut
-            | Command::Daemon
-            | Command::StmtBulkExecute => Ok(self.unknown_command(len, out)),
-        }
-    }
-
-    /// The request is whole and goes to a server.
-    pub(crate) fn request(&mut self, len: usize) -> Found {
-        self.phase = Phase::Busy;
-        let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        let shareable = quiet && self.request.leaves_no_trace() && self.pins().is_empty();
-        Found::Request { len, needs: Needs { shareable, ..Needs::default() } }
-    }
-
-    fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
-        let text = payload.get(1..).unwrap_or_default();
-        let class = classify(self.dialect(), text);
-        if let Some(found) = self.find_kill(&class, text, len, out) {
-            return found;
-        }
-        if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
-            return self.not_allowed(len, out);
-        }
-        let asks_all = class.uses.contains(Uses::WARNINGS) && is_show_warnings(text);
-        if asks_all && let Some(warnings) = &self.warnings {
-            warnings.put(self.capabilities, self.status & !status::OF_THE_REPLY, out);
-            return Found::Answered { len };
-        }
-        let mut extra = Extra::default();
-        extra.changes = class.set().and_then(|set| changes_of(set, text));
-        extra.text = rewrite::text(&class, text, &self.answers(), true);
-        if class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS) {
-            extra.text_here = Some(rewrite::text(&class, text, &self.answers(), false));
-        }
-        // Its own trackers are shown to it from now on.
-        let tracker = |name: &str| name.starts_with("session_track");
-        self.own_trackers |=
-            class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
-        self.note_uses(&class);
-        self.request.class = class;
-        if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
-            self.request.extra = Some(Box::new(extra));
-        }
-        self.request(len)
-    }
-
-    /// KILL in any form is never sent to a server: the numbers in it are Weir's.
-    fn find_kill(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
-        match class.kill() {
-            Some(Kill::Id { id, query_only }) => {
-                let target = u32::try_from(id).unwrap_or(0);
-                Some(self.kill(target, query_only, len))
-            }
-            Some(Kill::Other) => match rewrite::kill_self(class, text) {
-                Some(query_only) => Some(self.kill(self.id, query_only, len)),
-                None => Some(self.not_allowed(len, out)),
-            },
-            None if class.verb == weir_sql::Verb::Kill => Some(self.not_allowed(len, out)),
-            None => None,
-        }
-    }
-
-    fn kill(&mut self, target: u32, query_only: bool, len: usize) -> Found {
-        self.phase = Phase::Busy;
-        self.request.number = target;
-        Found::Kill { len, target, query_only }
-    }
-
-    fn find_prepare(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
-        let text = payload.get(1..).unwrap_or_default();
-        let class = classify(self.dialect(), text);
-        // The numbers KILL ? is given at each execution are Weir's, too.
-        let is_kill = class.verb == weir_sql::Verb::Kill;
-        if is_kill || class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
-            return self.not_allowed(len, out);
-        }
-        let rewritten = rewrite::text(&class, text, &self.answers(), false);
-        let text = rewritten.as_deref().unwrap_or(text);
-        self.prepare(class, text.into(), len, out)
-    }
-
-    /// The text is to be prepared.
-    pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
-        let statements = self.statements.get_or_insert_default();
-        let Some(id) = statements.next_id() else {
-            error::put(out, 1, 1461, "42000", "Can't create more prepared statements for this client");
-            return Found::Answered { len };
-        };
-        self.request.number = id;
-        self.note_uses(&class);
-        self.request.class = class;
-        let prepare = Some(Arc::new(Text::new(self.state.shape(), text)));
-        self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
-        let found = self.request(len);
-        debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));
-        found
-    }
-
-    fn find_statement(
-        &mut self,
-        command: Command,
-        payload: &[u8],
-        len: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<Found, Fault> {
-        let number = statement_id(payload).map_err(|_| malformed("a command about a statement"))?;
-        let idle = self.status & !status::OF_THE_REPLY;
-        let flavour = self.traits.flavour;
-        let capabilities = self.capabilities;
-        let kept = self.statements.as_deref().map_or(0, ClientStatements::long_data_bytes);
-        let Some(statements) = self.statements.as_deref_mut() else {
-            return Ok(unknown_statement(command, flavour, number, len, out));
-        };
-        self.request.number = statements.resolve(number);
-        let Some(statement) = statements.get_mut(number) else {
-            return Ok(unknown_statement(command, flavour, number, len, out));
-        };
-        match command {
-            Command::StmtSendLongData => {
-                if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES {
-                    let header = Header { len: payload.len(), seq: 0 };
-                    header.write(&mut statement.long_data);
-                    statement.long_data.extend_from_slice(payload);
-                    return Ok(Found::Answered { len });
-                }
-            }
-            Command::StmtReset if !statement.cursor && !statement.sent_ahead => {
-                statement.long_data = Vec::new();
-                let ok = OkPacket { status: idle, ..OkPacket::default() };
-                frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
-                return Ok(Found::Answered { len });
-            }
-            Command::StmtClose if !statement.cursor && !statement.sent_ahead => {
-                statements.remove(number);
-                return Ok(Found::Answered { len });
-            }
-            Command::StmtFetch if !statement.cursor => {
-                let stop = if flavour == Flavour::MySql { "." } else { "" };
-                let text = format!("The statement ({number}) has no open cursor{stop}");
-                error::put(out, 1, 1421, "HY000", &text);
-                return Ok(Found::Answered { len });
-            }
-            Command::StmtExecute => {
-                let params = statement.params;
-                let execute = crate::prepared::Execute::read(payload, params);
-                let execute = execute.map_err(|_| malformed("COM_STMT_EXECUTE"))?;
-                if execute.has_types {
-                    statement.types = execute.types(payload, params).into();
-                }
-                self.request.class = (*statement.class).clone();
-                let set = self.request.class.set();
-                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text)) {
-                    self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
-                }
-                // A cursor belongs to its server.
-                self.request.class.shareable &= !execute.cursor && !statement.cursor;
-            }
-            _ => {}
-        }
-        Ok(self.request(len))
-    }
-
-    fn set_option(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
-        let multi_statements = match payload.get(1..3) {
-            Some([0, 0]) => true,
-            Some([1, 0]) => false,
-            Some(_) | None => return self.unknown_command(len, out),
-        };
-        // The server is told with the next request.
-        self.state.multi_statements = multi_statements;
-        self.put_ok(ok::EOF, out);
-        Found::Answered { len }
-    }
-
-    fn find_reset(&mut self, len: usize, out: &mut Vec<u8>) -> Found {
-        // Nothing of this client is on any server but what would be brought there anew.
-        if self.pins().is_empty() && self.status & status::IN_TRANS == 0 {
-            self.reset_session();
-            self.put_ok(ok::OK, out);
-            return Found::Answered { len };
-        }
-        self.request(len)
     }
 
     /// Remembers what this client is in the habit of asking.
@@ -584,241 +326,6 @@ impl Front {
         }
     }
 
-    pub(crate) fn put_ok(&self, first: u8, out: &mut Vec<u8>) {
-        let ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
-        frame::put(out, 1, |out| ok.write(first, self.capabilities, out));
-    }
-
-    fn unknown_command(&self, len: usize, out: &mut Vec<u8>) -> Found {
-        error::put(out, 1, 1047, "08S01", "Unknown command");
-        Found::Answered { len }
-    }
-
-    fn not_allowed(&self, len: usize, out: &mut Vec<u8>) -> Found {
-        error::put_fault(out, 1, FaultKind::NotAllowed);
-        Found::Answered { len }
-    }
-
-    /// The request will not run: answers it with an error; the session goes on.
-    pub fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
-        let mute = matches!(self.request.command, Command::StmtClose | Command::StmtSendLongData);
-        if !mute {
-            error::put_fault(out, self.reply_seq, fault.kind);
-        }
-        self.forget_request();
-    }
-
-    /// Last words before Weir closes this client. None in the middle of a reply: they would be taken for a
-    /// part of it.
-    pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
-        if matches!(self.phase, Phase::Greeting) {
-            error::put_fault(out, self.seq, fault.kind);
-        } else if !self.reply_begun {
-            error::put_fault(out, self.reply_seq, fault.kind);
-        }
-    }
-
-    /// Last words: a server's refusal of Weir's login.
-    pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
-        let seq = if matches!(self.phase, Phase::Greeting) { self.seq } else { self.reply_seq };
-        // Before its own login is through, a server may leave out the SQLSTATE; a client of ours is past
-        // that.
-        match ok::ErrPacket::read(rejection) {
-            Ok(err) => {
-                let sqlstate = if err.sqlstate.is_empty() { &b"HY000"[..] } else { err.sqlstate };
-                frame::put(out, seq, |out| ok::ErrPacket { sqlstate, ..err }.write(out));
-            }
-            Err(_) => {
-                error::put_fault(out, seq, FaultKind::ServerLoginFailed);
-            }
-        }
-    }
-
-    /// The answer to `Found::Kill`.
-    pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
-        let target = self.request.number;
-        match outcome {
-            // Whoever interrupts itself is told so, as by a server.
-            KillOutcome::Killed if target == self.id => {
-                error::put_fault(out, 1, FaultKind::Cancelled);
-            }
-            KillOutcome::Killed => self.put_ok(ok::OK, out),
-            KillOutcome::NoSuchThread => {
-                error::put(out, 1, 1094, "HY000", &format!("Unknown thread id: {target}"));
-            }
-            KillOutcome::Denied => {
-                error::put(out, 1, 1095, "HY000", &format!("You are not owner of thread {target}"));
-            }
-        }
-        self.forget_request();
-    }
-
-    fn forget_request(&mut self) {
-        self.request = Request::new(Command::Ping);
-        self.phase = Phase::Idle;
-        self.reply_begun = false;
-    }
-
-    /// The reply is done: takes over what the request did.
-    pub(crate) fn finish(&mut self, outcome: &Outcome, server: u64) {
-        let request = std::mem::replace(&mut self.request, Request::new(Command::Ping));
-        self.phase = Phase::Idle;
-        self.reply_begun = false;
-        if !matches!(request.command, Command::Query | Command::StmtExecute) {
-            // What asks about the last result leaves it as it was; these do not change it.
-            if outcome.failed || outcome.warnings > 0 {
-                self.only_warnings |= !self.last_result;
-                self.last_result = true;
-                self.warnings = None;
-            }
-            return;
-        }
-        let class = &request.class;
-        let mut pins = class.pins;
-        let mut explained = !pins.is_empty() || explains_change(class);
-        let changes = request.extra.and_then(|extra| extra.changes);
-        if outcome.any_ok && !outcome.failed {
-            if let Some(changes) = changes
-                && self.state.apply(changes)
-            {
-                pins.remove(Pin::Setting);
-            }
-            for pin in class.releases.iter().filter(|pin| *pin != Pin::SessionLock) {
-                self.pins.remove(pin);
-            }
-        }
-        if class.transaction == Some(Transaction::SetTransaction)
-            && class.statements == 1
-            && self.traits.trackers
-        {
-            pins.remove(Pin::Setting);
-        }
-        if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
-            explained = false;
-        }
-        if class.verb == weir_sql::Verb::Use && class.statements == 1 {
-            // The tracker says where it led.
-            pins.remove(Pin::Setting);
-        }
-        self.finish_locks(class, outcome);
-        pins.remove(Pin::SessionLock);
-        // LastResult lasts to the next statement, see below.
-        pins.remove(Pin::LastResult);
-        if outcome.any_ok {
-            self.pins.union(pins);
-        } else if pins.contains(Pin::UserVariable) {
-            // A failed statement may have assigned before it failed.
-            self.pins.insert(Pin::UserVariable);
-        }
-        if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
-        {
-            self.pins.insert(Pin::Setting);
-        }
-        self.finish_last(&request.class, outcome, server);
-    }
-
-    fn finish_locks(&mut self, class: &Class, outcome: &Outcome) {
-        // GET_LOCK() may have got its lock in a statement that failed later.
-        if outcome.any_ok || class.takes.contains(Locks::NAMED) {
-            self.locks.insert(class.takes);
-        }
-        if outcome.any_ok && !outcome.failed && class.statements == 1 {
-            self.locks.remove(class.frees);
-        }
-        if self.locks.is_empty() {
-            self.pins.remove(Pin::SessionLock);
-        } else {
-            self.pins.insert(Pin::SessionLock);
-        }
-    }
-
-    /// What the next statement may ask about this one.
-    fn finish_last(&mut self, class: &Class, outcome: &Outcome, server: u64) {
-        self.last_server = server;
-        if outcome.insert_id != 0 {
-            self.insert_id = outcome.insert_id;
-            self.insert_unknown = false;
-        }
-        if sets_insert_id(class, outcome) {
-            self.insert_server = server;
-            // An INSERT that names its own id reports that id, but LAST_INSERT_ID() stays as it was: whoever
-            // asks must get the truth.
-            self.insert_unknown = outcome.insert_id == 0 || self.asks_insert_id;
-        }
-        self.row_count = match outcome.affected_rows {
-            Some(rows) if !outcome.failed => i64::try_from(rows).unwrap_or(i64::MAX),
-            Some(_) | None => -1,
-        };
-        let plain_rows = outcome.affected_rows.is_none() && !outcome.failed && class.statements == 1;
-        let calculated = class.uses.contains(Uses::CALC_FOUND_ROWS);
-        let is_select = class.verb == weir_sql::Verb::Select;
-        self.found_rows = if plain_rows && is_select && !calculated { outcome.rows } else { ROWS_UNKNOWN };
-        let asks_warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let asks_about_last = self.statements.as_deref().is_some_and(|all| all.asks_about_last);
-        let warns = outcome.failed || outcome.warnings > 0;
-        // What asks about the last result leaves it as it was.
-        if asks_warnings && !warns && !calculated && !asks_about_last {
-            return;
-        }
-        self.last_result = warns || calculated || asks_about_last;
-        self.only_warnings = !calculated && !asks_about_last;
-        self.warnings = None;
-    }
-
-    /// The last statement left warnings, and they are kept here.
-    pub(crate) fn has_warnings(&self) -> bool {
-        self.warnings.is_some()
-    }
-
-    /// Nothing but the warnings of its last statement keeps a server with this client.
-    pub(crate) fn only_warnings_pin(&self) -> bool {
-        let mut others = self.pins();
-        others.remove(Pin::LastResult);
-        self.last_result && self.only_warnings && others.is_empty()
-    }
-
-    /// The warnings of the last statement are here now; the server may go.
-    pub(crate) fn keep_warnings(&mut self, warnings: Option<Box<Warnings>>) {
-        self.warnings = warnings;
-        self.last_result = false;
-    }
-
-    /// COM_RESET_CONNECTION: all of the session but its schema begins anew.
-    pub(crate) fn reset_session(&mut self) {
-        let charset = match self.traits.flavour {
-            Flavour::MariaDb => self.login_charset,
-            Flavour::MySql => Charset::ServerDefault,
-        };
-        let multi_statements = self.state.multi_statements;
-        let schema = self.state.schema.take();
-        self.state = State { schema, charset, settings: None, multi_statements };
-        self.statements = None;
-        self.pins = Pins::NONE;
-        self.locks = Locks::NONE;
-        self.status = status::AUTOCOMMIT;
-        self.one_shot = false;
-        self.last_result = false;
-        self.only_warnings = false;
-        self.warnings = None;
-        self.insert_id = 0;
-        self.insert_server = 0;
-        self.insert_unknown = false;
-        self.own_trackers = false;
-        self.row_count = -1;
-        self.found_rows = ROWS_UNKNOWN;
-    }
-
-    /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its own
-    /// login, but with the server's character set, and refuses any more such commands after three; MySQL closes.
-    /// Returns whether it goes on.
-    pub fn login_refused(&mut self) -> bool {
-        self.reset_session();
-        self.state.charset = Charset::ServerDefault;
-        self.forget_request();
-        self.refused_logins += 1;
-        self.traits.flavour == Flavour::MariaDb
-    }
-
     /// The collation the client logged in with.
     pub(crate) fn login_collation(&self) -> u16 {
         self.login_collation
@@ -830,37 +337,6 @@ impl Front {
     }
 }
 
-impl FileData {
-    /// Finds what is there; true when the end of the file is among it.
-    fn find(&mut self, input: &[u8]) -> (Found, bool) {
-        let mut pos = 0;
-        let mut ended = false;
-        while !ended {
-            let rest = input.get(pos..).unwrap_or_default();
-            if self.left > 0 {
-                let n = self.left.min(rest.len());
-                self.left -= n;
-                pos += n;
-                if self.left > 0 {
-                    break;
-                }
-                continue;
-            }
-            let Some(header) = Header::read(rest) else { break };
-            ended = header.len == 0 && !self.continuing;
-            self.continuing = header.continues();
-            self.left = header.len;
-            pos += HEADER_BYTES;
-        }
-        let needs = Needs { lease: true, continues: true, shareable: false };
-        match (pos, ended) {
-            (0, _) => (Found::Incomplete, false),
-            (len, true) => (Found::Request { len, needs }, true),
-            (len, false) => (Found::Part { len, needs }, false),
-        }
-    }
-}
-
 /// ANSI_QUOTES and NO_BACKSLASH_ESCAPES in a value of `sql_mode`.
 pub(crate) fn modes_of(mode: &str) -> (bool, bool) {
     let mode = mode.trim_matches('\'').to_ascii_uppercase();
@@ -868,42 +344,6 @@ pub(crate) fn modes_of(mode: &str) -> (bool, bool) {
     let ansi = ["ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
     let has = |names: &[&str]| mode.split(',').any(|word| names.contains(&word.trim()));
     (has(&ansi), has(&["NO_BACKSLASH_ESCAPES"]))
-}
-
-fn sets_insert_id(class: &Class, outcome: &Outcome) -> bool {
-    outcome.insert_id != 0
-        || class.uses.intersects(Uses::LAST_INSERT_ID_SET | Uses::BLOCK)
-        || class.pins.contains(Pin::Unrecognised)
-}
-
-/// The lexer saw why the tracker says that the session changed.
-fn explains_change(class: &Class) -> bool {
-    match class.verb {
-        weir_sql::Verb::Set | weir_sql::Verb::Use | weir_sql::Verb::Drop | weir_sql::Verb::Deallocate => {
-            class.statements == 1 && !class.uses.contains(Uses::BLOCK)
-        }
-        _ => false,
-    }
-}
-
-fn unknown_statement(
-    command: Command,
-    flavour: Flavour,
-    number: u32,
-    len: usize,
-    out: &mut Vec<u8>,
-) -> Found {
-    let name = match command {
-        // These two are never answered.
-        Command::StmtClose | Command::StmtSendLongData => return Found::Answered { len },
-        _ if flavour == Flavour::MySql => "mysql_stmt_precheck",
-        Command::StmtFetch => "mysqld_stmt_fetch",
-        Command::StmtReset => "mysqld_stmt_reset",
-        _ => "mysqld_stmt_execute",
-    };
-    let text = format!("Unknown prepared statement handler ({number}) given to {name}");
-    error::put(out, 1, 1243, "HY000", &text);
-    Found::Answered { len }
 }
 
 pub(crate) fn malformed(what: &'static str) -> Fault {

@@ -11,12 +11,6 @@
 //! Capabilities are negotiated on each side by itself. Towards servers Weir always has DEPRECATE_EOF and
 //! SESSION_TRACK (MySQL 5.7, MariaDB 10.2 or newer); packets are rewritten for clients that lack either.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::field_reassign_with_default,
-    clippy::collapsible_match,
-    clippy::collapsible_if,
-    clippy::type_complexity
-)]
 
 mod back;
 mod binding;

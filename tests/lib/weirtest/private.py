@@ -45,6 +45,7 @@ class PrivateServer:
 
     def start(self):
         self.tool("start", self.kind)
+        self.read()
 
     def restart(self, crash=False):
         self.stop(crash)

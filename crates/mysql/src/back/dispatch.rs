@@ -1,0 +1,211 @@
+//! A request comes to its server: what must go ahead of it, then the request.
+//!
+//! Owns: bringing the server into the client's state. Must not know: how a request is written.
+
+use super::{Ahead, Back, Entry, PrepareAhead, Stage};
+use crate::frame::{HEADER_BYTES, Header};
+use crate::front::Front;
+use crate::message::Command;
+use crate::message::ok::ErrPacket;
+use crate::prepared::{Execute, Key};
+use crate::session_state::{Flavour, State, put_query, setup_query};
+use crate::{binding, frame};
+use weir_sql::Uses;
+use weir_wire::{Fault, FaultKind, Owner};
+
+impl Back {
+    /// Puts a request at the end of the queue and appends to `out` what makes it run here.
+    ///
+    /// # Errors
+    /// `NotAllowed` for the rare requests that cannot be carried to this server.
+    pub fn dispatch(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        request: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let mut entry = Entry::new(owner, front.request.command, Stage::Waiting);
+        entry.whole = whole;
+        entry.leaves_trace = !front.request.leaves_no_trace();
+        entry.taints = front.request.taints() || !whole;
+        if self.queue.iter().any(Entry::blocks) {
+            entry.held = request.to_vec();
+        } else if let Err(fault) = self.start(&mut entry, front, request, out) {
+            // Part of the difference may be on its way.
+            self.broken = true;
+            return Err(fault);
+        }
+        self.queue.push_back(entry);
+        Ok(())
+    }
+
+    /// Puts the check of a client's login settings at the end of the queue.
+    ///
+    /// # Errors
+    /// As [`Back::dispatch`].
+    pub fn dispatch_welcome(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let mut entry = Entry::new(owner, Command::Ping, Stage::Waiting);
+        entry.welcome = true;
+        if !self.queue.iter().any(Entry::blocks) {
+            self.start(&mut entry, front, &[], out)?;
+        }
+        self.queue.push_back(entry);
+        Ok(())
+    }
+
+    /// Sends what goes ahead of a request, or, when there is nothing, the request.
+    pub(crate) fn start(
+        &mut self,
+        entry: &mut Entry,
+        front: &mut Front,
+        request: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let missing = self.find_statement(entry, front, request)?;
+        let shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
+        if self.session.needs_new_login(shaped.as_ref().unwrap_or(&front.state)) {
+            self.again.start(out)?;
+            entry.ahead.push_back(Ahead::Login);
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            return Ok(());
+        }
+        if std::mem::take(&mut self.needs_setup) {
+            put_query(out, setup_query());
+            entry.ahead.push_back(Ahead::State);
+        }
+        if let (Some(key), Some(shaped)) = (missing, shaped) {
+            self.prepare_ahead(entry, &shaped, key, out);
+        }
+        if self.session.needs_new_login(&front.state) {
+            let text = "a statement prepared in a schema, for a client that has none any more";
+            return Err(Fault::new(FaultKind::NotAllowed, text));
+        }
+        self.move_ahead(entry, &front.state, out);
+        if entry.welcome {
+            entry.stage = if entry.ahead.is_empty() { Stage::Finished } else { Stage::Ahead };
+            return Ok(());
+        }
+        self.bring_insert_id(entry, front, out);
+        if !self.bring_warnings(entry, front, out) {
+            return Ok(());
+        }
+        if entry.ahead.is_empty() {
+            self.send(entry, front, request, out);
+        } else {
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            self.last_client = 0;
+            self.warned_client = 0;
+        }
+        Ok(())
+    }
+
+    pub(super) fn move_ahead(&mut self, entry: &mut Entry, to: &State, out: &mut Vec<u8>) {
+        let commands = self.session.move_to(to, out);
+        entry.ahead.extend((0..commands).map(|_| Ahead::State));
+    }
+
+    /// A text that asks for LAST_INSERT_ID() finds its client's value here.
+    pub(super) fn bring_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
+        let asks = front.request.class.uses.contains(Uses::LAST_INSERT_ID) || !entry.whole;
+        let is_here = self.insert_client == front.id() && front.insert_server == self.server_id;
+        if asks && !is_here && matches!(entry.command, Command::Query | Command::StmtExecute) {
+            put_query(out, &format!("SET last_insert_id={}", front.insert_id));
+            entry.ahead.push_back(Ahead::State);
+            self.insert_client = front.id();
+            front.insert_server = self.server_id;
+        }
+    }
+
+    /// A text that asks for warnings finds its client's here, or none when it has none. False when they
+    /// cannot be had: the request is refused.
+    pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
+        let asks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
+        if !asks || is_here && entry.ahead.is_empty() {
+            return true;
+        }
+        if !front.has_warnings() {
+            // Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
+            put_query(out, "DO (SELECT 1 FROM (SELECT 1) x)");
+            entry.ahead.push_back(Ahead::State);
+            return true;
+        }
+        // The server that knows has gone to others.
+        let mut error = Vec::new();
+        let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
+        ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
+        entry.ahead_error = Some(error.into());
+        entry.outcome.failed = true;
+        entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+        false
+    }
+
+    /// Finds the copy of the statement a command is about; returns its key when it has to be prepared
+    /// first.
+    pub(super) fn find_statement(
+        &mut self,
+        entry: &mut Entry,
+        front: &mut Front,
+        request: &[u8],
+    ) -> Result<Option<Key>, Fault> {
+        let (client, number) = (front.id(), front.request.number);
+        if entry.command == Command::StmtPrepare && entry.whole {
+            let prepare = front.request.extra.as_deref().and_then(|extra| extra.prepare.clone());
+            entry.key = prepare.map(Key::fresh);
+            return Ok(None);
+        }
+        let runs = match entry.command {
+            Command::StmtExecute | Command::StmtSendLongData => true,
+            Command::StmtFetch | Command::StmtReset | Command::StmtClose => false,
+            _ => return Ok(None),
+        };
+        let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+        let Some(statement) = statement else { return Ok(None) };
+        let mut cursor = false;
+        let mut has_types = true;
+        let mut binding = None;
+        if entry.command == Command::StmtExecute {
+            let payload = request.get(HEADER_BYTES..).unwrap_or_default();
+            if let Ok(execute) = Execute::read(payload, statement.params) {
+                cursor = execute.cursor;
+                has_types = execute.has_types;
+                let settles = self.session.flavour == Flavour::MySql && statement.params > 0;
+                binding =
+                    settles.then(|| binding::of(payload, &execute, &statement.types, &statement.long_data));
+            }
+        } else if runs {
+            statement.sent_ahead = true;
+        }
+        let mut key = statement.key(client, number, cursor);
+        if let Some(binding) = binding.filter(|_| key.private.is_none()) {
+            key = self.statements.copy_for(statement, (client, number), self.server_id, binding);
+        }
+        entry.key = Some(key.clone());
+        let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
+        let len = Header::read(request).map_or(0, |header| header.len + statement.types.len());
+        if !has_types && bound != Some(true) && len >= frame::MAX_PAYLOAD_BYTES {
+            let text = "parameters of 16 MB whose types would have to be sent again";
+            return Err(Fault::new(FaultKind::NotAllowed, text));
+        }
+        Ok((runs && bound.is_none()).then_some(key))
+    }
+
+    /// Prepares a statement in the state its client had when it prepared it.
+    pub(super) fn prepare_ahead(&mut self, entry: &mut Entry, shaped: &State, key: Key, out: &mut Vec<u8>) {
+        self.move_ahead(entry, shaped, out);
+        frame::put(out, 0, |out| {
+            out.push(Command::StmtPrepare as u8);
+            out.extend_from_slice(&key.text.text);
+        });
+        entry.ahead.push_back(Ahead::Prepare(PrepareAhead::new(key)));
+    }
+}

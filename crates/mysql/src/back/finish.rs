@@ -1,0 +1,136 @@
+//! A request is done: what it did is taken over by its client and by what is known of the server.
+//!
+//! Owns: that. Must not know: packets.
+
+use super::{Back, Entry};
+use crate::front::Front;
+use crate::message::{Command, status};
+use crate::prepared::Key;
+use crate::{error, frame};
+use weir_sql::Verb;
+use weir_wire::{FaultKind, INTERNAL};
+
+/// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution with it
+/// until it is reset, so that this copy is of no use to others and must stay with its client.
+const WRONG_ARGUMENTS: u16 = 1210;
+
+impl Back {
+    /// The entry at the head is done: what it did is taken over by its client and by what is known of this
+    /// server.
+    pub(crate) fn finish(&mut self, entry: &mut Entry, front: Option<&mut Front>) {
+        let failed = entry.outcome.failed;
+        if entry.owner == INTERNAL {
+            self.last_client = 0;
+            self.warned_client = 0;
+            self.broken |= failed;
+            if entry.command == Command::ResetConnection && !failed {
+                self.session_was_reset();
+            } else if entry.command == Command::Query {
+                self.quiet_transaction = false;
+            }
+            return;
+        }
+        let Some(front) = front.filter(|_| !entry.gone) else {
+            self.insert_client = 0;
+            self.last_client = 0;
+            self.warned_client = 0;
+            self.tainted |= entry.taints;
+            self.session.known &= !entry.leaves_trace;
+            return;
+        };
+        if entry.welcome {
+            return;
+        }
+        if entry.command == Command::ResetConnection && !failed {
+            self.session_was_reset();
+            front.reset_session();
+        }
+        self.finish_statement(entry, front);
+        self.watch_savepoint(front);
+        self.refuse_stuck_settings(front);
+        if front.request.sets_insert_id(&entry.outcome) {
+            self.insert_client = front.id();
+        }
+        let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
+        let last_here = !self.others_are_sent();
+        self.last_client = if runs_text && !entry.outcome.pinged && last_here { front.id() } else { 0 };
+        self.warned_client = if last_here { front.id() } else { 0 };
+        front.finish(&entry.outcome, self.server_id);
+        if entry.leaves_trace {
+            // Whatever it did here was done by it: that is the state this server is in.
+            self.session.state = front.state.clone();
+        }
+    }
+
+    /// Statements come and go, cursors open and close.
+    pub(super) fn finish_statement(&mut self, entry: &mut Entry, front: &mut Front) {
+        let number = front.request.number;
+        let executor = (front.id(), number);
+        let Some(statements) = front.statements.as_deref_mut() else { return };
+        match entry.command {
+            Command::StmtClose => {
+                statements.remove(number);
+            }
+            Command::StmtExecute | Command::StmtFetch | Command::StmtReset => {
+                let Some(statement) = statements.get_mut(number) else { return };
+                match entry.command {
+                    Command::StmtExecute => {
+                        statement.cursor = self.status & status::CURSOR_EXISTS != 0 && !entry.outcome.failed;
+                        statement.sent_ahead = false;
+                        let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };
+                        if let Some(copy) = self.statements.touch(key) {
+                            // Whether it came to binding the types is not known.
+                            copy.types = Box::default();
+                        }
+                        if entry.outcome.error == WRONG_ARGUMENTS {
+                            statement.sent_ahead = true;
+                            let own = Key { private: Some(executor), ..Key::fresh(key.text.clone()) };
+                            self.statements.rename(key, own);
+                        }
+                    }
+                    Command::StmtFetch => {
+                        statement.cursor &= self.status & status::LAST_ROW_SENT == 0 && !entry.outcome.failed;
+                    }
+                    _ => {
+                        statement.cursor = false;
+                        statement.sent_ahead = false;
+                        statement.long_data = Vec::new();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// With autocommit off a SAVEPOINT opens a transaction that the flags do not show until a table is
+    /// touched (both servers; MySQL bug 107875).
+    pub(super) fn watch_savepoint(&mut self, front: &Front) {
+        let class = &front.request.class;
+        if self.status & status::IN_TRANS != 0 {
+            self.quiet_transaction = false;
+        } else if class.verb == Verb::Savepoint && self.status & status::AUTOCOMMIT == 0 {
+            self.quiet_transaction = true;
+        } else if matches!(class.verb, Verb::Commit | Verb::Rollback | Verb::Begin) || class.ddl {
+            self.quiet_transaction = false;
+        }
+    }
+
+    /// A setting that this server could not be brought back from stays with its client.
+    pub(super) fn refuse_stuck_settings(&self, front: &mut Front) {
+        if let Some(extra) = front.request.extra.as_deref_mut()
+            && extra.changes.iter().flatten().any(|(slot, _)| !self.session.can_undo(*slot))
+        {
+            extra.changes = None;
+        }
+    }
+
+    /// Writes the error that ends a request which did not run.
+    pub(crate) fn put_error(front: &mut Front, welcome: bool, payload: &[u8], out: &mut Vec<u8>) {
+        let seq = if welcome { front.seq } else { front.reply_seq };
+        if payload.is_empty() {
+            error::put_fault(out, seq, FaultKind::ServerProtocol);
+        } else {
+            frame::put(out, seq, |out| out.extend_from_slice(payload));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Requests in a client's bytes.
+//!
+//! Owns: where one begins and ends, what it needs, answers that need no server. Must not know: replies.
+
+use super::{Extra, FileData, Front, Phase, Request, malformed};
+use crate::frame::{HEADER_BYTES, Header};
+use crate::message::ok::OkPacket;
+use crate::message::{Command, ok, status};
+use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::session_state::{Flavour, changes_of};
+use crate::warnings::is_show_warnings;
+use crate::{error, frame, rewrite};
+use std::sync::Arc;
+use weir_sql::{Class, Kill, Uses, classify};
+use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
+
+/// After so many refused logins on top of a session, MariaDB hears no more of them.
+const REFUSED_LOGINS: u8 = 3;
+
+impl Front {
+    /// Looks at the start of the client's bytes.
+    ///
+    /// # Errors
+    /// `ClientProtocol` and `ClientTooLarge`: close the client. `NotAllowed` when a request that was
+    /// already sent in part turns out to be one that Weir cannot carry.
+    pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        match &mut self.phase {
+            Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
+            Phase::Idle => self.find_command(input, out),
+            Phase::Long(_) => self.find_part(input, true),
+            Phase::File(file) => {
+                let (found, ended) = file.find(input);
+                if ended {
+                    self.phase = Phase::Busy;
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    pub(super) fn find_command(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        let Some(header) = Header::read(input) else { return Ok(Found::Incomplete) };
+        if header.seq != 0 || header.len == 0 {
+            return Err(Fault::new(FaultKind::ClientProtocol, "a command with a wrong header"));
+        }
+        self.reply_seq = 1;
+        if header.total() > limits::REQUEST_GATHER_BYTES {
+            return self.begin_long(header, input);
+        }
+        let Some(payload) = input.get(HEADER_BYTES..header.total()) else { return Ok(Found::Incomplete) };
+        let len = header.total();
+        self.reply_begun = false;
+        let code = payload.first().copied().unwrap_or_default();
+        let Some(command) = Command::from_code(code) else { return Ok(self.unknown_command(len, out)) };
+        self.request = Request::new(command);
+        match command {
+            Command::Quit => Ok(Found::Goodbye),
+            Command::Query => Ok(self.find_query(payload, len, out)),
+            Command::StmtPrepare => Ok(self.find_prepare(payload, len, out)),
+            Command::StmtExecute
+            | Command::StmtFetch
+            | Command::StmtReset
+            | Command::StmtClose
+            | Command::StmtSendLongData => self.find_statement(command, payload, len, out),
+            Command::Ping | Command::Statistics => Ok(self.request(len)),
+            Command::InitDb
+            | Command::FieldList
+            | Command::Refresh
+            | Command::ProcessInfo
+            | Command::Debug => Ok(self.request(len)),
+            Command::ProcessKill => {
+                let mut r = Reader::new(payload.get(1..).unwrap_or_default());
+                let target = r.u32_le().map_err(|_| malformed("COM_PROCESS_KILL"))?;
+                Ok(self.kill(target, false, len))
+            }
+            Command::SetOption => Ok(self.set_option(payload, len, out)),
+            Command::ResetConnection => Ok(self.find_reset(len, out)),
+            Command::ChangeUser if self.refused_logins < REFUSED_LOGINS => Ok(Found::Login { len }),
+            Command::ChangeUser => Ok(self.unknown_command(len, out)),
+            Command::Shutdown
+            | Command::BinlogDump
+            | Command::BinlogDumpGtid
+            | Command::RegisterReplica
+            | Command::Clone
+            | Command::SubscribeGroupReplication => Ok(self.not_allowed(len, out)),
+            Command::Sleep
+            | Command::CreateDb
+            | Command::DropDb
+            | Command::Connect
+            | Command::Time
+            | Command::DelayedInsert
+            | Command::TableDump
+            | Command::ConnectOut
+            | Command::Daemon
+            | Command::StmtBulkExecute => Ok(self.unknown_command(len, out)),
+        }
+    }
+
+    /// The request is whole and goes to a server.
+    pub(crate) fn request(&mut self, len: usize) -> Found {
+        self.phase = Phase::Busy;
+        let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
+        let shareable = quiet && self.request.leaves_no_trace() && self.pins().is_empty();
+        Found::Request { len, needs: Needs { shareable, ..Needs::default() } }
+    }
+
+    pub(super) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+        let text = payload.get(1..).unwrap_or_default();
+        let class = classify(self.dialect(), text);
+        if let Some(found) = self.find_kill(&class, text, len, out) {
+            return found;
+        }
+        if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
+            return self.not_allowed(len, out);
+        }
+        let asks_all = class.uses.contains(Uses::WARNINGS) && is_show_warnings(text);
+        if asks_all && let Some(warnings) = &self.warnings {
+            warnings.put(self.capabilities, self.status & !status::OF_THE_REPLY, out);
+            return Found::Answered { len };
+        }
+        let mut extra = Extra::default();
+        extra.changes = class.set().and_then(|set| changes_of(set, text));
+        extra.text = rewrite::text(&class, text, &self.answers(), true);
+        if class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS) {
+            extra.text_here = Some(rewrite::text(&class, text, &self.answers(), false));
+        }
+        // Its own trackers are shown to it from now on.
+        let tracker = |name: &str| name.starts_with("session_track");
+        self.own_trackers |=
+            class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
+        self.note_uses(&class);
+        self.request.class = class;
+        if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
+            self.request.extra = Some(Box::new(extra));
+        }
+        self.request(len)
+    }
+
+    /// KILL in any form is never sent to a server: the numbers in it are Weir's.
+    pub(super) fn find_kill(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Found> {
+        match class.kill() {
+            Some(Kill::Id { id, query_only }) => {
+                let target = u32::try_from(id).unwrap_or(0);
+                Some(self.kill(target, query_only, len))
+            }
+            Some(Kill::Other) => match rewrite::kill_self(class, text) {
+                Some(query_only) => Some(self.kill(self.id, query_only, len)),
+                None => Some(self.not_allowed(len, out)),
+            },
+            None if class.verb == weir_sql::Verb::Kill => Some(self.not_allowed(len, out)),
+            None => None,
+        }
+    }
+
+    pub(super) fn kill(&mut self, target: u32, query_only: bool, len: usize) -> Found {
+        self.phase = Phase::Busy;
+        self.request.number = target;
+        Found::Kill { len, target, query_only }
+    }
+
+    pub(super) fn find_prepare(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+        let text = payload.get(1..).unwrap_or_default();
+        let class = classify(self.dialect(), text);
+        // The numbers KILL ? is given at each execution are Weir's, too.
+        let is_kill = class.verb == weir_sql::Verb::Kill;
+        if is_kill || class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
+            return self.not_allowed(len, out);
+        }
+        let rewritten = rewrite::text(&class, text, &self.answers(), false);
+        let text = rewritten.as_deref().unwrap_or(text);
+        self.prepare(class, text.into(), len, out)
+    }
+
+    /// The text is to be prepared.
+    pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
+        let statements = self.statements.get_or_insert_default();
+        let Some(id) = statements.next_id() else {
+            error::put(out, 1, 1461, "42000", "Can't create more prepared statements for this client");
+            return Found::Answered { len };
+        };
+        self.request.number = id;
+        self.note_uses(&class);
+        self.request.class = class;
+        let prepare = Some(Arc::new(Text::new(self.state.shape(), text)));
+        self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
+        let found = self.request(len);
+        debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));
+        found
+    }
+
+    pub(super) fn find_statement(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Found, Fault> {
+        let number = statement_id(payload).map_err(|_| malformed("a command about a statement"))?;
+        let idle = self.status & !status::OF_THE_REPLY;
+        let flavour = self.traits.flavour;
+        let capabilities = self.capabilities;
+        let kept = self.statements.as_deref().map_or(0, ClientStatements::long_data_bytes);
+        let Some(statements) = self.statements.as_deref_mut() else {
+            return Ok(unknown_statement(command, flavour, number, len, out));
+        };
+        self.request.number = statements.resolve(number);
+        let Some(statement) = statements.get_mut(number) else {
+            return Ok(unknown_statement(command, flavour, number, len, out));
+        };
+        match command {
+            Command::StmtSendLongData => {
+                if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES {
+                    let header = Header { len: payload.len(), seq: 0 };
+                    header.write(&mut statement.long_data);
+                    statement.long_data.extend_from_slice(payload);
+                    return Ok(Found::Answered { len });
+                }
+            }
+            Command::StmtReset if !statement.cursor && !statement.sent_ahead => {
+                statement.long_data = Vec::new();
+                let ok = OkPacket { status: idle, ..OkPacket::default() };
+                frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
+                return Ok(Found::Answered { len });
+            }
+            Command::StmtClose if !statement.cursor && !statement.sent_ahead => {
+                statements.remove(number);
+                return Ok(Found::Answered { len });
+            }
+            Command::StmtFetch if !statement.cursor => {
+                let stop = if flavour == Flavour::MySql { "." } else { "" };
+                let text = format!("The statement ({number}) has no open cursor{stop}");
+                error::put(out, 1, 1421, "HY000", &text);
+                return Ok(Found::Answered { len });
+            }
+            Command::StmtExecute => {
+                let params = statement.params;
+                let execute = crate::prepared::Execute::read(payload, params);
+                let execute = execute.map_err(|_| malformed("COM_STMT_EXECUTE"))?;
+                if execute.has_types {
+                    statement.types = execute.types(payload, params).into();
+                }
+                self.request.class = (*statement.class).clone();
+                let set = self.request.class.set();
+                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text)) {
+                    self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
+                }
+                // A cursor belongs to its server.
+                self.request.class.shareable &= !execute.cursor && !statement.cursor;
+            }
+            _ => {}
+        }
+        Ok(self.request(len))
+    }
+
+    pub(super) fn set_option(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+        let multi_statements = match payload.get(1..3) {
+            Some([0, 0]) => true,
+            Some([1, 0]) => false,
+            Some(_) | None => return self.unknown_command(len, out),
+        };
+        // The server is told with the next request.
+        self.state.multi_statements = multi_statements;
+        self.put_ok(ok::EOF, out);
+        Found::Answered { len }
+    }
+
+    pub(super) fn find_reset(&mut self, len: usize, out: &mut Vec<u8>) -> Found {
+        // Nothing of this client is on any server but what would be brought there anew.
+        if self.pins().is_empty() && self.status & status::IN_TRANS == 0 {
+            self.reset_session();
+            self.put_ok(ok::OK, out);
+            return Found::Answered { len };
+        }
+        self.request(len)
+    }
+}
+
+impl FileData {
+    /// Finds what is there; true when the end of the file is among it.
+    pub(super) fn find(&mut self, input: &[u8]) -> (Found, bool) {
+        let mut pos = 0;
+        let mut ended = false;
+        while !ended {
+            let rest = input.get(pos..).unwrap_or_default();
+            if self.left > 0 {
+                let n = self.left.min(rest.len());
+                self.left -= n;
+                pos += n;
+                if self.left > 0 {
+                    break;
+                }
+                continue;
+            }
+            let Some(header) = Header::read(rest) else { break };
+            ended = header.len == 0 && !self.continuing;
+            self.continuing = header.continues();
+            self.left = header.len;
+            pos += HEADER_BYTES;
+        }
+        let needs = Needs { lease: true, continues: true, shareable: false };
+        match (pos, ended) {
+            (0, _) => (Found::Incomplete, false),
+            (len, true) => (Found::Request { len, needs }, true),
+            (len, false) => (Found::Part { len, needs }, false),
+        }
+    }
+}
+
+pub(super) fn unknown_statement(
+    command: Command,
+    flavour: Flavour,
+    number: u32,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> Found {
+    let name = match command {
+        // These two are never answered.
+        Command::StmtClose | Command::StmtSendLongData => return Found::Answered { len },
+        _ if flavour == Flavour::MySql => "mysql_stmt_precheck",
+        Command::StmtFetch => "mysqld_stmt_fetch",
+        Command::StmtReset => "mysqld_stmt_reset",
+        _ => "mysqld_stmt_execute",
+    };
+    let text = format!("Unknown prepared statement handler ({number}) given to {name}");
+    error::put(out, 1, 1243, "HY000", &text);
+    Found::Answered { len }
+}

@@ -1,0 +1,188 @@
+//! The reply to a client's request is done: what the request did to the session.
+//!
+//! Owns: pins and state after a reply, what may be asked about the last statement. Must not know: packets.
+
+use super::{Front, Outcome, Phase, ROWS_UNKNOWN, Request};
+use crate::message::{Command, status};
+use crate::session_state::{Charset, Flavour, State};
+use crate::warnings::Warnings;
+use weir_sql::{Class, Locks, Transaction, Uses};
+use weir_wire::{Pin, Pins};
+
+impl Front {
+    /// The reply is done: takes over what the request did.
+    pub(crate) fn finish(&mut self, outcome: &Outcome, server: u64) {
+        let request = std::mem::replace(&mut self.request, Request::new(Command::Ping));
+        self.phase = Phase::Idle;
+        self.reply_begun = false;
+        if !matches!(request.command, Command::Query | Command::StmtExecute) {
+            // What asks about the last result leaves it as it was; these do not change it.
+            if outcome.failed || outcome.warnings > 0 {
+                self.only_warnings |= !self.last_result;
+                self.last_result = true;
+                self.warnings = None;
+            }
+            return;
+        }
+        let class = &request.class;
+        let mut pins = class.pins;
+        let mut explained = !pins.is_empty() || explains_change(class);
+        let changes = request.extra.and_then(|extra| extra.changes);
+        if outcome.any_ok && !outcome.failed {
+            if let Some(changes) = changes
+                && self.state.apply(changes)
+            {
+                pins.remove(Pin::Setting);
+            }
+            for pin in class.releases.iter().filter(|pin| *pin != Pin::SessionLock) {
+                self.pins.remove(pin);
+            }
+        }
+        if class.transaction == Some(Transaction::SetTransaction)
+            && class.statements == 1
+            && self.traits.trackers
+        {
+            pins.remove(Pin::Setting);
+        }
+        if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
+            explained = false;
+        }
+        if class.verb == weir_sql::Verb::Use && class.statements == 1 {
+            // The tracker says where it led.
+            pins.remove(Pin::Setting);
+        }
+        self.finish_locks(class, outcome);
+        pins.remove(Pin::SessionLock);
+        // LastResult lasts to the next statement, see below.
+        pins.remove(Pin::LastResult);
+        if outcome.any_ok {
+            self.pins.union(pins);
+        } else if pins.contains(Pin::UserVariable) {
+            // A failed statement may have assigned before it failed.
+            self.pins.insert(Pin::UserVariable);
+        }
+        if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
+        {
+            self.pins.insert(Pin::Setting);
+        }
+        self.finish_last(&request.class, outcome, server);
+    }
+
+    pub(super) fn finish_locks(&mut self, class: &Class, outcome: &Outcome) {
+        // GET_LOCK() may have got its lock in a statement that failed later.
+        if outcome.any_ok || class.takes.contains(Locks::NAMED) {
+            self.locks.insert(class.takes);
+        }
+        if outcome.any_ok && !outcome.failed && class.statements == 1 {
+            self.locks.remove(class.frees);
+        }
+        if self.locks.is_empty() {
+            self.pins.remove(Pin::SessionLock);
+        } else {
+            self.pins.insert(Pin::SessionLock);
+        }
+    }
+
+    /// What the next statement may ask about this one.
+    pub(super) fn finish_last(&mut self, class: &Class, outcome: &Outcome, server: u64) {
+        self.last_server = server;
+        if outcome.insert_id != 0 {
+            self.insert_id = outcome.insert_id;
+            self.insert_unknown = false;
+        }
+        if sets_insert_id(class, outcome) {
+            self.insert_server = server;
+            // An INSERT that names its own id reports that id, but LAST_INSERT_ID() stays as it was: whoever
+            // asks must get the truth.
+            self.insert_unknown = outcome.insert_id == 0 || self.asks_insert_id;
+        }
+        self.row_count = match outcome.affected_rows {
+            Some(rows) if !outcome.failed => i64::try_from(rows).unwrap_or(i64::MAX),
+            Some(_) | None => -1,
+        };
+        let plain_rows = outcome.affected_rows.is_none() && !outcome.failed && class.statements == 1;
+        let calculated = class.uses.contains(Uses::CALC_FOUND_ROWS);
+        let is_select = class.verb == weir_sql::Verb::Select;
+        self.found_rows = if plain_rows && is_select && !calculated { outcome.rows } else { ROWS_UNKNOWN };
+        let asks_warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let asks_about_last = self.statements.as_deref().is_some_and(|all| all.asks_about_last);
+        let warns = outcome.failed || outcome.warnings > 0;
+        // What asks about the last result leaves it as it was.
+        if asks_warnings && !warns && !calculated && !asks_about_last {
+            return;
+        }
+        self.last_result = warns || calculated || asks_about_last;
+        self.only_warnings = !calculated && !asks_about_last;
+        self.warnings = None;
+    }
+
+    /// The last statement left warnings, and they are kept here.
+    pub(crate) fn has_warnings(&self) -> bool {
+        self.warnings.is_some()
+    }
+
+    /// Nothing but the warnings of its last statement keeps a server with this client.
+    pub(crate) fn only_warnings_pin(&self) -> bool {
+        let mut others = self.pins();
+        others.remove(Pin::LastResult);
+        self.last_result && self.only_warnings && others.is_empty()
+    }
+
+    /// The warnings of the last statement are here now; the server may go.
+    pub(crate) fn keep_warnings(&mut self, warnings: Option<Box<Warnings>>) {
+        self.warnings = warnings;
+        self.last_result = false;
+    }
+
+    /// COM_RESET_CONNECTION: all of the session but its schema begins anew.
+    pub(crate) fn reset_session(&mut self) {
+        let charset = match self.traits.flavour {
+            Flavour::MariaDb => self.login_charset,
+            Flavour::MySql => Charset::ServerDefault,
+        };
+        let multi_statements = self.state.multi_statements;
+        let schema = self.state.schema.take();
+        self.state = State { schema, charset, settings: None, multi_statements };
+        self.statements = None;
+        self.pins = Pins::NONE;
+        self.locks = Locks::NONE;
+        self.status = status::AUTOCOMMIT;
+        self.one_shot = false;
+        self.last_result = false;
+        self.only_warnings = false;
+        self.warnings = None;
+        self.insert_id = 0;
+        self.insert_server = 0;
+        self.insert_unknown = false;
+        self.own_trackers = false;
+        self.row_count = -1;
+        self.found_rows = ROWS_UNKNOWN;
+    }
+
+    /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its own
+    /// login, but with the server's character set, and refuses any more such commands after three; MySQL closes.
+    /// Returns whether it goes on.
+    pub fn login_refused(&mut self) -> bool {
+        self.reset_session();
+        self.state.charset = Charset::ServerDefault;
+        self.forget_request();
+        self.refused_logins += 1;
+        self.traits.flavour == Flavour::MariaDb
+    }
+}
+
+pub(super) fn sets_insert_id(class: &Class, outcome: &Outcome) -> bool {
+    outcome.insert_id != 0
+        || class.uses.intersects(Uses::LAST_INSERT_ID_SET | Uses::BLOCK)
+        || class.pins.contains(Pin::Unrecognised)
+}
+
+/// The lexer saw why the tracker says that the session changed.
+pub(super) fn explains_change(class: &Class) -> bool {
+    match class.verb {
+        weir_sql::Verb::Set | weir_sql::Verb::Use | weir_sql::Verb::Drop | weir_sql::Verb::Deallocate => {
+            class.statements == 1 && !class.uses.contains(Uses::BLOCK)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,87 @@
+//! What Weir says to a client in a server's place: errors, last words, OK.
+//!
+//! Owns: the sequence number of such an answer. Must not know: requests.
+
+use super::{Front, Phase, Request};
+use crate::message::ok::OkPacket;
+use crate::message::{Command, ok, status};
+use crate::{error, frame};
+use weir_auth::login::KillOutcome;
+use weir_wire::{Fault, FaultKind, Found};
+
+impl Front {
+    pub(super) fn unknown_command(&self, len: usize, out: &mut Vec<u8>) -> Found {
+        error::put(out, 1, 1047, "08S01", "Unknown command");
+        Found::Answered { len }
+    }
+
+    pub(super) fn not_allowed(&self, len: usize, out: &mut Vec<u8>) -> Found {
+        error::put_fault(out, 1, FaultKind::NotAllowed);
+        Found::Answered { len }
+    }
+
+    /// The request will not run: answers it with an error; the session goes on.
+    pub fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
+        let mute = matches!(self.request.command, Command::StmtClose | Command::StmtSendLongData);
+        if !mute {
+            error::put_fault(out, self.reply_seq, fault.kind);
+        }
+        self.forget_request();
+    }
+
+    /// Last words before Weir closes this client. None in the middle of a reply: they would be taken for a
+    /// part of it.
+    pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+        if matches!(self.phase, Phase::Greeting) {
+            error::put_fault(out, self.seq, fault.kind);
+        } else if !self.reply_begun {
+            error::put_fault(out, self.reply_seq, fault.kind);
+        }
+    }
+
+    /// Last words: a server's refusal of Weir's login.
+    pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+        let seq = if matches!(self.phase, Phase::Greeting) { self.seq } else { self.reply_seq };
+        // Before its own login is through, a server may leave out the SQLSTATE; a client of ours is past
+        // that.
+        match ok::ErrPacket::read(rejection) {
+            Ok(err) => {
+                let sqlstate = if err.sqlstate.is_empty() { &b"HY000"[..] } else { err.sqlstate };
+                frame::put(out, seq, |out| ok::ErrPacket { sqlstate, ..err }.write(out));
+            }
+            Err(_) => {
+                error::put_fault(out, seq, FaultKind::ServerLoginFailed);
+            }
+        }
+    }
+
+    /// The answer to `Found::Kill`.
+    pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
+        let target = self.request.number;
+        match outcome {
+            // Whoever interrupts itself is told so, as by a server.
+            KillOutcome::Killed if target == self.id => {
+                error::put_fault(out, 1, FaultKind::Cancelled);
+            }
+            KillOutcome::Killed => self.put_ok(ok::OK, out),
+            KillOutcome::NoSuchThread => {
+                error::put(out, 1, 1094, "HY000", &format!("Unknown thread id: {target}"));
+            }
+            KillOutcome::Denied => {
+                error::put(out, 1, 1095, "HY000", &format!("You are not owner of thread {target}"));
+            }
+        }
+        self.forget_request();
+    }
+
+    pub(super) fn forget_request(&mut self) {
+        self.request = Request::new(Command::Ping);
+        self.phase = Phase::Idle;
+        self.reply_begun = false;
+    }
+
+    pub(crate) fn put_ok(&self, first: u8, out: &mut Vec<u8>) {
+        let ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+        frame::put(out, 1, |out| ok.write(first, self.capabilities, out));
+    }
+}

@@ -1,0 +1,117 @@
+//! What was sent ahead of a request, and what becomes of the request when that was confirmed or refused.
+//!
+//! Owns: the replies to what went ahead. Must not know: the reply to the request itself.
+
+use super::prepare::{read_definition, take_reply};
+use super::{Way, whole};
+use crate::back::{Ahead, Back, Entry, Stage};
+use crate::front::Outcome;
+use crate::login::again::Verdict;
+use crate::message::ok;
+use crate::message::ok::ErrPacket;
+use crate::session_state::Charset;
+use std::sync::Arc;
+use weir_wire::Fault;
+
+/// ER_UNKNOWN_CHARACTER_SET and ER_UNKNOWN_COLLATION.
+const UNKNOWN_CHARSET: [u16; 2] = [1115, 1273];
+
+impl Back {
+    /// Reads one reply to what went ahead; when it was the last, sends the request. Returns the bytes
+    /// read.
+    pub(super) fn read_ahead(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        input: &[u8],
+    ) -> Result<usize, Fault> {
+        let Some(ahead) = entry.ahead.front_mut() else {
+            self.ahead_done(entry, way)?;
+            return Ok(0);
+        };
+        let Some((header, payload)) = whole(input)? else { return Ok(0) };
+        let is_error = payload.first() == Some(&ok::ERR);
+        if is_error && !matches!(ahead, Ahead::Login) {
+            entry.ahead_error.get_or_insert_with(|| payload.into());
+        }
+        match ahead {
+            Ahead::State => {
+                if is_error {
+                    self.session.known = false;
+                } else {
+                    self.note_status(payload)?;
+                }
+                entry.ahead.pop_front();
+            }
+            Ahead::Login => {
+                if self.again.handle(header, payload, way.to_server)? == Verdict::Through {
+                    self.session.logged_in_again();
+                    self.session_was_reset();
+                    self.session.charset_known = true;
+                    self.needs_setup = true;
+                    self.note_status(payload)?;
+                    entry.ahead.pop_front();
+                    // From the beginning, on a session that can be brought to its client's state.
+                    entry.stage = Stage::Waiting;
+                    return Ok(header.total());
+                }
+            }
+            Ahead::Prepare(prepare) => {
+                if is_error {
+                    entry.ahead.pop_front();
+                } else if read_definition(prepare, payload)? {
+                    let key = prepare.key.clone();
+                    let id = prepare.id;
+                    let reply = take_reply(prepare);
+                    self.statements.insert(key, id, Arc::new(reply), way.to_server);
+                    entry.ahead.pop_front();
+                }
+            }
+        }
+        if entry.ahead.is_empty() {
+            self.ahead_done(entry, way)?;
+        }
+        Ok(header.total())
+    }
+
+    pub(super) fn ahead_done(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> Result<(), Fault> {
+        let Some(front) = way.front.as_deref_mut() else {
+            entry.leaves_trace = false;
+            entry.taints = false;
+            entry.stage = Stage::Finished;
+            return Ok(());
+        };
+        let Some(error) = entry.ahead_error.take() else {
+            if entry.welcome {
+                entry.stage = Stage::Finished;
+                return Ok(());
+            }
+            let request = std::mem::take(&mut entry.held);
+            let whole = entry.whole;
+            self.send(entry, front, &request, way.to_server);
+            debug_assert_eq!(whole, entry.whole);
+            return Ok(());
+        };
+        let code = ErrPacket::read(&error).map_or(0, |err| err.code);
+        if UNKNOWN_CHARSET.contains(&code) && front.state.charset != Charset::ServerDefault {
+            // What a login at the server itself would silently do.
+            front.state.charset = Charset::ServerDefault;
+            entry.stage = Stage::Waiting;
+            return Ok(());
+        }
+        if entry.welcome {
+            front.refused = true;
+        }
+        entry.outcome = Outcome { failed: true, ..Outcome::default() };
+        if !entry.whole {
+            // The client is told when it has sent all of it.
+            entry.ahead_error = Some(error);
+            entry.held = Vec::new();
+            entry.stage = Stage::Refused;
+            return Ok(());
+        }
+        Back::put_error(front, entry.welcome, &error, way.to_client);
+        entry.stage = Stage::Finished;
+        Ok(())
+    }
+}

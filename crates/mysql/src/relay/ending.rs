@@ -1,0 +1,194 @@
+//! The end of a reply: where it leaves the session, and what Weir asks before the client leaves its server.
+//!
+//! Owns: what OK packets tell, the ping behind an error, questions about warnings and LAST_INSERT_ID().
+//! Must not know: results.
+
+use super::{Way, malformed, whole};
+use crate::back::{Back, Entry, Stage};
+use crate::front::Phase;
+use crate::message::ok::{Change, OkPacket, changes};
+use crate::message::{Command, lenenc, ok, status};
+use crate::reset::put_command;
+use crate::session_state::put_query;
+use crate::warnings;
+use std::sync::Arc;
+use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
+
+impl Back {
+    /// Where the reply leaves the server, and what of the session it changed.
+    pub(super) fn note_ok<'a>(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        payload: &'a [u8],
+    ) -> Result<OkPacket<'a>, Fault> {
+        let end = self.note_status(payload)?;
+        if let Some(front) = way.front.as_deref_mut() {
+            front.status = end.status;
+        }
+        for (change, _) in changes(end.changes) {
+            match change {
+                Change::State => entry.outcome.state_changed = true,
+                Change::Schema(name) => self.note_schema(way, name),
+                Change::Characteristics(text) => {
+                    if let Some(front) = way.front.as_deref_mut() {
+                        front.one_shot = !text.is_empty();
+                    }
+                }
+                Change::Variable | Change::Transaction | Change::Other => {}
+            }
+        }
+        Ok(end)
+    }
+
+    pub(super) fn note_status<'a>(&mut self, payload: &'a [u8]) -> Result<OkPacket<'a>, Fault> {
+        let end = self.read_ok(payload)?;
+        self.status = end.status;
+        Ok(end)
+    }
+
+    pub(super) fn read_ok<'a>(&self, payload: &'a [u8]) -> Result<OkPacket<'a>, Fault> {
+        OkPacket::read(payload, self.capabilities).map_err(|_| malformed("malformed OK"))
+    }
+
+    pub(super) fn note_schema(&mut self, way: &mut Way<'_>, name: &[u8]) {
+        let text = String::from_utf8_lossy(name);
+        let schema = (!text.is_empty()).then(|| Arc::from(&*text));
+        self.session.state.schema = schema.clone();
+        if let Some(front) = way.front.as_deref_mut() {
+            // A name that means something else in another charset cannot be said to another server.
+            if !name.is_ascii() {
+                front.pin(Pin::Setting);
+            }
+            front.state.schema = schema;
+        }
+    }
+
+    /// The request's own reply is whole.
+    pub(super) fn reply_ended(&mut self, entry: &mut Entry, way: &mut Way<'_>) {
+        self.mid_message = false;
+        if !entry.whole {
+            // A packet too large for the server: it has said so and closes.
+            entry.stage = Stage::Torn;
+            return;
+        }
+        if entry.setup_owed {
+            // The reply to the SET of trackers behind a reset: read as a ping.
+            entry.stage = Stage::Ping;
+            return;
+        }
+        let autocommit_idle = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
+        let harmless = !entry.leaves_trace && autocommit_idle && entry.owner != INTERNAL;
+        if entry.outcome.failed && !harmless {
+            // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not.
+            put_command(way.to_server, Command::Ping);
+            entry.outcome.pinged = true;
+            entry.stage = Stage::Ping;
+        } else {
+            entry.stage = Stage::Finished;
+        }
+    }
+
+    pub(super) fn read_ping(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        input: &[u8],
+    ) -> Result<usize, Fault> {
+        let Some((header, payload)) = whole(input)? else { return Ok(0) };
+        match payload.first() {
+            Some(&ok::OK) => {
+                let failed = entry.outcome.failed;
+                self.note_ok(entry, way, payload)?;
+                entry.outcome.failed = failed;
+            }
+            Some(&ok::ERR) => self.broken = true,
+            Some(_) | None => return Err(malformed("an answer to COM_PING that is neither OK nor ERR")),
+        }
+        entry.setup_owed = false;
+        entry.stage = Stage::Finished;
+        Ok(header.total())
+    }
+
+    /// The client is about to leave this server, and only this server knows its warnings: asks. Where other
+    /// requests are on their way already, they have wiped them away.
+    pub(super) fn asks_warnings(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> bool {
+        let idle = self.boundary() == Boundary::Idle;
+        let Some(front) = way.front.as_deref_mut() else { return false };
+        if !idle || !front.only_warnings_pin() {
+            return false;
+        }
+        if self.others_are_sent() {
+            front.keep_warnings(None);
+            return false;
+        }
+        put_query(way.to_server, "SHOW WARNINGS");
+        self.last_client = 0;
+        entry.reply.warnings = Some(Box::default());
+        front.phase = Phase::Busy;
+        true
+    }
+
+    /// Reads a packet of the answer to SHOW WARNINGS. True when it was the last.
+    pub(super) fn read_warnings(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        payload: &[u8],
+    ) -> Result<bool, Fault> {
+        let Some(warnings) = entry.reply.warnings.as_deref_mut() else { return Ok(true) };
+        let progress = warnings.take(payload).map_err(|_| malformed("malformed SHOW WARNINGS"))?;
+        if progress == warnings::Progress::More {
+            return Ok(false);
+        }
+        let kept = entry.reply.warnings.take();
+        if let Some(front) = way.front.as_deref_mut() {
+            front.phase = Phase::Idle;
+            if progress == warnings::Progress::Whole {
+                front.keep_warnings(kept);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks.
+    /// Warnings, which the question would clear on MySQL, have been asked for.
+    pub(super) fn asks_insert_id(&mut self, way: &mut Way<'_>) -> bool {
+        let id = self.server_id();
+        let idle = self.boundary() == Boundary::Idle && !self.others_are_sent();
+        let Some(front) = way.front.as_deref_mut() else { return false };
+        if !front.insert_unknown || front.insert_server != id || !idle || !front.pins().is_empty() {
+            return false;
+        }
+        put_query(way.to_server, "SELECT LAST_INSERT_ID()");
+        self.last_client = 0;
+        self.warned_client = 0;
+        front.phase = Phase::Busy;
+        true
+    }
+
+    /// A packet of the answer; true when it was the last.
+    pub(super) fn read_insert_id(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        payload: &[u8],
+    ) -> Result<bool, Fault> {
+        // Number of columns, definition, row, end.
+        let at = entry.reply.asked;
+        entry.reply.asked += 1;
+        let over = payload.first() == Some(&ok::ERR) || at == 3;
+        if let Some(front) = way.front.as_deref_mut() {
+            if at == 2 && !over {
+                let number = lenenc::string(&mut Reader::new(payload)).ok();
+                let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+                front.insert_id = number.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))?;
+                front.insert_unknown = false;
+            }
+            if over {
+                front.phase = Phase::Idle;
+            }
+        }
+        Ok(over)
+    }
+}

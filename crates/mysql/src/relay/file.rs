@@ -1,0 +1,107 @@
+//! LOAD DATA LOCAL: the server asks for a file, and the client's packets go to it under its own numbers.
+//!
+//! Owns: who may be asked, where a file's packets are. Must not know: other replies.
+
+use super::result::pass;
+use super::{At, Progress, Reply, Way};
+use crate::back::{Back, Entry};
+use crate::error;
+use crate::frame::{HEADER_BYTES, Header};
+use crate::front::{FileData, Phase};
+use crate::message::{Capabilities, ok};
+use weir_sql::Uses;
+use weir_wire::Fault;
+
+/// Where a file's packets are, to change their sequence numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FileShift {
+    left: usize,
+    header: [u8; HEADER_BYTES],
+    header_len: usize,
+}
+
+impl Reply {
+    pub(crate) fn wants_file(&self) -> bool {
+        self.at == At::File
+    }
+
+    /// Passes on a piece of a file, with the server's sequence numbers.
+    pub(crate) fn send_file(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let mut rest = bytes;
+        while let Some((&byte, tail)) = rest.split_first() {
+            let file = &mut self.file;
+            if file.left > 0 {
+                let (piece, tail) = rest.split_at(file.left.min(rest.len()));
+                out.extend_from_slice(piece);
+                file.left -= piece.len();
+                rest = tail;
+                continue;
+            }
+            file.header[file.header_len] = byte;
+            file.header_len += 1;
+            rest = tail;
+            if file.header_len == HEADER_BYTES {
+                let [a, b, c, _] = file.header;
+                file.left = u32::from_le_bytes([a, b, c, 0]) as usize;
+                file.header_len = 0;
+                out.extend_from_slice(&[a, b, c, self.file_seq]);
+                self.file_seq = self.file_seq.wrapping_add(1);
+            }
+        }
+    }
+
+    /// The empty packet has gone to the server.
+    pub(crate) fn file_ended(&mut self) {
+        self.at = At::First;
+    }
+}
+
+impl Back {
+    /// The server asks for a file: only the client whose statement said LOAD DATA LOCAL and who allowed it
+    /// at login is asked.
+    pub(super) fn read_file_request(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        header: Header,
+        payload: &[u8],
+    ) -> Progress {
+        let shift = entry.reply.shift;
+        let allowed = way.front.as_deref_mut().filter(|front| {
+            front.capabilities.has(Capabilities::LOCAL_FILES)
+                && front.request.class.uses.contains(Uses::LOAD_LOCAL)
+        });
+        let Some(front) = allowed else {
+            Header { len: 0, seq: header.seq.wrapping_add(1) }.write(way.to_server);
+            entry.reply.at = At::FileRefused;
+            // What the client gets instead is numbered as this packet.
+            entry.reply.file_seq = header.seq;
+            return Progress::Took { bytes: header.total(), verbatim: false };
+        };
+        front.phase = Phase::File(FileData::default());
+        entry.reply.at = At::File;
+        entry.reply.file_seq = header.seq.wrapping_add(1);
+        entry.reply.file = FileShift::default();
+        pass(way, shift, header, payload)
+    }
+
+    pub(super) fn read_file_refused(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        header: Header,
+        payload: &[u8],
+    ) -> Result<Progress, Fault> {
+        if payload.first() != Some(&ok::ERR) {
+            self.note_ok(entry, way, payload)?;
+        }
+        entry.outcome.failed = true;
+        let seq = entry.reply.file_seq.wrapping_add(entry.reply.shift);
+        if way.front.is_some() {
+            let text =
+                "Loading local data is disabled; this must be enabled on both the client and server sides";
+            error::put(way.to_client, seq, 3948, "42000", text);
+        }
+        Ok(Progress::Ended { bytes: header.total(), verbatim: false })
+    }
+}

@@ -1,0 +1,381 @@
+//! The reply to a request: results, their rows and their ends, in the form its client knows.
+//!
+//! Owns: where a result ends, what is changed in it. Must not know: what goes ahead of a request or follows it.
+
+use super::{At, Progress, Reply, Way, malformed, whole};
+use crate::back::{Back, Entry};
+use crate::frame::{HEADER_BYTES, Header};
+use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
+use crate::message::{Capabilities, Command, lenenc, ok, status};
+use weir_sql::Uses;
+use weir_wire::{Fault, Reader};
+
+/// Bytes of a result looked at ahead to see whether it holds OUT parameters.
+const OUT_PARAMS_BYTES: usize = 64 * 1024;
+
+impl Back {
+    pub(super) fn read_reply(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        input: &[u8],
+    ) -> Result<Progress, Fault> {
+        let mut pos = 0;
+        loop {
+            let verbatim = way.is_verbatim(entry.reply.shift);
+            let rest = input.get(pos..).unwrap_or_default();
+            let run = entry.reply.run(rest, verbatim, way);
+            if run > 0 {
+                pos += run;
+                self.mid_message = entry.reply.left > 0 || entry.reply.continuing;
+                if let Some(front) = way.front.as_deref_mut() {
+                    front.reply_begun = true;
+                }
+                continue;
+            }
+            let mark = way.to_client.len();
+            let progress = self.read_packet(entry, way, rest)?;
+            let (bytes, same, over) = match progress {
+                Progress::NeedMore if pos == 0 => return Ok(Progress::NeedMore),
+                Progress::NeedMore => return Ok(Progress::Took { bytes: pos, verbatim }),
+                Progress::Took { bytes, verbatim } => (bytes, verbatim, false),
+                Progress::Ended { bytes, verbatim } => (bytes, verbatim, true),
+            };
+            if verbatim && !same && pos > 0 {
+                // This packet was changed: what goes before it was to go unchanged, so it is copied now.
+                let changed = way.to_client.split_off(mark);
+                way.to_client.extend_from_slice(&input[..pos]);
+                way.to_client.extend_from_slice(&changed);
+            } else if same && !verbatim && pos > 0 {
+                // The other way round: what goes before it has been copied, so this is, too.
+                way.to_client.extend_from_slice(rest.get(..bytes).unwrap_or_default());
+                pos += bytes;
+                if over {
+                    return Ok(Progress::Ended { bytes: pos, verbatim: false });
+                }
+                continue;
+            }
+            pos += bytes;
+            if over {
+                return Ok(Progress::Ended { bytes: pos, verbatim: same });
+            }
+            if !(same && verbatim) {
+                return Ok(Progress::Took { bytes: pos, verbatim: same });
+            }
+        }
+    }
+
+    /// Reads a packet that means something: whole, and perhaps changed on its way.
+    pub(super) fn read_packet(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        input: &[u8],
+    ) -> Result<Progress, Fault> {
+        if entry.reply.at == (At::Rows { fresh: true }) && way.needs_eof() {
+            if !self.put_columns_end(entry, way, input)? {
+                return Ok(Progress::NeedMore);
+            }
+            entry.reply.at = At::Rows { fresh: false };
+            return Ok(Progress::Took { bytes: 0, verbatim: false });
+        }
+        let Some((header, payload)) = whole(input)? else { return Ok(Progress::NeedMore) };
+        let first = payload.first().copied();
+        let bytes = header.total();
+        match entry.reply.at {
+            At::First => match first {
+                Some(ok::OK) => self.read_end(entry, way, header, payload, ok::OK),
+                Some(ok::ERR) => self.read_err(entry, way, header, payload),
+                Some(ok::LOCAL_INFILE) => Ok(self.read_file_request(entry, way, header, payload)),
+                Some(_) | None => self.read_column_count(entry, way, header, payload),
+            },
+            At::Rows { .. } => match first {
+                Some(ok::EOF) => self.read_end(entry, way, header, payload, ok::EOF),
+                Some(ok::ERR) => self.read_err(entry, way, header, payload),
+                Some(_) | None => Err(malformed("a row that is none")),
+            },
+            At::One => match first {
+                Some(ok::OK) => self.read_end(entry, way, header, payload, ok::OK),
+                Some(ok::EOF) => self.read_end(entry, way, header, payload, ok::EOF),
+                Some(ok::ERR) => self.read_err(entry, way, header, payload),
+                Some(_) | None => Err(malformed("a reply that is neither OK nor ERR")),
+            },
+            At::Text => {
+                if first == Some(ok::ERR) {
+                    return self.read_err(entry, way, header, payload);
+                }
+                entry.outcome.any_ok = true;
+                Ok(Progress::Ended { bytes, verbatim: way.front.is_some() })
+            }
+            At::Prepare => {
+                if first == Some(ok::ERR) {
+                    return self.read_err(entry, way, header, payload);
+                }
+                self.read_prepare(entry, way, payload, bytes)
+            }
+            At::Definitions => self.read_prepare(entry, way, payload, bytes),
+            At::FileRefused => Ok(self.read_file_refused(entry, way, header, payload)?),
+            At::Columns(_) | At::File => Err(malformed("a packet that nobody asked for")),
+        }
+    }
+
+    pub(super) fn read_column_count(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        header: Header,
+        payload: &[u8],
+    ) -> Result<Progress, Fault> {
+        let mut r = Reader::new(payload);
+        let columns = lenenc::number(&mut r).map_err(|_| malformed("malformed count of columns"))?;
+        if columns == 0 || !r.is_empty() {
+            return Err(malformed("malformed count of columns"));
+        }
+        entry.reply.at = At::Columns(columns);
+        entry.reply.rows = 0;
+        Ok(pass(way, entry.reply.shift, header, payload))
+    }
+
+    /// Puts the EOF behind the column definitions that this client expects. False when more must come
+    /// before it can be known whether and how.
+    pub(super) fn put_columns_end(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        input: &[u8],
+    ) -> Result<bool, Fault> {
+        let (Some(header), Some(&first)) = (Header::read(input), input.get(HEADER_BYTES)) else {
+            return Ok(false);
+        };
+        let mut flags = self.status & !status::OF_THE_REPLY;
+        if first == ok::EOF && !header.continues() {
+            let Some((_, payload)) = whole(input)? else { return Ok(false) };
+            let end = self.read_ok(payload)?;
+            if end.status & status::CURSOR_EXISTS != 0 {
+                // Only this one packet stands behind the definitions.
+                return Ok(true);
+            }
+            flags = end.status;
+        } else {
+            match self.peek_end(input)? {
+                Some(end) => flags = end & !(status::STATE_CHANGED | status::LAST_ROW_SENT),
+                // OUT parameters are one row, and drivers know it by the flag in this EOF: worth waiting for.
+                None if input.len() < OUT_PARAMS_BYTES && runs_call(entry, way) => return Ok(false),
+                None => {}
+            }
+        }
+        let shift = entry.reply.shift;
+        let end = OkPacket { status: flags, ..OkPacket::default() };
+        way.put(header, shift, |out, capabilities| end.write(ok::EOF, capabilities, out));
+        entry.reply.shift = shift.wrapping_add(1);
+        Ok(true)
+    }
+
+    /// The status flags at the end of rows, if all of them are at hand: a server's own EOF behind the column
+    /// definitions shows much the same.
+    pub(super) fn peek_end(&self, input: &[u8]) -> Result<Option<u16>, Fault> {
+        let mut rest = input.get(..input.len().min(OUT_PARAMS_BYTES)).unwrap_or_default();
+        let mut continuing = false;
+        while let Some(header) = Header::read(rest) {
+            let Some(payload) = rest.get(HEADER_BYTES..header.total()) else { break };
+            match payload.first() {
+                Some(&ok::EOF) if !continuing && !header.continues() => {
+                    return self.read_ok(payload).map(|end| Some(end.status));
+                }
+                Some(&ok::ERR) if !continuing => break,
+                Some(_) | None => {}
+            }
+            continuing = header.continues();
+            rest = rest.get(header.total()..).unwrap_or_default();
+        }
+        Ok(None)
+    }
+
+    /// OK, or what ends rows.
+    pub(super) fn read_end(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        header: Header,
+        payload: &[u8],
+        first: u8,
+    ) -> Result<Progress, Fault> {
+        let end = self.note_ok(entry, way, payload)?;
+        let outcome = &mut entry.outcome;
+        outcome.any_ok = true;
+        outcome.failed = false;
+        outcome.warnings = end.warnings;
+        let had_rows = matches!(entry.reply.at, At::Rows { .. });
+        outcome.affected_rows = (!had_rows).then_some(end.affected_rows);
+        if had_rows {
+            outcome.rows = entry.reply.rows;
+        }
+        if end.insert_id != 0 {
+            outcome.insert_id = end.insert_id;
+        }
+        let progress = pass_end(way, entry.reply.shift, header, &end, first);
+        if end.status & status::MORE_RESULTS != 0 {
+            entry.reply.at = At::First;
+            return Ok(progress);
+        }
+        Ok(ended(progress))
+    }
+
+    pub(super) fn read_err(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        header: Header,
+        payload: &[u8],
+    ) -> Result<Progress, Fault> {
+        let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
+        entry.outcome.failed = true;
+        entry.outcome.error = err.code;
+        if err.code == 1243
+            && let Some(key) = &entry.key
+        {
+            // It will be prepared anew.
+            self.statements.forget(key);
+        }
+        Ok(ended(pass(way, entry.reply.shift, header, payload)))
+    }
+}
+
+impl Reply {
+    /// Passes on what needs no look: the rest of a packet, column definitions, rows. Returns the bytes
+    /// dealt with.
+    pub(super) fn run(&mut self, input: &[u8], verbatim: bool, way: &mut Way<'_>) -> usize {
+        let mut pos = 0;
+        loop {
+            let rest = input.get(pos..).unwrap_or_default();
+            if self.left > 0 {
+                let n = self.left.min(rest.len());
+                if n == 0 {
+                    break;
+                }
+                if !verbatim && way.front.is_some() {
+                    way.to_client.extend_from_slice(&rest[..n]);
+                }
+                self.left -= n;
+                pos += n;
+                if self.left == 0 {
+                    self.packet_ended();
+                }
+                continue;
+            }
+            let Some(header) = Header::read(rest) else { break };
+            if !self.continuing && !self.may_pass(header, rest, way.needs_eof()) {
+                break;
+            }
+            if let At::Rows { fresh } = &mut self.at {
+                *fresh = false;
+            }
+            if !verbatim && let Some(front) = way.front.as_deref_mut() {
+                front.reply_begun = true;
+                Header { seq: header.seq.wrapping_add(self.shift), ..header }.write(way.to_client);
+            }
+            pos += HEADER_BYTES;
+            self.left = header.len;
+            self.continues = header.continues();
+            self.continuing = true;
+            if header.len == 0 {
+                self.packet_ended();
+            }
+        }
+        pos
+    }
+
+    /// The packet is a column definition or a row, and nothing has to go before it.
+    pub(super) fn may_pass(&self, header: Header, input: &[u8], needs_eof: bool) -> bool {
+        match self.at {
+            At::Columns(_) => true,
+            At::Rows { fresh } if !fresh || !needs_eof => match input.get(HEADER_BYTES) {
+                Some(&(ok::EOF | ok::ERR)) => header.continues(),
+                Some(_) => true,
+                None => header.len == 0,
+            },
+            At::Rows { .. }
+            | At::First
+            | At::File
+            | At::FileRefused
+            | At::One
+            | At::Text
+            | At::Prepare
+            | At::Definitions => false,
+        }
+    }
+
+    pub(super) fn packet_ended(&mut self) {
+        self.continuing = self.continues;
+        if self.continuing {
+            return;
+        }
+        match self.at {
+            At::Columns(n @ 2..) => self.at = At::Columns(n - 1),
+            At::Columns(_) => self.at = At::Rows { fresh: true },
+            At::Rows { .. } => self.rows += 1,
+            At::First | At::File | At::FileRefused | At::One | At::Text | At::Prepare | At::Definitions => {}
+        }
+    }
+}
+
+/// A packet that goes to the client as it is, but for its number.
+pub(super) fn pass(way: &mut Way<'_>, shift: u8, header: Header, payload: &[u8]) -> Progress {
+    let bytes = header.total();
+    if shift == 0 && way.front.is_some() {
+        if let Some(front) = way.front.as_deref_mut() {
+            front.reply_begun = true;
+        }
+        return Progress::Took { bytes, verbatim: true };
+    }
+    way.put(header, shift, |out, _| out.extend_from_slice(payload));
+    Progress::Took { bytes, verbatim: false }
+}
+
+/// An OK packet, or what ends rows, in the form its client knows.
+pub(super) fn pass_end(
+    way: &mut Way<'_>,
+    shift: u8,
+    header: Header,
+    end: &OkPacket<'_>,
+    first: u8,
+) -> Progress {
+    let bytes = header.total();
+    let Some(front) = way.front.as_deref() else { return Progress::Took { bytes, verbatim: false } };
+    let has = |flag| front.capabilities.has(flag);
+    let old_end = first == ok::EOF && !has(Capabilities::DEPRECATE_EOF);
+    // A client that has set trackers of its own sees all of them.
+    let filter = !end.changes.is_empty() && !front.own_trackers;
+    let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
+    if shift == 0 && !old_end && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
+        return pass(way, 0, header, &[]);
+    }
+    let mut kept = Vec::new();
+    for (change, entry) in changes(end.changes) {
+        match change {
+            Change::State | Change::Characteristics(_) | Change::Transaction if filter => {}
+            Change::Variable
+            | Change::Schema(_)
+            | Change::Other
+            | Change::State
+            | Change::Characteristics(_)
+            | Change::Transaction => kept.extend_from_slice(entry),
+        }
+    }
+    let end = OkPacket { changes: &kept, ..*end };
+    way.put(header, shift, |out, capabilities| end.write(first, capabilities, out));
+    Progress::Took { bytes, verbatim: false }
+}
+
+pub(super) fn ended(progress: Progress) -> Progress {
+    match progress {
+        Progress::Took { bytes, verbatim } => Progress::Ended { bytes, verbatim },
+        Progress::NeedMore | Progress::Ended { .. } => progress,
+    }
+}
+
+/// A prepared CALL.
+pub(super) fn runs_call(entry: &Entry, way: &Way<'_>) -> bool {
+    entry.command == Command::StmtExecute
+        && way.front.as_deref().is_some_and(|front| front.request.class.uses.contains(Uses::BLOCK))
+}
