@@ -109,3 +109,22 @@ fn doctor_explains_messages() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no explanation for `all is well`"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn advise_says_what_is_wrong_with_its_arguments() {
+    let url = ["--url", "postgres://a:hunter2@127.0.0.1:1/a"];
+    for wrong in [
+        &["--for", "x"][..],
+        &["--interval", "10ms"],
+        &["--for", "100h", "--interval", "1s"],
+        &["--cores", "0"],
+    ] {
+        let output = weir(&[&["advise"], &url[..], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", text(&output.stderr));
+    }
+    // Nobody listens on port 1.
+    let output = weir(&[&["advise"], &url[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("weir: postgres://a@127.0.0.1:1/a: ") && !said.contains("hunter2"), "{said}");
+}

@@ -1,5 +1,6 @@
 //! The commands. Each has a file; this one knows their arguments and what becomes of their outcome.
 
+mod advise;
 mod bench;
 mod check;
 mod control;
@@ -79,6 +80,7 @@ Examples:
   weir check-config pgbouncer.ini
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
   weir doctor --connections 100000
+  weir advise --url postgres://app:secret@127.0.0.1:5432/app
   weir demo";
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
@@ -97,6 +99,7 @@ enum Command {
     CheckConfig(check::Args),
     Bench(weir_bench::cli::BenchArgs),
     Doctor(doctor::Args),
+    Advise(advise::Args),
     Demo(weir_bench::demo::DemoArgs),
     #[command(hide = true)]
     Generate(generate::Args),
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         drop_in::run(drop_in::Args::parse())
     } else {
         match Cli::parse().command {
+            Command::Advise(args) => advise::run(&args),
             Command::Doctor(args) => match doctor::run(&args) {
                 Ok(code) => return code,
                 Err(failure) => Err(failure),

@@ -1,9 +1,11 @@
-"""weir doctor on real databases: what it reads is what the server says, and what the server refuses is what it explains."""
+"""weir doctor and weir advise on real databases: what they read is what the server says, what it refuses is explained, and what
+happens on it is seen."""
 
 import contextlib
 import json
 import os
 import subprocess
+import threading
 
 from weirtest import mywire, pgwire
 from weirtest.case import weir
@@ -132,3 +134,116 @@ def a_wrong_password_is_said_and_not_shown(_context):
     assert code == 3 and "hunter2" not in out, out
     finding = next(f for f in json.loads(out)["findings"] if f["id"] == "database_login")
     assert ("28P01" if POSTGRES else "1045") in finding["summary"], finding
+
+
+class Load:
+    """Connections that each run a statement in their turn, until the end of the block."""
+
+    # PostgreSQL counts a transaction when its session has statistics of a table to tell.
+    STATEMENT = "SELECT count(*) FROM pg_class WHERE oid = 1" if POSTGRES else "SELECT 1"
+
+    def __init__(self, target, connections):
+        self.wires = [WIRE.Wire(target) for _ in range(connections)]
+        self.over = threading.Event()
+        self.done = 0
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        while not self.over.is_set():
+            for wire in self.wires:
+                wire.ask(self.STATEMENT)
+                self.done += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        for wire in self.wires:
+            wire.close()
+
+
+def advised(target, *arguments):
+    done = subprocess.run([binary(), "advise", "--url", url(target), "--interval", "200ms", "--json", *arguments], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert PASSWORD.encode() not in done.stdout
+    return json.loads(done.stdout)
+
+
+def of_this(advice, user):
+    """The pools of one user: other suites may be at work on the same server."""
+    return [pool for pool in advice["pools"] if pool["user"] == user]
+
+
+@weir
+def advise_sees_idle_connections_and_their_throughput(_context):
+    target = direct_target(KIND)
+    watcher = superuser() if POSTGRES else target
+    with Load(target, 60) as working:
+        before = working.done
+        advice = advised(watcher, "--for", "4s", "--cores", "4")
+        done = working.done - before
+    seen = advice["seen"]
+    assert (advice["version"], seen["cores"]["count"], seen["blind"]) == (1, 4, None), advice
+    assert seen["connections"]["mean"] >= 60 and seen["slots"] > 300, seen
+    pools = of_this(advice, target.user)
+    assert sum(pool["connections"] for pool in pools) >= 59, advice["pools"]
+    # Statistics come up to a second late, the process took its time to start, and other suites may add some.
+    rate = seen["transactions_per_s"] if POSTGRES else seen["statements_per_s"]
+    assert rate * seen["seconds"] > done / 3, (done, seen)
+    assert advice["pooler"]["helps"] == "yes", advice["pooler"]
+    assert advice["mode"]["name"] == "transaction" and 1 <= advice["pool_size"]["servers"] <= 60, advice
+
+
+@weir
+def advise_sees_transactions_that_are_left_open(_context):
+    target = direct_target(KIND)
+    watcher = superuser() if POSTGRES else target
+    with contextlib.ExitStack() as held:
+        for _ in range(6):
+            wire = held.enter_context(WIRE.Wire(target))
+            # InnoDB begins a transaction with the first table that is read, or so.
+            wire.ask("BEGIN" if POSTGRES else "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        if POSTGRES:
+            for _ in range(3):
+                held.enter_context(WIRE.Wire(target)).ask("LISTEN doctor")
+        advice = advised(watcher, "--for", "2s")
+        seen = advice["seen"]
+        # InnoDB repeats its list for 100 ms: the first look may be as old as the last one of another test.
+        assert seen["idle_in_transaction"]["p95"] >= 6 and seen["idle_in_transaction"]["mean"] > 5, seen
+        assert seen["longest_transaction_s"] > 0, seen
+        if POSTGRES:
+            assert seen["keeps"]["listen"] >= 3, seen
+        assert advice["pool_size"]["servers"] >= 6, advice
+    with limited_user() as limited:
+        # A user that may not look at others is told so.
+        blind = advised(limited, "--for", "200ms")["seen"]["blind"]
+        assert ("pg_read_all_stats" if POSTGRES else "GRANT PROCESS") in blind, blind
+
+
+@weir
+def advise_sees_a_connection_for_each_request(_context):
+    target = direct_target(KIND)
+    argv = [binary(), "bench", "run", "connect", "--url", url(target), "--connections", "2", "--every", "0.05", "--time", "100",
+            "--report-interval", "0"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            watcher = superuser() if POSTGRES else target
+            seen = advised(watcher, "--for", "4s")["seen"]
+            assert process.poll() is None
+        finally:
+            process.kill()
+    # 40 a second; PostgreSQL counts sessions since 14.
+    if not POSTGRES or seen["connects_per_s"] is not None:
+        assert seen["connects_per_s"] > 10, seen
+
+
+@weir
+def advise_cannot_watch_what_is_not_there(_context):
+    done = subprocess.run([binary(), "advise", "--url", url(direct_target(KIND).login(direct_target(KIND).user, "hunter2")), "--for", "1s"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == 1 and b"hunter2" not in done.stderr, done.stderr
+    assert (b"28P01" if POSTGRES else b"1045") in done.stderr, done.stderr

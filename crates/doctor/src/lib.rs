@@ -10,6 +10,7 @@
 //! that every check runs in tests on a /proc and /sys made of files.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod checks;
 pub mod cure;
 pub mod database;

@@ -3,17 +3,16 @@
 use crate::cure::Cure;
 use crate::finding::{Finding, State};
 use crate::numbers::{count, seconds};
+use crate::probe::cgroup::ONLINE;
 use crate::probe::{Probe, cgroup};
-use crate::root::NUMBER_MAX;
 
 const ID: &str = "cpu_quota";
-const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// A group stopped in more periods than one in a hundred is felt in p99.
 const THROTTLED_SHARE: u64 = 100;
 
 pub fn check(probe: &Probe<'_>) -> Finding {
-    let cores = probe.root.read(ONLINE).ok().and_then(|text| cores(&text));
+    let cores = cgroup::online_cores(probe.root);
     let quota = match cgroup::cpu(probe) {
         Ok(quota) => quota,
         Err(error) => return Finding::unread(ID, &probe.process_file("cgroup"), &error),
@@ -45,14 +44,4 @@ pub fn check(probe: &Probe<'_>) -> Finding {
                 (share.floor() as u64).max(1)
             )),
         ])
-}
-
-/// Cores of a list such as `0-3,6`.
-fn cores(list: &str) -> Option<u64> {
-    list.split(',')
-        .map(|part| {
-            let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-            last.parse::<u64>().ok()?.min(NUMBER_MAX).checked_sub(first.parse().ok()?).map(|n| n + 1)
-        })
-        .sum()
 }

@@ -4,7 +4,7 @@
 //! together ("hybrid"); a controller is then in one of them.
 
 use super::Probe;
-use crate::root::{NUMBER_MAX, Unread};
+use crate::root::{NUMBER_MAX, Root, Unread};
 
 /// The files of one level that say what is allowed and what is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +93,23 @@ pub fn cpu(probe: &Probe<'_>) -> Result<Option<Quota>, Unread> {
     let quotas = hierarchy.levels().into_iter().filter_map(|folder| quota(probe, &folder, hierarchy.v2));
     let cores = |quota: &Quota| quota.cores.unwrap_or(f64::MAX);
     Ok(quotas.min_by(|a, b| cores(a).total_cmp(&cores(b))))
+}
+
+/// Where the cores of the machine are listed.
+pub const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Cores of the machine.
+pub fn online_cores(root: &Root) -> Option<u64> {
+    cores_of_list(&root.read(ONLINE).ok()?)
+}
+
+/// Cores of a list such as `0-3,6`.
+pub fn cores_of_list(list: &str) -> Option<u64> {
+    let part = |part: &str| {
+        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+        last.parse::<u64>().ok()?.min(NUMBER_MAX).checked_sub(first.parse().ok()?).map(|n| n + 1)
+    };
+    list.split(',').map(part).sum()
 }
 
 fn quota(probe: &Probe<'_>, folder: &str, v2: bool) -> Option<Quota> {
@@ -215,6 +232,12 @@ mod tests {
             (true, Some("/sys/fs/cgroup/unified/c"))
         );
         assert_eq!(find("4:memory:/a", HYBRID, "pids"), None);
+    }
+
+    #[test]
+    fn lists_of_cores() {
+        assert_eq!((cores_of_list("0-3"), cores_of_list("0,2-3,7")), (Some(4), Some(4)));
+        assert_eq!((cores_of_list(""), cores_of_list("3-0"), cores_of_list("x")), (None, None, None));
     }
 
     #[test]
