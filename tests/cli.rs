@@ -80,6 +80,16 @@ fn doctor() {
     let output = weir(&["doctor", "--connections", "10", "--json"]);
     assert!(text(&output.stdout).contains("\"id\": \"open_files\""));
 
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/weir.toml");
+    let output = weir(&["doctor", "--config", config, "--servers", "7"]);
+    assert!(
+        text(&output.stdout).contains(" clients and 7 servers, weir serve\n"),
+        "{}",
+        text(&output.stdout)
+    );
+    let output = weir(&["doctor", "--config", "/nowhere.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+
     // More than any machine has ports for: a blocker, and its cure alone.
     let arguments = ["doctor", "--program", "other", "--connections", "900000000"];
     let output = weir(&arguments);

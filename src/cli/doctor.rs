@@ -2,9 +2,10 @@
 
 use super::{Failure, print};
 use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use weir_bench::cli::{BenchArgs, BenchCommand};
-use weir_config::{ListenAt, Snapshot};
+use weir_config::{ListenAt, Snapshot, Sources, load};
 use weir_doctor::database::Place;
 use weir_doctor::text::{self, Style};
 use weir_doctor::{Program, QUICK_FROM_CLIENTS, Question, Report, Root, State, cure, explain, quick_at};
@@ -22,16 +23,20 @@ const EXIT_BLOCKER: u8 = 3;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Clients that connect; with --program bench, connections that are opened.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000,
+    /// Clients that connect; with --program bench, connections that are opened. Default: 10000, or max_client_conn of
+    /// --config.
+    #[arg(long, short = 'n', value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
-    connections: u64,
-    /// Connections to the databases, all together. Default: 20 for each --url.
+    connections: Option<u64>,
+    /// Connections to the databases, all together. Default: 20 for each --url, or the pools of --config.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     servers: Option<u64>,
     /// A database to ask as well: postgres://user:password@host:5432/database or mysql://... . May be given several times.
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<String>,
+    /// Take the numbers, ports and backlog from this weir.toml or pgbouncer.ini.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Whose limits: serve, bench, or other (one descriptor table, a thread for each connection).
     #[arg(long, value_name = "PROGRAM", default_value = "serve", value_parser = ["serve", "bench", "other"])]
     program: String,
@@ -64,6 +69,7 @@ Exit codes: 0 nothing in the way; 1 a failure, or a message nobody knows; 2 wron
 
 Examples:
   weir doctor --connections 100000
+  weir doctor --config /etc/weir/weir.toml
   weir doctor --connections 20000 --servers 200 --url postgres://app:secret@db/app
   weir doctor --connections 100000 --cure sysctl.d > /etc/sysctl.d/90-weir.conf
   weir doctor --explain 'errno 11'
@@ -81,7 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         .map(|url| Place::parse(url))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::Usage)?;
-    let report = Report::make(&Root::real(), question(args, places.len()), &places);
+    let report = Report::make(&Root::real(), question(args, places.len())?, &places);
     let output = match place {
         Some(place) => {
             let sheet = report.sheets().into_iter().find(|sheet| sheet.place == place);
@@ -108,29 +114,26 @@ fn named(place: &str) -> Result<cure::Place, Failure> {
 
 /// Weir's default pool size, for each database that is named.
 const SERVERS_EACH: u64 = 20;
+/// Weir's default `max_client_conn`.
+const CLIENTS: u64 = 10_000;
 
-fn question(args: &Args, databases: usize) -> Question {
-    let servers = args.servers.unwrap_or(SERVERS_EACH * databases.max(1) as u64);
-    let program = match args.program.as_str() {
-        "bench" => Program::Bench,
-        "other" => Program::Other,
-        _ => Program::Serve,
+fn question(args: &Args, databases: usize) -> Result<Question, Failure> {
+    let mut ask = match (args.program.as_str(), &args.config) {
+        ("bench", _) => Question::bench(CLIENTS, Vec::new()),
+        (_, Some(file)) => of_snapshot(&load(&Sources::file(file))?.snapshot),
+        _ => Question::serve(CLIENTS, SERVERS_EACH * databases.max(1) as u64),
     };
-    let mut ask = match program {
-        Program::Bench => Question::bench(args.connections, Vec::new()),
-        Program::Serve | Program::Other => Question::serve(args.connections, servers),
-    };
-    ask.program = program;
-    if program == Program::Other {
+    if args.program == "other" {
         // Another program's ports and backlog are not known.
+        ask.program = Program::Other;
         ask.listen_ports.clear();
     }
+    ask.clients = args.connections.unwrap_or(ask.clients);
+    ask.servers = args.servers.unwrap_or(ask.servers);
+    ask.workers = args.workers.filter(|n| *n > 0).unwrap_or(ask.workers);
     ask.pid = args.pid;
     ask.unit = args.unit.clone();
-    if let Some(workers) = args.workers.filter(|n| *n > 0) {
-        ask.workers = workers;
-    }
-    ask
+    Ok(ask)
 }
 
 fn explain(args: &Args) -> Result<ExitCode, Failure> {
@@ -171,8 +174,8 @@ fn explain(args: &Args) -> Result<ExitCode, Failure> {
     )))
 }
 
-/// Blockers and warnings about what a configuration asks of this machine, for the log of `weir serve`.
-pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
+/// What a configuration asks of this machine.
+fn of_snapshot(snapshot: &Snapshot) -> Question {
     let databases =
         [&snapshot.postgres, &snapshot.mysql].into_iter().flat_map(|realm| realm.databases.values());
     let servers: u64 = databases.map(|database| database.pool_size.map_or(SERVERS_EACH, |n| n as u64)).sum();
@@ -180,13 +183,17 @@ pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
         ListenAt::Tcp(address) => Some(address.port()),
         ListenAt::Unix { .. } => None,
     });
-    let ask = Question {
+    Question {
         workers: snapshot.workers,
         listen_ports: ports.collect(),
         backlog: u64::from(snapshot.tcp.listen_backlog),
         ..Question::serve(snapshot.limits.max_client_conn as u64, servers)
-    };
-    lines(&ask)
+    }
+}
+
+/// Blockers and warnings about what a configuration asks of this machine, for the log of `weir serve`.
+pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
+    lines(&of_snapshot(snapshot))
 }
 
 /// The same for a load, for the screen of `weir bench`.

@@ -102,6 +102,13 @@ impl Finding {
         Finding::new(id, State::Unknown, format!("{source}: {}", error.0)).read(source, &error.0)
     }
 
+    /// A file that containers do not show, because it is one for the whole machine.
+    pub fn unread_of_machine(id: &'static str, source: &str, error: &Unread) -> Finding {
+        let mut finding = Finding::unread(id, source, error);
+        finding.summary.push_str("; a container does not show it: ask on the host");
+        finding
+    }
+
     /// Adds what was read.
     pub fn read(mut self, source: impl Into<String>, value: impl ToString) -> Finding {
         self.read.push(Reading { source: source.into(), value: value.to_string() });

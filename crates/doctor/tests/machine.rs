@@ -192,7 +192,7 @@ fn local_ports_bound_connections_to_one_address() {
 fn weir_bench_spreads_over_loopback_addresses_and_others_do_not() {
     let fake = Fake::healthy();
     assert_eq!(state(&fake, &bench(1_000_000, "127.0.0.1:5432"), "local_ports"), State::Ok);
-    assert_eq!(state(&fake, &bench(4_000_000, "127.0.0.1:5432"), "local_ports"), State::Blocker);
+    assert_eq!(state(&fake, &bench(8_000_000, "127.0.0.1:5432"), "local_ports"), State::Blocker);
     let mut sysbench = other(40_000);
     sysbench.targets = vec![weir_net::Target::Tcp("127.0.0.1:5432".parse().unwrap())];
     assert_eq!(state(&fake, &sysbench, "local_ports"), State::Blocker);

@@ -10,9 +10,8 @@ use weir_net::Target;
 
 const ID: &str = "local_ports";
 
-/// Loopback addresses that `weir bench` spreads over at most, and the share of the ports that it uses of each.
+/// Loopback addresses that `weir bench` spreads over at most.
 const BENCH_ADDRESSES: u64 = 250;
-const BENCH_SHARE: u64 = 2;
 
 /// The range to propose: what the experiments with 100,000 connections used. The ports below stay for servers.
 pub const WIDE: std::ops::RangeInclusive<u64> = 4000..=65_000;
@@ -53,7 +52,7 @@ fn most_to_one_target(probe: &Probe<'_>) -> u64 {
 fn room(probe: &Probe<'_>, ports: u64, loopback: bool) -> (u64, String) {
     match probe.ask.program {
         Program::Bench if loopback => {
-            let room = ports / BENCH_SHARE * BENCH_ADDRESSES;
+            let room = ports * BENCH_ADDRESSES;
             (room, format!("; weir bench spreads over up to {BENCH_ADDRESSES} addresses 127.0.0.x by itself"))
         }
         Program::Bench | Program::Serve | Program::Other => (ports, " from one address".to_owned()),

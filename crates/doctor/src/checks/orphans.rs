@@ -11,7 +11,7 @@ const FILE: &str = "/proc/sys/net/ipv4/tcp_max_orphans";
 pub fn check(probe: &Probe<'_>) -> Finding {
     let max = match probe.root.number(FILE) {
         Ok(n) => n,
-        Err(error) => return Finding::unread(ID, FILE, &error),
+        Err(error) => return Finding::unread_of_machine(ID, FILE, &error),
     };
     let now = sockets::sockstat(probe.root, "orphan").unwrap_or(0);
     let sockets = probe.ask.sockets();

@@ -19,7 +19,7 @@ pub fn check(probe: &Probe<'_>) -> Finding {
                 return Finding::judged(ID, State::Unknown, format!("{FILE}: {other:?} is not understood"));
             }
         },
-        Err(error) => return Finding::unread(ID, FILE, &error),
+        Err(error) => return Finding::unread_of_machine(ID, FILE, &error),
     };
     let used = sockets::sockstat(probe.root, "mem").unwrap_or(0);
     let text = probe.root.read("/proc/net/netstat").unwrap_or_default();

@@ -110,6 +110,8 @@ pub const ENTRIES: &[Entry] = &[
         messages: &[
             "ERROR 1135 (HY000): Can't create a new thread (errno 11); if you are not out of available memory, you can consult the manual \
              for a possible OS-dependent bug",
+            "ERROR 1135: Can't create a new thread (errno 11 \"Resource temporarily unavailable\"); if you are not out of available memory, \
+             you can consult the manual for a possible OS-dependent bug",
             "Can't create thread to handle new connection(errno= 11)",
             "could not fork new process for connection: Resource temporarily unavailable",
             "pthread_create() for thread #12200 failed. errno = 11",
