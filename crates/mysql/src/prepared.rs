@@ -6,8 +6,8 @@
 //!
 //! Invariants: one copy for each server, text, shape of session (schema, charset, sql_mode and what
 //! else a statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
-//! with (see [`crate::binding`]); a statement with an open cursor or with long data sent ahead has a copy of its
-//! own, so that no other statement of the same text closes or fills it; a server never has more than its bound.
+//! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
+//! that no other statement of the same text closes or fills it; a server never has more than its bound.
 
 use crate::binding::Binding;
 use crate::frame;

@@ -487,9 +487,26 @@ fn long_data_goes_with_its_execution() {
     assert_eq!(got.to_server, expected);
     let got = receive(&mut two, Some(&mut a), &s::inserted(1, 0));
     assert_eq!(got.done, [(1, Boundary::Idle)]);
-    // Spent: the next execution has none.
-    let sent = send(&mut a, &mut two, 1, &c::execute_one(1, true, 5));
-    assert_eq!(sent.to_server, c::execute_one(80, true, 5));
+    // Spent: the next execution has none, and does not need a copy of its own.
+    send(&mut a, &mut two, 1, &c::execute_one(1, true, 5));
+    let got = receive(&mut two, Some(&mut a), &s::prepared(81, 1));
+    assert_eq!(got.to_server, c::execute_one(81, true, 5));
+}
+
+#[test]
+fn an_execution_behind_one_with_long_data_is_on_another_copy() {
+    let mut server = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut server), front(2, MODERN, &mut server));
+    exchange(&mut a, &mut server, &c::prepare("INSERT INTO t VALUES (?)"), &s::prepared(70, 1));
+    send(&mut b, &mut server, 2, &c::prepare("INSERT INTO t VALUES (?)"));
+    receive(&mut server, Some(&mut b), &[]);
+    send(&mut a, &mut server, 1, &[c::long_data(1, b"for no parameter"), c::execute_long(1)].concat());
+    receive(&mut server, Some(&mut a), &s::prepared(80, 1));
+    let sent = send(&mut b, &mut server, 2, &c::execute_one(1, true, 5));
+    assert_eq!(sent.to_server, c::execute_one(70, true, 5), "it may be sent before the other is answered");
+    let got = receive(&mut server, Some(&mut a), &s::err(1, 1210, "Incorrect arguments"));
+    assert_eq!(error_in(&got.to_client).0, 1210);
+    assert!(a.pins().contains(Pin::Prepared) && !b.pins().contains(Pin::Prepared));
 }
 
 #[test]

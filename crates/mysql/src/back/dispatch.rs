@@ -185,7 +185,9 @@ impl Back {
         } else if runs {
             statement.sent_ahead = true;
         }
-        let mut key = statement.key(client, number, cursor);
+        // Long data may leave an error in the statement, which nobody else must meet.
+        let alone = cursor || !statement.long_data.is_empty();
+        let mut key = statement.key(client, number, alone);
         if let Some(binding) = binding.filter(|_| key.private.is_none()) {
             key = self.statements.copy_for(statement, (client, number), self.server_id, binding);
         }
