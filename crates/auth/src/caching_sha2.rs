@@ -48,25 +48,29 @@ pub fn response(secret: &Secret, scramble: &[u8]) -> Option<Vec<u8>> {
 pub enum Fast {
     /// The password is right.
     Right,
-    /// It is wrong, or there is no such user.
+    /// There is no password, and one is needed.
     Wrong,
-    /// Only the password itself can tell: ask for the full exchange.
+    /// Not right, or only the password itself can tell: ask for the full exchange. What is wrong is told there,
+    /// for a wrong password, for a user known by a hash and for one that does not exist alike.
     NeedsFull,
 }
 
-/// Checks an answer. Constant time in the secret; an unknown user (`None`) costs the same.
+/// Checks an answer. Constant time in the secret; an unknown user (`None`) and one known by a hash cost the same
+/// and get the same answer, so that nobody learns here who exists. MySQL, too, goes on to the full exchange after
+/// any answer that is not right.
 pub fn verify_fast(secret: Option<&Secret>, scramble: &[u8], answer: &[u8]) -> Fast {
     let (password, known) = match secret.map(Secret::kind) {
-        Some(SecretKind::Plain(password)) if password.is_empty() => {
-            return if answer.is_empty() { Fast::Right } else { Fast::Wrong };
+        Some(SecretKind::Plain(password)) if password.is_empty() && answer.is_empty() => return Fast::Right,
+        Some(SecretKind::Plain(password)) => (password.as_bytes(), !password.is_empty()),
+        Some(SecretKind::MySqlNative(_) | SecretKind::Md5(_) | SecretKind::ScramVerifier(_)) | None => {
+            (&b"nobody"[..], false)
         }
-        Some(SecretKind::Plain(password)) => (password.as_bytes(), true),
-        Some(SecretKind::MySqlNative(_)) if answer.is_empty() => return Fast::Wrong,
-        Some(SecretKind::MySqlNative(_)) => return Fast::NeedsFull,
-        Some(SecretKind::Md5(_) | SecretKind::ScramVerifier(_)) | None => (&b"nobody"[..], false),
     };
+    if answer.is_empty() {
+        return Fast::Wrong;
+    }
     let right: bool = fast_answer(password, scramble).ct_eq(answer).into();
-    if right && known { Fast::Right } else { Fast::Wrong }
+    if right && known { Fast::Right } else { Fast::NeedsFull }
 }
 
 /// Checks the password itself, as the full exchange gave it (without its NUL).
@@ -102,16 +106,36 @@ mod tests {
         let answer = response(&secret, scramble).unwrap();
         assert_eq!(answer.len(), ANSWER_BYTES);
         assert_eq!(verify_fast(Some(&secret), scramble, &answer), Fast::Right);
-        assert_eq!(verify_fast(Some(&secret), b"bbcdefghijklmnopqrst", &answer), Fast::Wrong);
+        assert_eq!(verify_fast(Some(&secret), b"bbcdefghijklmnopqrst", &answer), Fast::NeedsFull);
         assert_eq!(verify_fast(Some(&secret), scramble, &[]), Fast::Wrong);
-        assert_eq!(verify_fast(None, scramble, &answer), Fast::Wrong);
+        assert_eq!(verify_fast(None, scramble, &answer), Fast::NeedsFull);
         let nobody = response(&Secret::plain("nobody"), scramble).unwrap();
-        assert_eq!(verify_fast(None, scramble, &nobody), Fast::Wrong);
+        assert_eq!(verify_fast(None, scramble, &nobody), Fast::NeedsFull);
+        assert_eq!(verify_fast(None, scramble, &[]), Fast::Wrong);
         let stored = Secret::new(SecretKind::MySqlNative(native::stored_hash(b"geheim")));
         assert_eq!(verify_fast(Some(&stored), scramble, &answer), Fast::NeedsFull);
         assert!(verify_full(Some(&stored), b"geheim"));
         assert!(!verify_full(Some(&stored), b"geheim2"));
         assert!(!verify_full(None, b"nobody"));
+    }
+
+    #[test]
+    fn nobody_learns_who_exists() {
+        let scramble = b"abcdefghijklmnopqrst";
+        let users = [
+            None,
+            Some(Secret::plain("geheim")),
+            Some(Secret::new(SecretKind::MySqlNative(native::stored_hash(b"geheim")))),
+        ];
+        for guess in [&b""[..], &[7; ANSWER_BYTES], &[7; 5]] {
+            let said = users.each_ref().map(|user| verify_fast(user.as_ref(), scramble, guess));
+            assert!(said.iter().all(|one| *one == said[0] && *one != Fast::Right), "{guess:?}: {said:?}");
+        }
+        assert!(users.iter().all(|user| !verify_full(user.as_ref(), b"a guess")));
+        // An account without a password is as much a secret.
+        let open = Secret::plain("");
+        assert_eq!(verify_fast(Some(&open), scramble, &[]), Fast::Right);
+        assert_eq!(verify_fast(Some(&open), scramble, &[7; ANSWER_BYTES]), Fast::NeedsFull);
     }
 
     #[test]

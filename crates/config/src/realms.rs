@@ -19,6 +19,7 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         databases: BTreeMap::new(),
         fallback: None,
         users: BTreeMap::new(),
+        users_by_hash: 0,
         auth,
         server_version: String::new(),
     }
@@ -59,6 +60,9 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
             admit_url_user(draft, realm, forced, &entry);
         }
         insert_database(draft, realm, database, &entry);
+    }
+    for realm in realms.values_mut() {
+        realm.users_by_hash = realm.count_by_hash();
     }
     realms
 }

@@ -1,7 +1,8 @@
 //! From a client's login to the proof it must give and to the pool it belongs to.
 
-use crate::{Auth, Database, Key, PoolMode, Protocol, Server, Snapshot, User, Values};
-use std::sync::Arc;
+use crate::{Auth, Database, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, OnceLock};
 use weir_auth::secret::SecretKind;
 use weir_auth::{Admission, AuthMethod, Login, Secret};
 
@@ -48,7 +49,7 @@ impl Snapshot {
             Some(user) if user.local_trust && local => Admission { method: AuthMethod::Trust, secret: None },
             Some(user) => admit_known(method, user),
             // No secret fits: with trust, which asks for nothing, an unknown name is asked for a password.
-            None => Admission { method: asking(method, protocol), secret: None },
+            None => Admission { method: realm.decoy(asking(method, protocol), &login.user), secret: None },
         }
     }
 
@@ -133,14 +134,44 @@ impl Sizes {
 /// A known user: the method his secret allows.
 fn admit_known(method: AuthMethod, user: &User) -> Admission {
     let secret = user.secret.clone();
-    let method = match (method, secret.as_deref().map(Secret::kind)) {
-        // A verifier cannot be checked by md5. PgBouncer asks for SCRAM then, and so do we.
-        (AuthMethod::Md5, Some(SecretKind::ScramVerifier(_))) => AuthMethod::ScramSha256,
-        // The hash of mysql_native_password proves nothing in another method.
-        (AuthMethod::CachingSha2, Some(SecretKind::MySqlNative(_))) => AuthMethod::Native,
-        (method, _) => method,
-    };
+    let method = secret.as_deref().and_then(|secret| by_hash(method, secret)).unwrap_or(method);
     Admission { method, secret }
+}
+
+/// The method that a hash of a password allows, when it is another one.
+fn by_hash(method: AuthMethod, secret: &Secret) -> Option<AuthMethod> {
+    match (method, secret.kind()) {
+        // A verifier cannot be checked by md5. PgBouncer asks for SCRAM then, and so do we.
+        (AuthMethod::Md5, SecretKind::ScramVerifier(_)) => Some(AuthMethod::ScramSha256),
+        // The hash of mysql_native_password proves nothing in another method.
+        (AuthMethod::CachingSha2, SecretKind::MySqlNative(_)) => Some(AuthMethod::Native),
+        _ => None,
+    }
+}
+
+impl Realm {
+    /// Users who are asked for another proof than the others.
+    pub(crate) fn count_by_hash(&self) -> usize {
+        let Auth::Method(method) = self.auth else { return 0 };
+        let secrets = self.users.values().filter_map(|user| user.secret.as_deref());
+        secrets.filter(|secret| by_hash(method, secret).is_some()).count()
+    }
+
+    /// How a name that does not exist is asked: as often in another way as those that exist, and always the same
+    /// name in the same way, so that the question tells nobody who exists.
+    fn decoy(&self, method: AuthMethod, name: &str) -> AuthMethod {
+        static KEY: OnceLock<RandomState> = OnceLock::new();
+        if self.users_by_hash == 0 {
+            return method;
+        }
+        let at = KEY.get_or_init(RandomState::new).hash_one(name) % self.users.len().max(1) as u64;
+        match method {
+            _ if at >= self.users_by_hash as u64 => method,
+            AuthMethod::Md5 => AuthMethod::ScramSha256,
+            AuthMethod::CachingSha2 => AuthMethod::Native,
+            method => method,
+        }
+    }
 }
 
 /// A method that asks for something.

@@ -154,6 +154,9 @@ pub struct Realm {
     pub fallback: Option<Arc<Database>>,
     /// Who may log in.
     pub users: BTreeMap<String, Arc<User>>,
+    /// How many of them are asked for another proof than `auth` says, because only a hash of their password is
+    /// known.
+    pub users_by_hash: usize,
     /// How a client proves who it is.
     pub auth: Auth,
     /// MySQL: the version Weir greets with; empty: what the server says.

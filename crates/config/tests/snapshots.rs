@@ -308,3 +308,26 @@ fn every_setting_can_be_set_and_shown_again() {
         assert_eq!(again.snapshot.values.show(row.key), shown, "{}", row.full_name());
     }
 }
+
+#[test]
+fn the_question_tells_nobody_who_exists() {
+    let users: String = (0..10)
+        .map(|n| {
+            let password = if n < 4 { format!("*{}", "A5".repeat(20)) } else { "in clear".to_owned() };
+            format!("[users.u{n}]\npassword = \"{password}\"\n")
+        })
+        .collect();
+    let text = format!("[databases.shop]\nurl = \"mysql://127.0.0.1/shop\"\n{users}");
+    let snapshot = load_text(Path::new("weir.toml"), &text, &Sources::default()).unwrap().snapshot;
+    let method = |name: &str| snapshot.admit(Protocol::Mysql, &login(name, None), false).method;
+    let natives = |prefix: &str, n: usize| {
+        (0..n).filter(|n| method(&format!("{prefix}{n}")) == AuthMethod::Native).count()
+    };
+    assert_eq!(natives("u", 10), 4);
+    let unknown = natives("nobody", 1000);
+    assert!(
+        (250..550).contains(&unknown),
+        "{unknown} of 1000 unknown names are asked as 4 of 10 known ones are"
+    );
+    assert!((0..50).all(|n| method(&format!("x{n}")) == method(&format!("x{n}"))));
+}

@@ -211,6 +211,10 @@ cells! {
         /// Rollbacks sent.
         server_rollbacks;
     }
+    Counter "weir_injected_prepares", "Statements Weir prepared on a server because their client had prepared them on another one." {
+        /// Statements prepared on a client's behalf.
+        injected_prepares;
+    }
     Counter "weir_server_checks", "Times Weir asked an idle server whether it still answers." {
         /// Checks sent.
         server_checks;

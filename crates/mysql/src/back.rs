@@ -161,6 +161,8 @@ pub struct Back {
     pub(crate) warned_client: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
+    /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
+    pub(crate) injected_prepares: u32,
     /// A client left in the middle of something that may have left a trace.
     pub(crate) tainted: bool,
     /// Part of a message was read.
@@ -200,6 +202,7 @@ impl Back {
             last_client: 0,
             warned_client: 0,
             broken: false,
+            injected_prepares: 0,
             tainted: false,
             mid_message: false,
             needs_setup: false,
@@ -261,6 +264,11 @@ impl Back {
             && !self.broken
             && !self.tainted
             && !self.mid_message
+    }
+
+    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
+    pub fn take_injected_prepares(&mut self) -> u32 {
+        std::mem::take(&mut self.injected_prepares)
     }
 
     /// Nothing can make this server usable again: close it.

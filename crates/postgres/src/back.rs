@@ -50,6 +50,8 @@ pub struct Back {
     pub(crate) incoming_hidden: bool,
     /// A request of Weir's own failed, the server said farewell, or a message was cut short.
     pub(crate) spoiled: bool,
+    /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
+    pub(crate) injected_prepares: u32,
 }
 
 /// The unnamed statement of a server.
@@ -97,6 +99,7 @@ impl Back {
             incoming: 0,
             incoming_hidden: false,
             spoiled: false,
+            injected_prepares: 0,
         }
     }
 
@@ -148,6 +151,11 @@ impl Back {
             && self.incoming == 0
             && self.held.is_none()
             && self.traces.pins().is_empty()
+    }
+
+    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
+    pub fn take_injected_prepares(&mut self) -> u32 {
+        std::mem::take(&mut self.injected_prepares)
     }
 
     /// Nothing can make this server usable again: close it.

@@ -180,6 +180,8 @@ pub trait Back<W: Wing> {
     fn is_mid_message(&self) -> bool;
     /// Idle, nothing owed, no part of a message read, and no request of Weir's own has failed.
     fn is_reusable(&self) -> bool;
+    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
+    fn take_injected_prepares(&mut self) -> u32;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
     /// How the server greeted Weir, if clients are greeted (MySQL; PostgreSQL: None).

@@ -130,6 +130,7 @@ fn malformed_server_messages() {
         "r=NONCEx,s=AAAA,i=-1",
         "r=NONCEx,s=AAAA,i=99999999999",
         "r=NONCEx,s=AAAA,i=2147483647",
+        "r=NONCEx,s=AAAA,i=1000001",
         "e=other-error",
     ] {
         let (state, _) = ClientExpectFirst::begin(&[7; 32]);

@@ -209,5 +209,6 @@ impl Back {
             out.extend_from_slice(&key.text.text);
         });
         entry.ahead.push_back(Ahead::Prepare(PrepareAhead::new(key)));
+        self.injected_prepares += 1;
     }
 }

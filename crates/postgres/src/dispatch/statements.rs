@@ -236,6 +236,7 @@ impl Back {
         if let Need::Parse { number, close_first } = self.prepared.require(&statement, front.owner, false) {
             self.prepared.added(&statement.key(), front.owner);
             self.put_parse_of(&statement, close_first, out);
+            self.injected_prepares += 1;
             let parsed = Some((Arc::clone(&statement), number));
             self.queue.push(Owed::Parse {
                 statement: parsed,
@@ -263,6 +264,7 @@ impl Back {
                 });
                 if !there {
                     put_parse(out, b"", wanted.content());
+                    self.injected_prepares += 1;
                     self.sent_unnamed(wanted);
                     self.queue.push(Owed::Parse {
                         statement: None,

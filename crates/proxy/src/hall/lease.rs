@@ -176,8 +176,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let (greeted, id) = (client.is.greeted, client.pool);
         self.cells.request_duration.record_ns(took_ns);
+        let back = self.servers.get_mut(server).and_then(|server| server.back());
+        let injected = back.map_or(0, |back| back.take_injected_prepares());
         if let Some(id) = id {
-            self.count_pool(id, |cells| cells.requests.inc());
+            self.count_pool(id, |cells| {
+                cells.requests.inc();
+                if injected > 0 {
+                    cells.injected_prepares.add(u64::from(injected));
+                }
+            });
         }
         if !greeted {
             self.welcome_done(cx, key, server);

@@ -193,6 +193,9 @@ macro_rules! adapter {
             fn is_reusable(&self) -> bool {
                 self.is_reusable()
             }
+            fn take_injected_prepares(&mut self) -> u32 {
+                self.take_injected_prepares()
+            }
             fn is_broken(&self) -> bool {
                 self.is_broken()
             }
