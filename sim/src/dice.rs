@@ -11,17 +11,17 @@ impl Dice {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut dice = Dice(seed ^ 0x9e37_79b9_7f4a_7c15);
-        dice.next();
+        dice.draw();
         dice
     }
 
     /// A stream of its own, so that one actor's draws do not shift another's.
     pub fn split(&mut self) -> Dice {
-        Dice::new(self.next())
+        Dice::new(self.draw())
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,7 +31,7 @@ impl Dice {
 
     /// A number below `n`; 0 for `n` = 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { self.next() % n }
+        if n == 0 { 0 } else { self.draw() % n }
     }
 
     /// A number from `low` to `high`, both included.
@@ -78,7 +78,7 @@ impl Dice {
     /// Fills a buffer.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let word = self.next().to_le_bytes();
+            let word = self.draw().to_le_bytes();
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
     }
@@ -92,7 +92,7 @@ mod tests {
     fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
         let numbers = |seed| {
             let mut dice = Dice::new(seed);
-            std::array::from_fn::<u64, 4, _>(|_| dice.next())
+            std::array::from_fn::<u64, 4, _>(|_| dice.draw())
         };
         assert_eq!(numbers(7), numbers(7));
         assert_ne!(numbers(7), numbers(8));

@@ -231,7 +231,7 @@ impl Network {
     }
 
     /// Moves the clock to the next thing on the agenda and returns it. `None`: nothing will ever happen.
-    pub fn next(&mut self) -> Option<Item> {
+    pub fn happens_next(&mut self) -> Option<Item> {
         loop {
             let Reverse((at_ns, _, item)) = self.agenda.pop()?;
             let stale = match item {

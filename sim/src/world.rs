@@ -56,8 +56,8 @@ pub struct Report {
 }
 
 enum Actor {
-    PgClient(PgClient),
-    PgSession(PgSession),
+    PgClient(Box<PgClient>),
+    PgSession(Box<PgSession>),
     Canceller(Canceller),
 }
 
@@ -208,7 +208,7 @@ impl World {
         let mut steps = 0;
         let mut rest_until_ns = u64::MAX;
         loop {
-            let next = self.network.lock().next();
+            let next = self.network.lock().happens_next();
             let Some(item) = next else { break };
             let now_ns = self.network.lock().now_ns;
             if now_ns > rest_until_ns {
@@ -333,7 +333,7 @@ impl World {
             self.sender = number;
             let session =
                 self.with_stage(number, |stage| PgSession::new(end, database, 10_000 + number, stage));
-            self.actors[number as usize] = Some(Actor::PgSession(session));
+            self.actors[number as usize] = Some(Actor::PgSession(Box::new(session)));
             self.network.lock().peer_takes(number, end);
         }
     }
@@ -469,7 +469,7 @@ impl World {
         let listener = *self.dice.pick(&self.listeners[wing]);
         let name = self.spawned;
         let client = self.with_stage(number, |stage| PgClient::new(name, listener, stage));
-        self.actors[number as usize] = Some(Actor::PgClient(client));
+        self.actors[number as usize] = Some(Actor::PgClient(Box::new(client)));
     }
 
     fn fault(&mut self, fault: Fault) {

@@ -13,6 +13,12 @@ use weir_auth::job::RsaKey;
 use weir_net::Net;
 use weir_net::wheel::Wheel;
 
+/// Fills a buffer with random bytes.
+pub type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// Puts a message into the mailbox of the worker with this number.
+pub type Post<N> = Box<dyn Fn(usize, Mail<N>) + Send + Sync>;
+
 /// What all workers and the control thread share. Nothing in it makes a worker wait.
 pub struct Shared<N: Net> {
     /// The latest settings. A worker has its own copy of the pointer, renewed by [`Mail::Reload`].
@@ -26,11 +32,11 @@ pub struct Shared<N: Net> {
     /// Workers in the process.
     pub workers: usize,
     /// Puts a message into a worker's mailbox.
-    pub post: Box<dyn Fn(usize, Mail<N>) + Send + Sync>,
+    pub post: Post<N>,
     /// Starts slow work whose result comes by mail.
     pub submit: Box<dyn Fn(Ticket, Job) + Send + Sync>,
     /// Fills a buffer with random bytes.
-    pub random: Box<dyn Fn(&mut [u8]) + Send + Sync>,
+    pub random: Random,
     /// Clients connected, in the whole process.
     pub clients: AtomicUsize,
     /// The RSA key for MySQL passwords without TLS.

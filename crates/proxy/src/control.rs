@@ -210,14 +210,13 @@ fn socket_options(snapshot: &Snapshot) -> SocketOptions {
     }
 }
 
+/// The listeners of each worker, with the wing that is spoken there.
 type Doors = Vec<Vec<(u8, weir_net::listener::Listener)>>;
+/// Listeners, the socket files they made, and where they listen.
+type Opened = (Doors, Vec<SocketFile>, Vec<(Protocol, Target)>);
 
 /// Opens each listener once for each worker.
-fn open_doors(
-    snapshot: &Snapshot,
-    workers: usize,
-    sockets: &SocketOptions,
-) -> Result<(Doors, Vec<SocketFile>, Vec<(Protocol, Target)>), StartError> {
+fn open_doors(snapshot: &Snapshot, workers: usize, sockets: &SocketOptions) -> Result<Opened, StartError> {
     let mut doors: Doors = (0..workers).map(|_| Vec::new()).collect();
     let (mut files, mut listening) = (Vec::new(), Vec::new());
     for listener in &snapshot.listeners {

@@ -118,12 +118,13 @@ impl Front {
             warnings.put(self.capabilities, self.status & !status::OF_THE_REPLY, out);
             return Found::Answered { len };
         }
-        let mut extra = Extra::default();
-        extra.changes = class.set().and_then(|set| changes_of(set, text));
-        extra.text = rewrite::text(&class, text, &self.answers(), true);
-        if class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS) {
-            extra.text_here = Some(rewrite::text(&class, text, &self.answers(), false));
-        }
+        let counts = class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS);
+        let extra = Extra {
+            changes: class.set().and_then(|set| changes_of(set, text)),
+            text: rewrite::text(&class, text, &self.answers(), true),
+            text_here: counts.then(|| rewrite::text(&class, text, &self.answers(), false)),
+            ..Extra::default()
+        };
         // Its own trackers are shown to it from now on.
         let tracker = |name: &str| name.starts_with("session_track");
         self.own_trackers |=
@@ -214,13 +215,13 @@ impl Front {
             return Ok(unknown_statement(command, flavour, number, len, out));
         };
         match command {
-            Command::StmtSendLongData => {
-                if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES {
-                    let header = Header { len: payload.len(), seq: 0 };
-                    header.write(&mut statement.long_data);
-                    statement.long_data.extend_from_slice(payload);
-                    return Ok(Found::Answered { len });
-                }
+            Command::StmtSendLongData
+                if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES =>
+            {
+                let header = Header { len: payload.len(), seq: 0 };
+                header.write(&mut statement.long_data);
+                statement.long_data.extend_from_slice(payload);
+                return Ok(Found::Answered { len });
             }
             Command::StmtReset if !statement.cursor && !statement.sent_ahead => {
                 statement.long_data = Vec::new();

@@ -44,6 +44,9 @@ pub(crate) struct Credentials {
     pub unix: bool,
 }
 
+/// A method, its scramble, and the answer to it.
+type Switched = (Method, Vec<u8>, Zeroizing<Vec<u8>>);
+
 impl Credentials {
     /// The answer to a scramble.
     pub(crate) fn answer(&self, method: Method, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
@@ -60,7 +63,7 @@ impl Credentials {
     }
 
     /// The answer to an AuthSwitchRequest (its payload behind `0xFE`), with its method and scramble.
-    pub(crate) fn switch(&self, payload: &[u8]) -> Result<(Method, Vec<u8>, Zeroizing<Vec<u8>>), Fault> {
+    pub(crate) fn switch(&self, payload: &[u8]) -> Result<Switched, Fault> {
         let Some((plugin, scramble)) = crate::message::response::read_auth_switch(payload) else {
             return Err(refuse("the server asks for the method before 4.1"));
         };

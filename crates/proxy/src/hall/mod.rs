@@ -105,27 +105,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if event.writable && !client.output.is_empty() {
             self.flush_client(cx, key);
         }
-        if event.readable || event.read_closed || event.hangup {
-            if let Some(client) = self.clients.get_mut(key) {
-                client.is.readable = true;
-                self.pump_client(cx, key);
-            }
+        if (event.readable || event.read_closed || event.hangup)
+            && let Some(client) = self.clients.get_mut(key)
+        {
+            client.is.readable = true;
+            self.pump_client(cx, key);
         }
     }
 
     fn server_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(server) = self.servers.get_mut(key) else { return };
         server.is.hup |= event.read_closed || event.hangup;
-        if event.writable || event.hangup {
-            if !self.server_writable(cx, key) {
-                return;
-            }
+        if (event.writable || event.hangup) && !self.server_writable(cx, key) {
+            return;
         }
-        if event.readable || event.read_closed || event.hangup {
-            if let Some(server) = self.servers.get_mut(key) {
-                server.is.readable = true;
-                self.pump_server(cx, key);
-            }
+        if (event.readable || event.read_closed || event.hangup)
+            && let Some(server) = self.servers.get_mut(key)
+        {
+            server.is.readable = true;
+            self.pump_server(cx, key);
         }
     }
 

@@ -102,8 +102,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn replies(&mut self, cx: &mut Cx<'_, N>, key: Key, input: &[u8]) -> usize {
         let mut parcel = Parcel { staged: std::mem::take(&mut self.staging), run: 0..0 };
         let mut used = 0;
-        loop {
-            let Some(server) = self.servers.get_mut(key) else { break };
+        while let Some(server) = self.servers.get_mut(key) {
             if server.is.paused {
                 break;
             }
@@ -129,11 +128,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             match step {
                 Ok(Step::Forward(n)) => {
                     let n = n.min(input.len() - used);
-                    if owner.is_some() {
-                        if !parcel.forward(used..used + n, input) {
-                            self.deliver(cx, key, owner, &mut parcel, input);
-                            parcel.forward(used..used + n, input);
-                        }
+                    if owner.is_some() && !parcel.forward(used..used + n, input) {
+                        self.deliver(cx, key, owner, &mut parcel, input);
+                        parcel.forward(used..used + n, input);
                     }
                     used += n;
                 }
