@@ -96,6 +96,18 @@ def pool_limit_is_never_exceeded(_context):
 
 
 @weir
+def one_client_needs_one_server(_context):
+    """No server is opened for a client that another one is about to serve."""
+    with start(pool_size=4, settings=["workers=1"]) as w, admin() as a:
+        for _ in range(5):
+            with Wire(w.target()) as wire:
+                assert wire.ask("select 'served'") == [["served"]]
+        connects = w.metric("weir_server_connects", protocol="postgres", outcome="ok")
+        assert connects == 1, connects
+        assert server_connections(a) == 1
+
+
+@weir
 def transaction_mode_shares(_context):
     """Idle clients hold no server, whatever they did before, as long as it leaves no trace."""
     with start(pool_size=2) as w, admin() as a:

@@ -290,9 +290,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.count_pool(id, |cells| cells.server_connects_ok.inc());
         self.todo.push_back(Task::PumpServer(key));
         self.todo.push_back(Task::SettleServer(key));
-        // One that got through after failures clears the way for the others.
-        self.open_for_waiters(cx, id);
-        self.fill(cx, id);
+        // One that got through after failures clears the way for the others. First it serves who waits: else
+        // one more would be opened for the same client.
+        self.todo.push_back(Task::OpenServers(id));
     }
 
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.

@@ -64,6 +64,8 @@ enum Task {
     CloseClient(Key),
     /// It may be free now.
     SettleServer(Key),
+    /// A pool may need more servers.
+    OpenServers(PoolId),
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -139,6 +141,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     Task::PumpServer(key) => self.pump_server(cx, key),
                     Task::CloseClient(key) => self.close_client(cx, key, None),
                     Task::SettleServer(key) => self.settle(cx, key),
+                    Task::OpenServers(id) => {
+                        self.open_for_waiters(cx, id);
+                        self.fill(cx, id);
+                    }
                 }
             }
             let mut dirty = std::mem::take(&mut self.dirty);
