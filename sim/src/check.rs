@@ -138,15 +138,16 @@ impl Checker {
     }
 }
 
-/// Whoever got a server in this turn had waited longer than those who still wait.
+/// Whoever got a server in this turn had waited longer than those who still wait. Only a place among the
+/// requests of others may be had before somebody older who wants a server alone.
 fn in_order(before: &Audit, after: &Audit) -> Result<(), String> {
     for pool in &before.pools {
         let Some(now) = after.pools.iter().find(|now| now.id == pool.id) else { continue };
         let still: Vec<_> = pool.waiting.iter().filter(|entry| now.waiting.contains(entry)).collect();
-        let Some(&&(oldest, since_ns)) = still.first() else { continue };
-        let served = pool.waiting.iter().filter(|(client, _)| now.leased.contains(client));
-        for &(client, later_ns) in served {
-            if later_ns > since_ns {
+        let served = pool.waiting.iter().filter(|(client, ..)| now.leased.contains(client));
+        for &(client, later_ns, shares) in served {
+            let older = still.iter().find(|(_, since_ns, other)| later_ns > *since_ns && (*other || !shares));
+            if let Some((oldest, ..)) = older {
                 let (a, b) = (client & 0xffff_ffff, oldest & 0xffff_ffff);
                 return Err(format!("client {a} was served before client {b}, who had waited longer"));
             }

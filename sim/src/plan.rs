@@ -55,6 +55,8 @@ pub struct Plan {
     pub max_of_database: usize,
     /// `max_user_connections`; 0: none.
     pub max_of_user: usize,
+    /// Requests that a server carries at a time.
+    pub pipeline_depth: usize,
     /// When a server is free.
     pub mode: PoolMode,
     /// Users that clients log in as: a pool each.
@@ -150,6 +152,7 @@ impl Plan {
             steps: dice.spread(4, 60),
             client_auth: *dice.pick(&postgres_methods),
             server_auth: *dice.pick(&postgres_methods),
+            pipeline_depth: *dice.pick(&[1, 2, 3, 16, 16]),
             max_prepared: *dice.pick(&[0, 1, 2, 5, 100, 100]),
             max_clients: if !calm && dice.one_in(8) {
                 dice.between(1, u64::from(clients)) as usize

@@ -546,14 +546,18 @@ impl Canceller {
                 None => self.over = true,
             }
         }
-        let read = stage.net().peer_read(self.end, 1_024);
-        match read {
-            Read::Nothing => {}
-            Read::Eof | Read::Reset => self.over = true,
-            // It may come too late to be heard: Weir stops, or the login takes too long.
-            Read::Bytes(_) if !stage.plan.calm => {}
-            Read::Bytes(bytes) => {
-                stage.oracle.broken(|| format!("a cancel request was answered with {} bytes", bytes.len()));
+        // Until there is nothing: the end may stand behind the last bytes, and brings no event of its own.
+        while !self.over {
+            let read = stage.net().peer_read(self.end, 1_024);
+            match read {
+                Read::Nothing => break,
+                Read::Eof | Read::Reset => self.over = true,
+                // It may come too late to be heard: Weir stops, or the login takes too long.
+                Read::Bytes(_) if !stage.plan.calm => {}
+                Read::Bytes(bytes) => {
+                    let text = || format!("a cancel request was answered with {} bytes", bytes.len());
+                    stage.oracle.broken(text);
+                }
             }
         }
         if self.over {

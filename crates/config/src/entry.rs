@@ -121,6 +121,13 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         true,
         "Server connections of this database, whatever the user. 0: as many as its pools may have.",
     ),
+    database(
+        "pipeline_depth",
+        SIZE,
+        true,
+        false,
+        "Requests of different clients that one server connection of this database carries back to back.",
+    ),
     database("pool_mode", MODES, true, true, "The pool mode of this database."),
     user(
         "password",

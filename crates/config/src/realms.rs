@@ -198,6 +198,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         min_pool_size: entry.count("min_pool_size"),
         max_db_connections: entry.count("max_db_connections"),
         pool_mode: entry.text("pool_mode").and_then(PoolMode::from_name),
+        pipeline_depth: entry.count("pipeline_depth"),
     };
     Some((url.protocol, database))
 }

@@ -194,6 +194,9 @@ settings! {
          In transaction mode a client with state that cannot be moved keeps its server, with a stated reason.";
     DefaultPoolSize "pool" "default_pool_size" = "default_pool_size", servers(1), "20", Live, All,
         "Server connections for one database and user, in the whole process.";
+PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
+        "Requests of different clients that one server connection carries back to back when none is free. Only whole \
+         statements that read and leave no trace are carried so. 1 switches it off.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Server connections to keep open for one database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,

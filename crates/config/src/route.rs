@@ -32,6 +32,8 @@ pub struct Route {
     pub max_db_connections: usize,
     /// Servers of all pools of `server_user`, at most; 0: no limit.
     pub max_user_connections: usize,
+    /// Requests that one server carries at a time.
+    pub pipeline_depth: usize,
 }
 
 impl Snapshot {
@@ -101,6 +103,7 @@ impl Snapshot {
                 .unwrap_or_else(|| self.values.size(Key::MaxDbConnections)),
             max_user_connections: max_user_connections
                 .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
+            pipeline_depth: sizes.pipeline_depth,
         })
     }
 }
@@ -110,6 +113,7 @@ struct Sizes {
     pool_mode: PoolMode,
     pool_size: usize,
     min_pool_size: usize,
+    pipeline_depth: usize,
 }
 
 impl Sizes {
@@ -127,6 +131,7 @@ impl Sizes {
                 .min_pool_size
                 .unwrap_or_else(|| values.size(Key::MinPoolSize))
                 .min(pool_size),
+            pipeline_depth: database.pipeline_depth.unwrap_or_else(|| values.size(Key::PipelineDepth)).max(1),
         }
     }
 }

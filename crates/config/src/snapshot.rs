@@ -191,6 +191,8 @@ pub struct Database {
     pub max_db_connections: Option<usize>,
     /// Overrides the general mode.
     pub pool_mode: Option<PoolMode>,
+    /// Overrides the general depth.
+    pub pipeline_depth: Option<usize>,
 }
 
 /// The user all servers of a database log in as.

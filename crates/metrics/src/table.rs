@@ -199,6 +199,14 @@ cells! {
         /// Times a server was lent.
         leases;
     }
+    Counter "weir_shared_requests", "Requests sent behind those of other clients on one server." {
+        /// Requests sent to a shared server.
+        shared_requests;
+    }
+    Counter "weir_late_heads", "Times a slow request got a shared server to itself and the others went elsewhere." {
+        /// Slow heads of shared servers.
+        late_heads;
+    }
     Counter "weir_server_handovers", "Server connections received from another worker." {
         /// Servers received from another worker.
         server_handovers;

@@ -15,6 +15,7 @@ mod dispatch;
 mod finish;
 mod send;
 
+use crate::front::Front;
 use crate::front::{Outcome, Traits, modes_of};
 use crate::login::again::Again;
 use crate::login::connect::ServerFacts;
@@ -25,7 +26,7 @@ use crate::session_state::{LOGIN_COLLATION, ServerState, Slot, State};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::login::ServerGreeting;
-use weir_wire::{Boundary, Owner};
+use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// A command sent ahead of a request.
 #[derive(Debug)]
@@ -136,6 +137,11 @@ impl Entry {
         Entry::new(owner, command, Stage::Sent)
     }
 
+    /// Who gets its reply: nobody when its owner has gone or asks elsewhere.
+    pub(crate) fn reader(&self) -> Owner {
+        if self.gone { INTERNAL } else { self.owner }
+    }
+
     /// Nothing behind it may be sent yet.
     fn blocks(&self) -> bool {
         matches!(self.stage, Stage::Waiting | Stage::Ahead)
@@ -235,7 +241,7 @@ impl Back {
 
     /// Whose request is at the head.
     pub fn head(&self) -> Option<Owner> {
-        self.queue.front().map(|entry| entry.owner)
+        self.queue.front().map(Entry::reader)
     }
 
     /// Requests in the queue.
@@ -246,6 +252,25 @@ impl Back {
     /// Bytes of requests that wait until what goes ahead of them is confirmed.
     pub fn held_bytes(&self) -> usize {
         self.queue.iter().map(|entry| entry.held.len()).sum()
+    }
+
+    /// Whose request stands at this place; 0 is the head.
+    pub fn owner_at(&self, place: usize) -> Option<Owner> {
+        self.queue.get(place).map(Entry::reader)
+    }
+
+    /// A whole request of `owner` that does not stand at the head will run elsewhere: its reply here is dropped.
+    /// Dispatching one that can be taken back changes nothing in its front.
+    pub fn recall(&mut self, _front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
+        for entry in self.queue.iter_mut().skip(1).filter(|entry| entry.owner == owner) {
+            entry.gone = true;
+            entry.held = Vec::new();
+        }
+    }
+
+    /// The request at the head goes on only when its client sends more: the file of LOCAL INFILE.
+    pub fn awaits_client(&self) -> bool {
+        self.queue.front().is_some_and(|head| !head.gone && head.reply.wants_file())
     }
 
     /// Where the server is after all replies that have arrived.

@@ -56,6 +56,8 @@ pub(crate) struct Request {
     /// The client's number of the statement, or the target of KILL.
     pub number: u32,
     pub extra: Option<Box<Extra>>,
+    /// It spends what was sent ahead of it, so it cannot be sent again.
+    pub only_once: bool,
 }
 
 /// What few requests have.
@@ -180,7 +182,7 @@ impl Extra {
 
 impl Request {
     fn new(command: Command) -> Request {
-        Request { command, class: Class::default(), number: 0, extra: None }
+        Request { command, class: Class::default(), number: 0, extra: None, only_once: false }
     }
 
     /// Whatever it does, nothing of it stays on its server.
@@ -194,6 +196,17 @@ impl Request {
 }
 
 impl Request {
+    /// It leaves no trace and can be run again elsewhere.
+    pub(crate) fn only_reads(&self) -> bool {
+        match self.command {
+            Command::Ping | Command::Statistics => true,
+            Command::Query | Command::StmtExecute => {
+                self.class.only_reads() && self.extra.is_none() && !self.only_once
+            }
+            _ => false,
+        }
+    }
+
     /// LAST_INSERT_ID() is something else after it, or may be.
     pub(crate) fn sets_insert_id(&self, outcome: &Outcome) -> bool {
         sets_insert_id(&self.class, outcome)

@@ -123,7 +123,7 @@ impl Front {
             }
             _ => return Err(too_large()),
         }
-        self.request = Request { command, class, number, extra: None };
+        self.request = Request { command, class, number, extra: None, only_once: true };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));
         self.find_part(input, false)

@@ -256,7 +256,7 @@ impl Back {
                     return Ok(Step::Consumed(header.total()));
                 }
                 Stage::Answered => {
-                    return Ok(Step::Done { owner: entry.owner, boundary: self.boundary() });
+                    return Ok(Step::Done { owner: entry.reader(), boundary: self.boundary() });
                 }
             }
         }

@@ -7,7 +7,7 @@ use common::{IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front,
 use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
-use weir_wire::{Boundary, Fault, FaultKind, Found, Pin};
+use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Pin};
 
 const COLUMNS: &[&str] = &["a", "b"];
 const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
@@ -672,7 +672,7 @@ fn the_replies_of_an_owner_that_has_gone_are_dropped() {
     assert!(out.is_empty());
     let got = receive(&mut back, None, &[&reply[5..20], rest].concat());
     assert!(got.to_client.is_empty() && got.to_server.is_empty());
-    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    assert_eq!(got.done, [(INTERNAL, Boundary::Idle)]);
     let got = receive(&mut back, Some(&mut fronts[1]), &reply);
     assert_eq!((got.to_client, got.done), (reply, vec![(2, Boundary::Idle)]));
     assert!(back.is_reusable());
@@ -684,7 +684,7 @@ fn a_server_is_tainted_by_who_left_it_with_a_temporary_table() {
     let mut front = front(1, MODERN, &mut back);
     send(&mut front, &mut back, 1, &c::query("CREATE TEMPORARY TABLE x (a INT)"));
     back.forget(1, &mut Vec::new());
-    assert_eq!(receive(&mut back, None, &s::ok(IDLE)).done, [(1, Boundary::Idle)]);
+    assert_eq!(receive(&mut back, None, &s::ok(IDLE)).done, [(INTERNAL, Boundary::Idle)]);
     assert!(!back.is_reusable());
     back.reset(&mut Vec::new());
     receive(&mut back, None, &s::ok(IDLE).repeat(2));

@@ -133,6 +133,16 @@ impl Back {
         self.queue.len()
     }
 
+    /// Whose request stands at this place; 0 is the head.
+    pub fn owner_at(&self, place: usize) -> Option<Owner> {
+        self.queue.owner_at(place)
+    }
+
+    /// The request at the head goes on only when its client sends more: COPY data.
+    pub fn awaits_client(&self) -> bool {
+        self.copy_in
+    }
+
     /// Where the server is after all replies that have arrived.
     pub fn boundary(&self) -> Boundary {
         self.boundary

@@ -154,8 +154,8 @@ impl Back {
         if self.queue.tail().is_some_and(|tail| tail.owner == front.owner && !tail.ended) {
             return;
         }
-        // The settings of a client whose earlier request is still under way here came with that.
-        let first = !self.queue.has_owner(front.owner);
+        // The settings of a client whose own request is the last one under way here came with that.
+        let first = self.queue.tail().is_none_or(|tail| tail.owner != front.owner);
         let idle = self.boundary == Boundary::Idle;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle);
         front.outstanding = front.outstanding.saturating_add(1);

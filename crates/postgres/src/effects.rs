@@ -22,7 +22,7 @@ pub struct Effects {
     pub takes: Locks,
     /// Session locks freed.
     pub frees: Locks,
-    /// It leaves no trace and asks nothing about earlier requests.
+    /// It only reads, leaves no trace and asks nothing about earlier requests.
     pub shareable: bool,
     /// Asks `currval()` or `lastval()` without having called `nextval()` itself.
     pub asks_sequence: bool,
@@ -82,7 +82,7 @@ impl Effects {
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.shareable && pins.is_empty(),
+            shareable: class.only_reads() && pins.is_empty(),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL)
                 && !class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::TRANSACTION),
             names,

@@ -287,7 +287,8 @@ impl Front {
             ClientTag::Parse => {
                 let parse = read_parse(body).map_err(|_| malformed(tag))?;
                 let effects = self.effects_of_parse(parse.name, parse.text, parse.content);
-                self.scan.batch.shareable &= effects.shareable;
+                // A name that is given or taken cannot be taken back when the request goes elsewhere.
+                self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -315,7 +316,11 @@ impl Front {
                 self.scan.batch.shareable &= self.scan.batch.binds;
                 Ok(None)
             }
-            ClientTag::Describe | ClientTag::Close => Ok(None),
+            ClientTag::Close => {
+                self.scan.batch.shareable &= body.first() != Some(&b'S');
+                Ok(None)
+            }
+            ClientTag::Describe => Ok(None),
             ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail | ClientTag::Terminate => {
                 Err(malformed(tag))
             }

@@ -134,6 +134,30 @@ impl Owed {
         matches!(self, Owed::KnownParse { .. } | Owed::KnownClose { .. } | Owed::CopyEnd)
     }
 
+    /// What it would have to put right in its client's map, which from now on is none of its business.
+    fn take_undo(&mut self) -> Option<Box<Undo>> {
+        match self {
+            Owed::KnownParse { undo } => {
+                let nothing = Box::new(Undo::AllUnnamed(Names::default()));
+                Some(std::mem::replace(undo, nothing))
+            }
+            Owed::Parse { undo, .. }
+            | Owed::KnownClose { undo }
+            | Owed::Close { undo }
+            | Owed::Execute { undo, .. }
+            | Owed::Query { undo, .. } => undo.take(),
+            Owed::HiddenClose { .. }
+            | Owed::Settings { .. }
+            | Owed::Internal(_)
+            | Owed::FunctionCall
+            | Owed::Bind { .. }
+            | Owed::Describe { .. }
+            | Owed::Sync
+            | Owed::HiddenSync
+            | Owed::CopyEnd => None,
+        }
+    }
+
     /// Its message failed (`failed`) or was skipped by the server.
     pub fn undo(self, failed: bool, front: Option<&mut Front>, prepared: &mut ServerPrepared) {
         match self {
@@ -241,10 +265,6 @@ impl Queue {
         self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
     }
 
-    pub fn has_owner(&self, owner: Owner) -> bool {
-        self.entries.iter().any(|entry| entry.owner == owner)
-    }
-
     /// Nothing is waited for any more.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -344,6 +364,28 @@ impl Queue {
     /// The request at the head is done.
     pub fn pop_entry(&mut self) -> Option<Entry> {
         self.entries.pop_front()
+    }
+
+    /// Whose request stands at this place; 0 is the head.
+    pub fn owner_at(&self, place: usize) -> Option<Owner> {
+        self.entries.get(place).map(|entry| entry.owner)
+    }
+
+    /// What is to be undone, last first, if the requests of this owner behind the head are taken back; and how many
+    /// they are. Their replies are still owed, to nobody.
+    pub fn take_back(&mut self, owner: Owner) -> (Vec<Undo>, u16) {
+        let (mut first, mut undone, mut requests) = (0, Vec::new(), 0);
+        for (place, entry) in self.entries.iter_mut().enumerate() {
+            let range = first..first + entry.items;
+            first += entry.items;
+            if entry.owner == owner && place > 0 {
+                entry.owner = INTERNAL;
+                requests += 1;
+                undone.extend(self.owed.range_mut(range).filter_map(Owed::take_undo).map(|undo| *undo));
+            }
+        }
+        undone.reverse();
+        (undone, requests)
     }
 
     /// The owner has gone: its requests are Weir's own from now on.

@@ -6,8 +6,9 @@
 use crate::back::Back;
 use crate::dispatch::NOBODY;
 use crate::frame::{put, put_cstr};
+use crate::front::Front;
 use crate::message::query::{SYNC, TERMINATE, put_copy_fail, put_query};
-use crate::relay::{Internal, Kind, Owed};
+use crate::relay::{Internal, Kind, Owed, put_right};
 use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// The reason in a CopyFail of Weir's own; the server writes it to its log.
@@ -52,6 +53,16 @@ impl Back {
             self.queue.push(Owed::Sync);
         }
         self.write(&ending, out);
+    }
+
+    /// A whole request of `owner` that does not stand at the head will run elsewhere: its reply here is dropped, and
+    /// `front` is as it was before its dispatch.
+    pub fn recall(&mut self, front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
+        let (undone, requests) = self.queue.take_back(owner);
+        for undo in undone {
+            put_right(Some(Box::new(undo)), false, Some(front));
+        }
+        front.outstanding = front.outstanding.saturating_sub(requests);
     }
 
     /// Queues a ROLLBACK of Weir's own.

@@ -4,6 +4,7 @@
 
 use crate::client::{Phase, Wants};
 use crate::hall::Hall;
+use crate::ids::Key;
 use crate::pool::shared::NOBODY;
 use crate::server::{ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
@@ -30,8 +31,8 @@ pub struct Audit {
 pub struct PoolAudit {
     /// Its number.
     pub id: u32,
-    /// Who waits, and since when, oldest first.
-    pub waiting: Vec<(u64, u64)>,
+    /// Who waits, since when, and whether for a place among others; oldest first.
+    pub waiting: Vec<(u64, u64, bool)>,
     /// Clients that hold a server.
     pub leased: Vec<u64>,
     /// Idle servers.
@@ -97,14 +98,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     "{name} believes to hold a server that is {state:?}"
                 );
             }
-            must!(client.lease.is_none() || !client.is_waiting(), "{name} holds a server and waits for one");
+            if let Some(server) = client.ride {
+                let state = self.servers.get(server).map(|server| server.state);
+                must!(state == Some(ServerState::Shared), "{name} rides on a server that is {state:?}");
+                must!(client.lease.is_none() && client.inflight == 1, "{name} rides and has more than that");
+            }
+            let carried = matches!(client.pending, Wants::Carried { .. });
+            must!(
+                carried == client.ride.is_some(),
+                "{name} rides on {:?} with {:?}",
+                client.ride,
+                client.pending
+            );
+            must!(
+                client.server().is_none() || !client.is_waiting(),
+                "{name} holds a server and waits for one"
+            );
             must!(client.is_waiting() <= (client.pending != Wants::Nothing), "{name} waits for nothing");
             must!(
                 client.is_waiting() <= matches!(client.phase, Phase::Session(_)),
                 "{name} waits outside a session"
             );
             must!(
-                client.pending == Wants::Nothing || client.is_waiting(),
+                client.pending == Wants::Nothing || client.is_waiting() || carried,
                 "{name} wants {:?} and stands in no queue",
                 client.pending
             );
@@ -129,6 +145,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if let ServerState::Leased(client) = server.state {
                 let lease = self.clients.get(client).and_then(|client| client.lease);
                 must!(lease == Some(key), "{name} is leased to a client that holds {lease:?}");
+            }
+            if server.state == ServerState::Shared
+                && let ServerPhase::Live(back) = &server.phase
+            {
+                must!(back.queued() > 0, "{name} is shared by nobody");
+                must!(!server.is.paused, "{name} is shared and not read from");
+                let mut riders: Vec<_> =
+                    (0..back.queued()).filter_map(|place| back.owner_at(place)).collect();
+                riders.retain(|&owner| {
+                    let client = Key::from_raw(owner).and_then(|owner| self.clients.get(owner));
+                    client.is_some_and(|client| client.ride == Some(key))
+                });
+                let riding = self.clients.iter().filter(|(_, client)| client.ride == Some(key)).count();
+                must!(riders.len() == riding, "{name} carries {} of its {riding} riders", riders.len());
             }
             let choked = self.clients.iter().any(|(_, client)| client.chokes == Some(key));
             must!(server.is.paused <= choked, "{name} is paused and nobody will wake it");
@@ -164,7 +194,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             .clients
             .iter()
             .filter(|(_, client)| client.pool == Some(id) && client.is_waiting())
-            .map(|(key, client)| (client.wait_since_ns, key))
+            .map(|(key, client)| (client.wait_since_ns, key, client.shares()))
             .collect();
         waiting.sort();
         must!(
@@ -173,20 +203,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool.waiting_len(),
             waiting.len()
         );
-        let oldest =
-            pool.oldest(&self.clients).and_then(|key| self.clients.get(key)).map(|c| c.wait_since_ns);
+        let oldest = pool
+            .oldest(&self.clients, |c| c.wait_since_ns)
+            .and_then(|key| self.clients.get(key))
+            .map(|c| c.wait_since_ns);
         must!(
-            oldest == waiting.first().map(|&(since, _)| since),
+            oldest == waiting.first().map(|&(since, ..)| since),
             "{name} does not serve its oldest waiter first"
         );
         let published = pool.entry.shared.published(worker);
         let actual = (oldest.unwrap_or(NOBODY), pool.idle_len());
         must!(published == actual, "{name} tells others {published:?} and has {actual:?}");
         let leased =
-            self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.lease.is_some());
+            self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
         Ok(Some(PoolAudit {
             id: id.0,
-            waiting: waiting.into_iter().map(|(since, key)| (key.raw(), since)).collect(),
+            waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
             idle: pool.idle_len(),
             connecting,
@@ -218,7 +250,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     (state.gauge(&pool.cells).get(), of_cells().filter(|(_, s)| s.state == state).count());
                 must!(told == is as i64, "{name}: the gauge of {state:?} says {told} and it is {is}");
             }
-            let leased = of_cells().filter(|(_, s)| matches!(s.state, ServerState::Leased(_))).count() as i64;
+            let active = |state| matches!(state, ServerState::Leased(_) | ServerState::Shared);
+            let leased = of_cells().filter(|(_, s)| active(s.state)).count() as i64;
             let told = pool.cells.servers_active.get();
             must!(told == leased, "{name}: the gauge of active servers says {told} and it is {leased}");
             let clients = || self.clients.iter().filter(|(_, client)| client.pool.is_some_and(same));

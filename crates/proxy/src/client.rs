@@ -26,6 +26,8 @@ pub struct Client<W: Wing, S> {
     pub before: Option<Box<Before<W>>>,
     /// The server it holds.
     pub lease: Option<Key>,
+    /// The server that carries its request among those of others. Never together with a lease.
+    pub ride: Option<Key>,
     /// The server that is not read from until this client has read its replies.
     pub chokes: Option<Key>,
     /// What it waits in the queue for.
@@ -59,6 +61,8 @@ pub struct Flags {
     pub hup: bool,
     /// It is gone in both directions.
     pub hangup: bool,
+    /// The one request it has under way on its lease could stand among those of others.
+    pub quick: bool,
     /// It will send nothing more.
     pub eof: bool,
     /// A request was sent on in part and more of it must come.
@@ -112,6 +116,14 @@ pub enum Wants {
         len: u32,
         /// It is whole.
         whole: bool,
+        /// It may stand behind the requests of others on a server that is shared.
+        shares: bool,
+    },
+    /// The end of its request, which is under way on `ride`. The bytes stay at the start of `input` until it is
+    /// answered, so that another server can take it.
+    Carried {
+        /// Bytes of it.
+        len: u32,
     },
     /// A server that confirms its login settings.
     Welcome,
@@ -129,6 +141,16 @@ impl<W: Wing, S> Client<W, S> {
     /// Since when it logs in. Bytes it sends do not buy it more time.
     pub fn active_since_login_ms(&self) -> u64 {
         self.request_since_ns / 1_000_000
+    }
+
+    /// The server that has something of it under way or to itself.
+    pub fn server(&self) -> Option<Key> {
+        self.lease.or(self.ride)
+    }
+
+    /// It waits, or would, for a place among the requests of others.
+    pub fn shares(&self) -> bool {
+        matches!(self.pending, Wants::Request { shares: true, .. })
     }
 
     /// It stands in the queue.

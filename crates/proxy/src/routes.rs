@@ -123,6 +123,7 @@ impl Routes for ConfigRoutes {
             max_of_database: route.max_db_connections,
             max_of_user: route.max_user_connections,
             min_size: route.min_pool_size.min(route.pool_size),
+            pipeline_depth: route.pipeline_depth,
             variant,
             max_prepared_statements: self.snapshot.limits.max_prepared_statements,
         };

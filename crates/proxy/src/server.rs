@@ -54,6 +54,10 @@ pub struct ServerFlags {
     pub retire: bool,
     /// The client it serves is not read from until it takes its bytes.
     pub full: bool,
+    /// Bytes of it have been read that are not looked at yet: it must not change hands before they are.
+    pub unread: bool,
+    /// It stands in its pool's list of servers that may carry more.
+    pub listed: bool,
 }
 
 /// Login or life.
@@ -80,6 +84,8 @@ pub enum ServerState {
     Idle,
     /// This client.
     Leased(Key),
+    /// Requests of several clients stand in its queue, each whole and without a trace; `hall/share.rs`.
+    Shared,
     /// Weir itself: drained, rolled back, reset or checked before anybody gets it.
     Cleaning,
 }
@@ -103,7 +109,7 @@ impl ServerState {
         match self {
             ServerState::Login => &cells.servers_connecting,
             ServerState::Idle => &cells.servers_idle,
-            ServerState::Leased(_) => &cells.servers_active,
+            ServerState::Leased(_) | ServerState::Shared => &cells.servers_active,
             ServerState::Cleaning => &cells.servers_cleaning,
         }
     }

@@ -135,6 +135,8 @@ pub struct PoolSpec {
     pub max_of_user: usize,
     /// Servers kept open once the pool is in use.
     pub min_size: usize,
+    /// Requests that one server carries at a time when none is free; 1: servers are not shared.
+    pub pipeline_depth: usize,
     /// Part of a pool's identity that clients choose and a server cannot change later (MySQL's
     /// CLIENT_FOUND_ROWS and its like).
     pub variant: u32,

@@ -161,11 +161,18 @@ pub trait Back<W: Wing> {
     /// Bytes of requests that wait here until what goes ahead of them is confirmed. They count as bytes that the
     /// server has not taken yet.
     fn held_bytes(&self) -> usize;
+    /// Whose request stands at this place; 0 is the head.
+    fn owner_at(&self, place: usize) -> Option<Owner>;
+    /// The request at the head goes on only when its client sends more (data of a COPY, a file).
+    fn awaits_client(&self) -> bool;
     /// Where the server is after all replies that have arrived.
     fn boundary(&self) -> Boundary;
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
     /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
     fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);
+    /// A whole request of `owner` that does not stand at the head will run elsewhere: its reply here is dropped,
+    /// and `front` is as it was before its dispatch, ready for the next one.
+    fn recall(&mut self, front: &mut W::Front, owner: Owner, out: &mut Vec<u8>);
     /// Queues a ROLLBACK of Weir's own.
     fn rollback(&mut self, out: &mut Vec<u8>);
     /// Queues a full reset of Weir's own (DISCARD ALL, COM_RESET_CONNECTION).

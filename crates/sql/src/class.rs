@@ -478,6 +478,13 @@ pub struct Class {
 }
 
 impl Class {
+    /// It is shareable and only reads: run twice, it costs twice and changes nothing else.
+    pub fn only_reads(&self) -> bool {
+        let does_more = Uses::ROW_LOCK | Uses::WITH_WRITES | Uses::SLEEP | Uses::UNKNOWN_FUNCTION;
+        let reads = matches!(self.verb, Verb::Select | Verb::Values);
+        self.shareable && reads && !self.ddl && !self.uses.intersects(does_more)
+    }
+
     /// What SET or RESET changes, if that is the only statement.
     pub fn set(&self) -> Option<&SetTarget> {
         self.details.as_deref()?.set.as_ref()

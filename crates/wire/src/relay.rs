@@ -24,7 +24,7 @@ pub enum Boundary {
 /// What a request needs of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// It provably leaves no trace on its server and may stand behind other clients' requests there:
+    /// It only reads, provably leaves no trace on its server and may stand behind other clients' requests there:
     /// whole, one statement, outside a transaction, recognised entirely by the lexer.
     pub shareable: bool,
     /// More of the same request will come from the client: the server must be leased to it.

@@ -100,7 +100,7 @@ impl Front {
     pub(crate) fn request(&mut self, len: usize) -> Found {
         self.phase = Phase::Busy;
         let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        let shareable = quiet && self.request.leaves_no_trace() && self.pins().is_empty();
+        let shareable = quiet && self.request.only_reads() && self.pins().is_empty();
         Found::Request { len, needs: Needs { shareable, ..Needs::default() } }
     }
 
@@ -253,6 +253,8 @@ impl Front {
                 }
                 // A cursor belongs to its server.
                 self.request.class.shareable &= !execute.cursor && !statement.cursor;
+                // What was sent ahead of it is spent by it.
+                self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
             }
             _ => {}
         }

@@ -96,6 +96,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
+        if self.unship(key) {
+            self.cells.wing.cancels_dequeued.inc();
+            self.reject_waiting(cx, key);
+            return self.answer_kill(cx, asker, KillOutcome::Killed);
+        }
+        self.seclude_with(cx, key);
         let Some(client) = self.clients.get(key) else { return };
         let server = client.lease.filter(|_| client.inflight > 0);
         let at_head = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
@@ -114,7 +120,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
         match std::mem::replace(&mut client.pending, Wants::Nothing) {
-            Wants::Request { len, whole: true } => {
+            Wants::Request { len, whole: true, .. } => {
                 let mut out = std::mem::take(&mut self.staging);
                 let Some(client) = self.clients.get_mut(key) else { return };
                 let mut input = std::mem::take(&mut client.input);
@@ -132,7 +138,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Wants::Request { whole: false, .. } | Wants::Welcome => {
                 self.end_client(cx, key, FaultKind::Cancelled.into());
             }
-            Wants::Nothing => {}
+            Wants::Nothing | Wants::Carried { .. } => {}
         }
     }
 

@@ -82,7 +82,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (Phase::Login(_), _) => self.refuse(cx, key, kind.into()),
             (Phase::Session(_), FaultKind::QueryTimeout) => {
                 // What it runs is stopped too; leaving it running would hold a server for nobody.
-                if let Some(server) = client.lease {
+                self.seclude_with(cx, key);
+                if let Some(server) = self.clients.get(key).and_then(|client| client.lease) {
                     self.cancel_server(cx, server, None);
                 }
                 self.end_client(cx, key, kind.into());
@@ -120,6 +121,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             ServerState::Idle => self.idle_late(cx, key),
             ServerState::Leased(_) => {}
+            ServerState::Shared => self.head_late(cx, key),
             ServerState::Cleaning => self.cleaning_late(cx, key),
         }
     }
@@ -171,8 +173,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The client has got the beginning of a message and not its end.
     pub(super) fn is_mid_message(&mut self, key: Key) -> bool {
-        let lease = self.clients.get(key).and_then(|client| client.lease);
-        let back = lease.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        let server = self.clients.get(key).and_then(|client| client.server());
+        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head() == Some(key.raw()) && back.is_mid_message())
     }
 
@@ -272,7 +274,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         self.leave_login(key);
         let Some(client) = self.clients.remove(key) else { return };
-        debug_assert!(client.lease.is_none() && !client.link.is_linked());
+        debug_assert!(client.server().is_none() && !client.link.is_linked());
         if cx.settings.logged.disconnections
             && let Some(pool) = client.pool.and_then(|id| self.pool(id))
         {
@@ -306,7 +308,7 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.link.is_linked() => {
             bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
         }
-        Phase::Session(_) if client.lease.is_none() => {
+        Phase::Session(_) if client.server().is_none() => {
             bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
         }
         Phase::Session(front) => {
@@ -348,6 +350,7 @@ fn server_deadline<W: Wing, N: Net>(server: &Server<W, N::Socket>, timeouts: &Ti
         (ServerPhase::Live(_), ServerState::Cleaning) => {
             Some(server.since_ms + timeouts.cancel_wait_ms.max(1))
         }
+        (ServerPhase::Live(_), ServerState::Shared) => Some(server.since_ms + super::share::LATE_MS),
         (ServerPhase::Live(_), ServerState::Leased(_) | ServerState::Login) => None,
     }
 }

@@ -380,6 +380,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.login_ended(cx, key, fault);
             return;
         }
+        if server.state == ServerState::Shared {
+            // The one at the head loses what it asked; the others have not begun and go elsewhere.
+            self.seclude(cx, key);
+        }
+        let Some(server) = self.servers.get_mut(key) else { return };
         let state = server.state;
         match state {
             ServerState::Idle => {
@@ -405,7 +410,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     self.end_client(cx, client, shown);
                 }
             }
-            ServerState::Cleaning | ServerState::Login => {
+            ServerState::Cleaning | ServerState::Login | ServerState::Shared => {
                 self.count_fault(fault.kind);
             }
         }
@@ -415,7 +420,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Closes a server that nobody holds, saying goodbye.
     pub(super) fn close_server(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) {
         let Some(server) = self.servers.get_mut(key) else { return };
-        debug_assert!(!matches!(server.state, ServerState::Leased(_)));
+        debug_assert!(!matches!(server.state, ServerState::Leased(_) | ServerState::Shared));
         tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
         let id = server.pool;
         if server.state == ServerState::Idle

@@ -16,7 +16,7 @@ use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pins};
 
 /// A worker gives a freed server to its own oldest waiter unless another worker's oldest has waited longer
 /// by more than this. Moving a server costs two workers a wake-up; 2 ms is some tens of point selects.
-const HAND_OVER_NS: u64 = 2_000_000;
+pub(super) const HAND_OVER_NS: u64 = 2_000_000;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A server for this client without waiting, leased to it. `None`: it must queue.
@@ -46,9 +46,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         client.wait_since_ns = cx.net.now_ns();
+        if self.ride_at_once(cx, key) {
+            return;
+        }
+        self.enter_queue(cx, key);
+    }
+
+    /// Puts a client into the queue, at the place that `wait_since_ns` gives it.
+    pub(super) fn enter_queue(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get(key) else { return };
+        let shares = client.shares();
         let Some(id) = client.pool else { return };
         let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else { return };
-        pool.wait(&mut self.clients, key, |client| client.wait_since_ns);
+        pool.wait(&mut self.clients, key, shares, |client| client.wait_since_ns);
         self.arm_client(cx, key);
         self.open_for_waiters(cx, id);
         self.ask_neighbour(cx, id);
@@ -85,23 +95,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Takes a client out of the queue. False when it was not in it.
     pub(super) fn stop_waiting(&mut self, key: Key) -> bool {
-        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
+        let Some(client) = self.clients.get(key) else { return false };
+        let (shares, Some(id)) = (client.shares(), client.pool) else { return false };
         let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else {
             return false;
         };
-        pool.stop_waiting(&mut self.clients, key, |client| client.wait_since_ns)
+        pool.stop_waiting(&mut self.clients, key, shares, |client| client.wait_since_ns)
     }
 
     /// Gives a server to a client. The only place where a lease begins.
-    fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+    pub(super) fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
         let now_ms = cx.now_ms();
         let (Some(held), Some(client)) = (self.servers.get_mut(server), self.clients.get_mut(key)) else {
             return;
         };
-        debug_assert!(client.lease.is_none());
+        debug_assert!(client.lease.is_none() && client.ride.is_none());
         held.since_ms = now_ms;
         held.cleaning = Cleaning::default();
         client.lease = Some(server);
+        client.is.quick = false;
         client.transaction_since_ms = 0;
         let id = held.pool;
         self.set_state(server, ServerState::Leased(key));
@@ -119,8 +131,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         match std::mem::replace(&mut client.pending, Wants::Nothing) {
-            Wants::Nothing => self.end_lease(cx, key),
-            Wants::Request { len, whole } => {
+            Wants::Nothing | Wants::Carried { .. } => self.end_lease(cx, key),
+            Wants::Request { len, whole, .. } => {
                 let mut input = std::mem::take(&mut client.input);
                 let len = (len as usize).min(input.len());
                 self.dispatch(cx, key, server, &input.as_slice()[..len], whole);
@@ -163,7 +175,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(key) = Key::from_raw(owner) else { return };
         let now_ns = cx.now_ns();
-        let Some(client) = self.clients.get_mut(key) else {
+        let Some(client) = self.clients.get_mut(key).filter(|client| client.server() == Some(server)) else {
             self.todo.push_back(Task::SettleServer(server));
             return;
         };
@@ -185,6 +197,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     cells.injected_prepares.add(u64::from(injected));
                 }
             });
+        }
+        if self.clients.get(key).is_some_and(|client| client.ride.is_some()) {
+            return self.carried(cx, key, server, boundary);
         }
         if !greeted {
             self.welcome_done(cx, key, server);
@@ -227,7 +242,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A server stays with its client beyond the boundary: counts the reasons that are new.
-    fn count_pins(&mut self, key: Key, pins: Pins) {
+    pub(super) fn count_pins(&mut self, key: Key, pins: Pins) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let before = std::mem::replace(&mut client.pinned, pins);
         let Some(id) = client.pool else { return };
@@ -250,7 +265,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    fn pins(&mut self, key: Key) -> Pins {
+    pub(super) fn pins(&mut self, key: Key) -> Pins {
         self.clients.get_mut(key).and_then(|client| client.front()).map_or(Pins::NONE, |front| front.pins())
     }
 
@@ -309,6 +324,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client leaves its server, in whatever state that is.
     pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.leave_shared(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(server) = client.lease.take() else { return };
         self.unpinned(key);
@@ -336,7 +352,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// step on that way; does nothing while something is under way.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
+        if server.state == ServerState::Shared {
+            return self.refill(cx, key);
+        }
         if server.state != ServerState::Cleaning || server.holds > 0 {
+            return;
+        }
+        if server.is.unread {
+            // It may go to another worker, and what was read would stay here.
+            self.todo.push_back(Task::SettleServer(key));
             return;
         }
         let Server { phase: ServerPhase::Live(back), output, cleaning, .. } = server else { return };
@@ -403,22 +427,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.clean_on(cx, key);
     }
 
+    /// It must not be used again once it is free.
+    pub(super) fn is_to_be_replaced(&mut self, cx: &Cx<'_, N>, key: Key) -> bool {
+        let Some(server) = self.servers.get_mut(key) else { return false };
+        let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
+        let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(server.opened_ms) > lifetime_ms;
+        let (id, retire, spec_epoch) = (server.pool, server.is.retire, server.spec_epoch);
+        let Some(pool) = self.pool(id) else { return false };
+        let outdated = spec_epoch < pool.spec.servers_since;
+        retire || too_old || outdated || pool.entry.shared.is_over_limit()
+    }
+
     /// A clean server: whoever has waited longest gets it.
     fn offer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
         let id = server.pool;
-        let opened_ms = server.opened_ms;
-        let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
-        let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(opened_ms) > lifetime_ms;
-        let (retire, spec_epoch) = (server.is.retire, server.spec_epoch);
         let Some(pool) = self.pool(id) else { return };
         let entry = pool.entry.clone();
-        let outdated = spec_epoch < pool.spec.servers_since;
-        if retire || too_old || outdated || entry.shared.is_over_limit() {
+        if self.is_to_be_replaced(cx, key) {
             self.close_server(cx, key, "it is to be replaced");
             return;
         }
-        let own = self.pools[id.0 as usize].as_deref().and_then(|pool| pool.oldest(&self.clients));
+        let own = self.pools[id.0 as usize].as_deref();
+        let own = own.and_then(|pool| pool.oldest(&self.clients, |client| client.wait_since_ns));
         let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
         let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
         if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
@@ -429,6 +460,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (_, None, Some((worker, _))) => return self.hand_over(cx, key, worker),
             (Some(_), Some(mine), Some((worker, theirs))) if theirs.saturating_add(HAND_OVER_NS) < mine => {
                 return self.hand_over(cx, key, worker);
+            }
+            (Some(own), Some(_), _) if self.clients.get(own).is_some_and(|client| client.shares()) => {
+                return self.share(cx, key);
             }
             (Some(own), Some(_), _) => return self.serve(cx, key, own),
             (None, ..) | (Some(_), None, None) => {}
@@ -518,7 +552,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             armed_ms: u64::MAX,
             holds: 0,
             cleaning,
-            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, ..is },
+            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, listed: false, ..is },
         });
         self.count_pool(entry.id, |cells| {
             cells.server_handovers.inc();

@@ -47,6 +47,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool: None,
             before: None,
             lease: None,
+            ride: None,
             chokes: None,
             pending: Wants::Nothing,
             link: Link::default(),

@@ -2,11 +2,12 @@
 //!
 //! Owns: everything between the event loop and the wings. The subjects have a file each: `login` (clients
 //! come in), `request` (client bytes to servers), `reply` (server bytes to clients), `lease` (who has which
-//! server, and when it is free), `connect` (servers come to be), `cancel`, `clock` (timeouts), `drain`.
+//! server, and when it is free), `share` (one server for the requests of several clients), `connect` (servers
+//! come to be), `cancel`, `clock` (timeouts), `drain`.
 //! Must not know: what any byte means.
 //!
-//! Invariants: a server is leased to one client at most, and that client knows it; a server that is idle
-//! is clean; bytes of a reply go to the owner the back names and to nobody else; a worker never waits.
+//! Invariants: a server is leased to one client at most, and that client knows it; only a shared one has
+//! requests of several clients in its queue; a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody else; a worker never waits.
 
 mod cancel;
 mod caps;
@@ -18,6 +19,7 @@ mod login;
 mod reload;
 mod reply;
 mod request;
+mod share;
 
 pub use cancel::Canceller;
 

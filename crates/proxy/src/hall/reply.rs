@@ -138,11 +138,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(Step::Done { owner: done, boundary }) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
                     self.staging = std::mem::take(&mut parcel.staged);
+                    self.mark_unread(key, used < input.len());
                     self.done(cx, key, done, boundary);
+                    self.mark_unread(key, false);
                     parcel.staged = std::mem::take(&mut self.staging);
                 }
                 Ok(Step::Incomplete) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
+                    if let Some(owner) = owner {
+                        self.close_if_awaited_in_vain(cx, owner);
+                    }
                     break;
                 }
                 Err(fault) => {
@@ -155,6 +160,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.recycle(parcel.staged);
         used
+    }
+
+    fn mark_unread(&mut self, key: Key, unread: bool) {
+        if let Some(server) = self.servers.get_mut(key) {
+            server.is.unread = unread;
+        }
     }
 
     /// Sends what has been collected for a client. One that reads too slowly makes its server wait.
@@ -179,6 +190,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             {
                 client.chokes = Some(server);
                 server_mut.is.paused = true;
+                if server_mut.state == ServerState::Shared {
+                    // It reads too slowly; the others must not wait for that.
+                    self.seclude(cx, server);
+                }
             }
         }
         parcel.staged.clear();

@@ -8,7 +8,7 @@ use crate::mail::{Kill, Warrant};
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
-use weir_wire::{Fault, FaultKind, Found, limits};
+use weir_wire::{Fault, FaultKind, Found, Needs, limits};
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Looks at what a client has sent, and reads more.
@@ -110,7 +110,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request that was left in `input` waits for a server: give it one if there is one.
     fn after_keeping(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         if let Some(client) = self.clients.get(key)
-            && client.pending != Wants::Nothing
+            && matches!(client.pending, Wants::Request { .. })
             && !client.is_waiting()
             && client.lease.is_none()
         {
@@ -189,12 +189,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.ask_kill(cx, key, target, query_only);
                 Some(len)
             }
-            Ok(Found::Request { len, needs }) => {
-                self.found(cx, key, rest, len, true, needs.continues).then_some(len)
-            }
-            Ok(Found::Part { len, needs }) => {
-                self.found(cx, key, rest, len, false, needs.continues).then_some(len)
-            }
+            Ok(Found::Request { len, needs }) => self.found(cx, key, rest, len, true, needs).then_some(len),
+            Ok(Found::Part { len, needs }) => self.found(cx, key, rest, len, false, needs).then_some(len),
             Err(fault) => {
                 self.end_client(cx, key, fault);
                 Some(rest.len())
@@ -210,14 +206,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         rest: &[u8],
         len: usize,
         whole: bool,
-        cont: bool,
+        needs: Needs,
     ) -> bool {
         let Some(request) = rest.get(..len) else {
             self.end_client(cx, key, Fault::new(FaultKind::ClientProtocol, "found more than there is"));
             return true;
         };
         let Some(client) = self.clients.get_mut(key) else { return true };
-        if cont {
+        if needs.continues {
             return match client.lease {
                 Some(server) => {
                     self.extend(cx, key, server, request, whole);
@@ -227,16 +223,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 None => true,
             };
         }
-        if let Some(server) = client.lease {
+        let lease = client.lease;
+        let shares = whole && needs.shareable && self.depth_of(key) > 1;
+        if let Some(server) = lease {
             self.dispatch(cx, key, server, request, whole);
+            self.offer_to_share(key, server, shares);
             return true;
         }
         if let Some(server) = self.acquire_at_once(cx, key) {
             self.dispatch(cx, key, server, request, whole);
+            self.offer_to_share(key, server, shares);
             return true;
         }
         if let Some(client) = self.clients.get_mut(key) {
-            client.pending = Wants::Request { len: len as u32, whole };
+            client.pending = Wants::Request { len: len as u32, whole, shares };
         }
         false
     }
@@ -308,9 +308,24 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // Requests under way run to their end, as they would on the database itself. A request that only
         // waits is dropped: nobody has begun it and nobody will read its answer.
         let at_work = matches!(client.phase, Phase::Session(_)) && client.inflight > 0;
-        if at_work && !client.is.part_open && !client.is.hangup {
+        if at_work && !client.is.part_open && !client.is.hangup && !self.is_awaited(key) {
             return;
         }
         self.close_client(cx, key, None);
+    }
+
+    /// What this client runs goes on only when it sends more.
+    fn is_awaited(&mut self, key: Key) -> bool {
+        let server = self.clients.get(key).and_then(|client| client.lease);
+        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
+    }
+
+    /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it would
+    /// wait for ever.
+    pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if self.clients.get(key).is_some_and(|client| client.is.eof) && self.is_awaited(key) {
+            self.close_client(cx, key, None);
+        }
     }
 }

@@ -27,7 +27,14 @@ pub struct Pool<X> {
     pub spec: Arc<PoolSpec>,
     /// Idle servers; the most recently used is last and is used first.
     idle: Vec<Key>,
-    waiting: Queue,
+    /// Clients that wait for a server of their own.
+    alone: Queue,
+    /// Clients whose request may stand behind those of others.
+    sharing: Queue,
+    /// Servers that may carry further requests, as far as was known when they were listed.
+    pub open: Vec<Key>,
+    /// The shared server that takes no more requests, so that it becomes free for who wants it alone.
+    pub draining: Option<Key>,
     /// Connects and logins under way on this worker.
     pub connecting: usize,
     /// Servers of this worker, in every state, connecting ones included.
@@ -50,7 +57,10 @@ impl<X> Pool<X> {
             spec: entry.spec(),
             entry,
             idle: Vec::new(),
-            waiting: Queue::default(),
+            alone: Queue::default(),
+            sharing: Queue::default(),
+            open: Vec::new(),
+            draining: None,
             connecting: 0,
             servers: 0,
             failures: 0,
@@ -73,7 +83,12 @@ impl<X> Pool<X> {
 
     /// Clients that wait on this worker.
     pub fn waiting_len(&self) -> usize {
-        self.waiting.len()
+        self.alone.len() + self.sharing.len()
+    }
+
+    /// Those of them whose request may stand behind others.
+    pub fn sharing_len(&self) -> usize {
+        self.sharing.len()
     }
 
     /// A server is free and nobody wants it.
@@ -97,18 +112,41 @@ impl<X> Pool<X> {
         true
     }
 
-    /// Puts a client at the end of the queue.
-    pub fn wait<T: Linked>(&mut self, clients: &mut Arena<T>, client: Key, since: impl Fn(&T) -> u64) {
-        self.waiting.push_back(clients, client);
+    /// Puts a client into the queue: at its end, or, when it has waited elsewhere before, where it belongs.
+    pub fn wait<T: Linked>(
+        &mut self,
+        clients: &mut Arena<T>,
+        client: Key,
+        shares: bool,
+        since: impl Fn(&T) -> u64,
+    ) {
+        let queue = if shares { &mut self.sharing } else { &mut self.alone };
+        queue.insert(clients, client, &since);
+        let is_oldest = queue.front(clients) == Some(client);
         self.cells.waiting_clients.inc();
-        if self.waiting.len() == 1 {
+        if is_oldest {
             self.publish_oldest(clients, since);
         }
     }
 
     /// The client that has waited longest.
-    pub fn oldest<T>(&self, clients: &Arena<T>) -> Option<Key> {
-        self.waiting.front(clients)
+    pub fn oldest<T>(&self, clients: &Arena<T>, since: impl Fn(&T) -> u64) -> Option<Key> {
+        let since = |key: Key| clients.get(key).map_or(u64::MAX, &since);
+        match (self.oldest_alone(clients), self.oldest_sharing(clients)) {
+            (Some(alone), Some(sharing)) if since(sharing) < since(alone) => Some(sharing),
+            (Some(alone), _) => Some(alone),
+            (None, sharing) => sharing,
+        }
+    }
+
+    /// The client that has waited longest for a server of its own.
+    pub fn oldest_alone<T>(&self, clients: &Arena<T>) -> Option<Key> {
+        self.alone.front(clients)
+    }
+
+    /// The client that has waited longest for any place.
+    pub fn oldest_sharing<T>(&self, clients: &Arena<T>) -> Option<Key> {
+        self.sharing.front(clients)
     }
 
     /// Takes a client out of the queue, from the front or from anywhere. False when it was not in it.
@@ -116,10 +154,12 @@ impl<X> Pool<X> {
         &mut self,
         clients: &mut Arena<T>,
         client: Key,
+        shares: bool,
         since: impl Fn(&T) -> u64,
     ) -> bool {
-        let was_oldest = self.waiting.front(clients) == Some(client);
-        let removed = self.waiting.remove(clients, client);
+        let queue = if shares { &mut self.sharing } else { &mut self.alone };
+        let was_oldest = queue.front(clients) == Some(client);
+        let removed = queue.remove(clients, client);
         if removed {
             self.cells.waiting_clients.dec();
         }
@@ -130,7 +170,7 @@ impl<X> Pool<X> {
     }
 
     fn publish_oldest<T>(&self, clients: &Arena<T>, since: impl Fn(&T) -> u64) {
-        let oldest = self.waiting.front(clients).and_then(|key| clients.get(key));
+        let oldest = self.oldest(clients, &since).and_then(|key| clients.get(key));
         self.entry.shared.publish_oldest(self.worker, oldest.map_or(shared::NOBODY, since));
     }
 }

@@ -76,6 +76,33 @@ impl Queue {
         self.len += 1;
     }
 
+    /// Puts a thing in by its age, `since`: nearly always that is the end. It must not be in a queue.
+    pub fn insert<T: Linked>(&mut self, arena: &mut Arena<T>, key: Key, since: impl Fn(&T) -> u64) {
+        let Some(age) = arena.get(key).map(&since) else { return };
+        let mut after = self.tail;
+        while let Some(slot) = after
+            && let Some(thing) = arena.at_mut(unpack(slot))
+            && since(thing) > age
+        {
+            after = thing.link_mut().prev;
+        }
+        if after == self.tail {
+            return self.push_back(arena, key);
+        }
+        let slot = pack(key.slot());
+        let next = match after.and_then(|slot| arena.at_mut(unpack(slot))) {
+            Some(before) => before.link_mut().next.replace(slot),
+            None => self.head.replace(slot),
+        };
+        if let Some(next) = next.and_then(|slot| arena.at_mut(unpack(slot))) {
+            next.link_mut().prev = Some(slot);
+        }
+        if let Some(thing) = arena.get_mut(key) {
+            *thing.link_mut() = Link { prev: after, next, linked: true };
+        }
+        self.len += 1;
+    }
+
     /// Takes a thing out, wherever it stands. False when it was not in a queue.
     pub fn remove<T: Linked>(&mut self, arena: &mut Arena<T>, key: Key) -> bool {
         let Some(thing) = arena.get_mut(key) else { return false };

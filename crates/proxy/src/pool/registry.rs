@@ -159,6 +159,7 @@ mod tests {
             max_of_database: 0,
             max_of_user: 0,
             min_size: 0,
+            pipeline_depth: 1,
             variant: 0,
             max_prepared_statements: 0,
         }

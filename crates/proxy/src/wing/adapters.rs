@@ -169,11 +169,20 @@ macro_rules! adapter {
             fn queued(&self) -> usize {
                 self.queued()
             }
+            fn awaits_client(&self) -> bool {
+                self.awaits_client()
+            }
             fn boundary(&self) -> Boundary {
                 self.boundary()
             }
             fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
                 self.forget(owner, out);
+            }
+            fn recall(&mut self, front: &mut $room::Front, owner: Owner, out: &mut Vec<u8>) {
+                self.recall(front, owner, out);
+            }
+            fn owner_at(&self, place: usize) -> Option<Owner> {
+                self.owner_at(place)
             }
             fn rollback(&mut self, out: &mut Vec<u8>) {
                 self.rollback(out);

@@ -1,0 +1,398 @@
+//! One server for the requests of several clients: each is whole, only reads and provably leaves no trace, so they
+//! may stand behind each other in a server's queue. The database then wakes up once for several of them, and
+//! so does Weir.
+//!
+//! Owns: who rides on which server, when a shared server takes more and when it must become free.
+//! Must not know: bytes.
+//!
+//! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the start of
+//! its `input` until it is answered; only the request at the head of a shared server can have begun, as far as
+//! is known, so only that one is lost with the server, and only that one can be hit by a cancel: before a cancel
+//! is sent, the others go elsewhere (`seclude`). Since they only read, it does not matter that the server may still
+//! run them for nobody.
+
+use super::lease::HAND_OVER_NS;
+use super::{Hall, Task};
+use crate::client::{Phase, Wants};
+use crate::context::Cx;
+use crate::ids::Key;
+use crate::pool::PoolId;
+use crate::server::{Cleaning, Server, ServerPhase, ServerState};
+use crate::settings::PoolMode;
+use crate::wing::{Back, Front, Wing};
+use weir_net::Net;
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, limits};
+
+/// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
+/// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it once.
+pub(super) const LATE_MS: u64 = 20;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// Requests that a server of this pool may carry at a time. 1: it is never shared.
+    fn depth(&self, id: PoolId) -> usize {
+        let pool = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref());
+        pool.filter(|pool| pool.spec.mode != PoolMode::Session).map_or(1, |pool| pool.spec.pipeline_depth)
+    }
+
+    /// The same for the pool of a client.
+    pub(super) fn depth_of(&self, key: Key) -> usize {
+        self.clients.get(key).and_then(|client| client.pool).map_or(1, |id| self.depth(id))
+    }
+
+    /// A request was sent to a leased server. If it is the only one there and others may stand behind it, the
+    /// server is listed for those who find none free.
+    pub(super) fn offer_to_share(&mut self, key: Key, server: Key, shares: bool) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.is.quick = shares && client.inflight == 1 && client.lease == Some(server);
+        if !client.is.quick {
+            return;
+        }
+        let Some(held) = self.servers.get_mut(server) else { return };
+        if !std::mem::replace(&mut held.is.listed, true) {
+            let id = held.pool;
+            if let Some(pool) = self.pool(id) {
+                pool.open.push(server);
+            }
+        }
+    }
+
+    /// Sends the request at the start of a client's input behind those of others, if a server can carry it and
+    /// nobody has waited longer for that. False: it must queue.
+    pub(super) fn ride_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let Some(client) = self.clients.get(key) else { return false };
+        let Some(id) = client.pool.filter(|_| client.shares()) else { return false };
+        if self.pool(id).is_none_or(|pool| pool.sharing_len() > 0) {
+            return false;
+        }
+        let Some(server) = self.roomiest(cx, id) else { return false };
+        self.convert(server);
+        self.ride(cx, server, key);
+        true
+    }
+
+    /// The listed server with the shortest queue that may carry one more. Servers that may not are taken off the
+    /// list; they come back with their next request.
+    fn roomiest(&mut self, cx: &Cx<'_, N>, id: PoolId) -> Option<Key> {
+        let depth = self.depth(id);
+        let old = self.pool(id)?.open.clone();
+        let old: Vec<Key> = old.into_iter().filter(|&key| self.is_to_be_replaced(cx, key)).collect();
+        let pool = self.pools.get_mut(id.0 as usize)?.as_deref_mut()?;
+        let mut best: Option<(usize, Key)> = None;
+        let mut at = 0;
+        while let Some(&key) = pool.open.get(at) {
+            let Some(server) = self.servers.get_mut(key) else {
+                pool.open.swap_remove(at);
+                continue;
+            };
+            let usable = match server.state {
+                ServerState::Shared => true,
+                ServerState::Leased(client) => self.clients.get(client).is_some_and(|client| client.is.quick),
+                ServerState::Login | ServerState::Idle | ServerState::Cleaning => false,
+            };
+            if !usable {
+                server.is.listed = false;
+                pool.open.swap_remove(at);
+                continue;
+            }
+            at += 1;
+            let kept =
+                pool.draining == Some(key) || old.contains(&key) || server.is.paused || server.holds > 0;
+            let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
+            let queued = server.back().map_or(usize::MAX, |back| back.queued());
+            if !kept && !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
+                best = Some((queued, key));
+            }
+        }
+        best.map(|(_, key)| key)
+    }
+
+    /// A leased server whose client has one quick request under way becomes a shared one.
+    fn convert(&mut self, server: Key) {
+        let Some(ServerState::Leased(holder)) = self.servers.get(server).map(|held| held.state) else {
+            return;
+        };
+        let Some(client) = self.clients.get_mut(holder) else { return };
+        debug_assert!(client.is.quick && client.inflight == 1 && client.pinned.is_empty());
+        client.lease = None;
+        client.ride = Some(server);
+        client.is.quick = false;
+        client.transaction_since_ms = 0;
+        debug_assert_eq!(client.pending, Wants::Nothing);
+        // Its bytes have been consumed: it is at the head and goes nowhere else.
+        client.pending = Wants::Carried { len: 0 };
+        self.set_state(server, ServerState::Shared);
+    }
+
+    /// A server that is free takes up what waits for a place.
+    pub(super) fn share(&mut self, cx: &mut Cx<'_, N>, server: Key) {
+        let now_ms = cx.now_ms();
+        let Some(held) = self.servers.get_mut(server) else { return };
+        held.since_ms = now_ms;
+        held.cleaning = Cleaning::default();
+        let id = held.pool;
+        let listed = std::mem::replace(&mut held.is.listed, true);
+        self.set_state(server, ServerState::Shared);
+        if !listed && let Some(pool) = self.pool(id) {
+            pool.open.push(server);
+        }
+        self.refill(cx, server);
+    }
+
+    /// The request at the start of a client's input goes to the end of a shared server's queue.
+    fn ride(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        let now_ns = cx.now_ns();
+        if self.stop_waiting(key) {
+            let waited_ns = self.clients.get(key).map_or(0, |c| now_ns.saturating_sub(c.wait_since_ns));
+            self.cells.wait_duration.record_ns(waited_ns);
+        }
+        let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
+            return;
+        };
+        debug_assert_eq!(held.state, ServerState::Shared);
+        debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
+        let Wants::Request { len, whole: true, .. } = client.pending else { return };
+        let Phase::Session(front) = &mut client.phase else { return };
+        let Server { phase: ServerPhase::Live(back), output, since_ms, pool, .. } = held else { return };
+        let id = *pool;
+        if back.queued() == 0 {
+            *since_ms = now_ns / 1_000_000;
+        }
+        let len = (len as usize).min(client.input.len());
+        let request = &client.input.as_slice()[..len];
+        let sent = back.dispatch(front, key.raw(), request, true, output.tail_mut());
+        let queued = back.queued();
+        client.pending = Wants::Carried { len: len as u32 };
+        client.ride = Some(server);
+        client.inflight = 1;
+        client.is.part_open = false;
+        client.request_since_ns = now_ns;
+        self.count_pool(id, |cells| cells.shared_requests.inc());
+        self.mark_dirty(server);
+        if let Err(fault) = sent {
+            return self.end_client(cx, key, fault);
+        }
+        if queued == 1 {
+            // A back may have answered all by itself, without a byte for the server.
+            self.todo.push_back(Task::PumpServer(server));
+        } else {
+            self.arm_server(cx, server);
+        }
+        self.arm_client(cx, key);
+    }
+
+    /// The request of a client on a shared server is answered.
+    pub(super) fn carried(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
+        let now_ms = cx.now_ms();
+        if let Some(held) = self.servers.get_mut(server) {
+            held.since_ms = now_ms;
+        }
+        self.unload(key);
+        let stays =
+            self.clients.get_mut(key).and_then(|client| client.front()).is_some_and(|f| !f.pins().is_empty());
+        if boundary != Boundary::Idle {
+            let text = "a request that was to leave no trace has left a transaction open";
+            return self.server_lost(cx, server, Fault::new(FaultKind::ServerProtocol, text));
+        }
+        if stays {
+            self.keep_after_all(cx, key, server);
+        }
+        let Some(client) = self.clients.get(key) else { return };
+        if client.is.eof || self.draining {
+            let why = (!client.is.eof).then(|| FaultKind::ShuttingDown.into());
+            self.close_client(cx, key, why);
+        } else {
+            self.arm_client(cx, key);
+            self.todo.push_back(Task::PumpClient(key));
+        }
+        self.refill(cx, server);
+    }
+
+    /// A reply has left something that ties its client to the server after all. That can be had as long as nobody
+    /// else has a request there.
+    fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key) {
+        let alone = self.servers.get_mut(server).is_some_and(|held| {
+            held.state == ServerState::Shared && held.back().is_some_and(|back| back.queued() == 0)
+        });
+        if alone {
+            self.lease(cx, server, key);
+            let pins = self.pins(key);
+            self.count_pins(key, pins);
+        }
+    }
+
+    /// Takes away from a client what rode for it; the request is over or has been taken back.
+    fn unload(&mut self, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.ride = None;
+        if let Wants::Carried { len } = std::mem::replace(&mut client.pending, Wants::Nothing) {
+            client.input.consume((len as usize).min(client.input.len()));
+            client.input.release_if_empty();
+        }
+    }
+
+    /// A shared server has room: the next ones get on, unless it is wanted elsewhere. Empty, it is free.
+    pub(super) fn refill(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        loop {
+            let Some(server) = self.servers.get_mut(key) else { return };
+            if server.state != ServerState::Shared {
+                return;
+            }
+            let (id, kept) = (server.pool, server.is.paused || server.holds > 0);
+            let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
+            let Some(queued) = server.back().map(|back| back.queued()) else { return };
+            if !kept && !full && queued < self.depth(id) && !self.must_drain(cx, id, key) {
+                let pool = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref());
+                if let Some(next) = pool.and_then(|pool| pool.oldest_sharing(&self.clients)) {
+                    self.ride(cx, key, next);
+                    continue;
+                }
+            }
+            if queued == 0 {
+                if let Some(pool) = self.pool(id)
+                    && pool.draining == Some(key)
+                {
+                    pool.draining = None;
+                }
+                self.set_state(key, ServerState::Cleaning);
+                self.settle(cx, key);
+            }
+            return;
+        }
+    }
+
+    /// Whoever has waited longest wants a server alone, here or on another worker: one shared server after the
+    /// other takes no more until it is free.
+    fn must_drain(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> bool {
+        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
+        let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.wait_since_ns);
+        let oldest = pool.oldest(&self.clients, |client| client.wait_since_ns).map_or(u64::MAX, since);
+        let alone = pool.oldest_alone(&self.clients).map(since).is_some_and(|alone| alone <= oldest);
+        let away = pool.entry.shared.longest_waiting_elsewhere(cx.worker);
+        let away = away.is_some_and(|(_, theirs)| theirs.saturating_add(HAND_OVER_NS) < oldest);
+        let drains = pool.draining.filter(|&other| {
+            self.servers.get(other).is_some_and(|server| server.state == ServerState::Shared)
+        });
+        let wanted = alone || away;
+        let drains = match drains {
+            Some(other) if wanted => Some(other),
+            None if wanted => Some(key),
+            Some(_) | None => None,
+        };
+        if let Some(pool) = self.pool(id) {
+            pool.draining = drains;
+        }
+        drains == Some(key) || self.is_to_be_replaced(cx, key)
+    }
+
+    /// The head of a shared server has been there for long.
+    pub(super) fn head_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        if server.back().is_some_and(|back| back.queued() > 1) {
+            let id = server.pool;
+            self.count_pool(id, |cells| cells.late_heads.inc());
+            self.seclude(cx, key);
+        }
+    }
+
+    /// If a client's request runs on a shared server, that server becomes its own.
+    pub(super) fn seclude_with(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.clients.get(key).and_then(|client| client.ride) else { return };
+        let back = self.servers.get_mut(server).and_then(|server| server.back());
+        if back.is_some_and(|back| back.head() == Some(key.raw())) {
+            self.seclude(cx, server);
+        }
+    }
+
+    /// A shared server becomes the lease of whose request is at its head. The others, whose requests have not begun as
+    /// far as anybody can know, go to the front of the queue and from there to another server; what this one
+    /// still answers for them goes nowhere.
+    pub(super) fn seclude(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(server) = self.servers.get_mut(key) else { return };
+        if server.state != ServerState::Shared {
+            return;
+        }
+        let id = server.pool;
+        let Some(back) = server.back() else { return };
+        let head = back.head().filter(|&owner| owner != INTERNAL).and_then(Key::from_raw);
+        let behind: Vec<Key> =
+            (1..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw).collect();
+        let moved: Vec<Key> = behind.into_iter().filter(|&rider| self.unship(rider)).collect();
+        if let Some(pool) = self.pool(id)
+            && pool.draining == Some(key)
+        {
+            pool.draining = None;
+        }
+        match head.filter(|&head| self.clients.get(head).is_some_and(|client| client.ride == Some(key))) {
+            Some(head) => {
+                self.unload(head);
+                if let Some(client) = self.clients.get_mut(head) {
+                    client.lease = Some(key);
+                    client.is.quick = false;
+                }
+                self.set_state(key, ServerState::Leased(head));
+            }
+            None => {
+                self.set_state(key, ServerState::Cleaning);
+                if let Some(server) = self.servers.get_mut(key) {
+                    server.since_ms = cx.net.now_ns() / 1_000_000;
+                }
+                self.arm_server(cx, key);
+                self.todo.push_back(Task::SettleServer(key));
+            }
+        }
+        for rider in moved {
+            self.enter_queue(cx, rider);
+        }
+        // A place among others may be free at once.
+        self.place_sharing(cx, id);
+        self.open_for_waiters(cx, id);
+        self.ask_neighbour(cx, id);
+    }
+
+    /// Those who wait for a place get what is free.
+    fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        loop {
+            let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
+            let Some(next) = pool.oldest_sharing(&self.clients) else { return };
+            let idle = self.pool(id).and_then(|pool| pool.take_idle());
+            if let Some(server) = idle {
+                self.share(cx, server);
+                continue;
+            }
+            let Some(server) = self.roomiest(cx, id) else { return };
+            self.convert(server);
+            self.ride(cx, server, next);
+        }
+    }
+
+    /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True: it
+    /// wants a place again.
+    pub(super) fn unship(&mut self, key: Key) -> bool {
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(server) = client.ride else { return false };
+        let Some(held) = self.servers.get_mut(server) else { return false };
+        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
+        let (Phase::Session(front), Wants::Carried { len }) = (&mut client.phase, client.pending) else {
+            return false;
+        };
+        if back.head() == Some(key.raw()) {
+            return false;
+        }
+        back.recall(front, key.raw(), output.tail_mut());
+        client.ride = None;
+        client.inflight = client.inflight.saturating_sub(1);
+        client.pending = Wants::Request { len, whole: true, shares: true };
+        self.mark_dirty(server);
+        true
+    }
+
+    /// A client that goes leaves its place in a shared server's queue; the reply will go nowhere.
+    pub(super) fn leave_shared(&mut self, key: Key) {
+        let Some(server) = self.clients.get_mut(key).and_then(|client| client.ride.take()) else { return };
+        let Some(held) = self.servers.get_mut(server) else { return };
+        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
+        back.forget(key.raw(), output.tail_mut());
+        self.mark_dirty(server);
+        self.todo.push_back(Task::SettleServer(server));
+    }
+}
