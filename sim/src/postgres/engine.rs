@@ -114,6 +114,9 @@ pub struct Engine {
     pub pace_ns: u64,
     /// Who left something in the session that others must not see.
     owner_of_state: Option<String>,
+    /// Whose request was cancelled. What it had sent behind that runs all the same, and under settings that the
+    /// cancelled one was to change or to keep.
+    cancelled: Option<String>,
 }
 
 impl Engine {
@@ -156,6 +159,7 @@ impl Engine {
             instant,
             pace_ns: 0,
             owner_of_state: None,
+            cancelled: None,
         }
     }
 
@@ -220,6 +224,9 @@ impl Engine {
 
     /// A cancel request. True when something ran.
     pub fn cancel(&mut self, now_ns: u64) -> bool {
+        if self.running.is_some() || self.copy.is_some() {
+            self.cancelled = self.client.clone();
+        }
         if let Some(running) = &mut self.running {
             running.cancelled = true;
             running.until_ns = now_ns;
@@ -632,6 +639,7 @@ impl Engine {
         }
         if let Some(wanted) = &statement.time_zone
             && wanted != self.setting("timezone")
+            && self.cancelled.as_ref() != Some(&client)
         {
             self.problem =
                 Some(format!("{tag} runs under TimeZone {} and not {wanted}", self.setting("timezone")));

@@ -83,7 +83,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (Phase::Session(_), FaultKind::QueryTimeout) => {
                 // What it runs is stopped too; leaving it running would hold a server for nobody.
                 self.seclude_with(cx, key);
-                if let Some(server) = self.clients.get(key).and_then(|client| client.lease) {
+                let server = self.clients.get(key).and_then(|client| client.lease);
+                if let Some(server) = server.filter(|&server| self.is_cancellable(server)) {
                     self.cancel_server(cx, server, None);
                 }
                 self.end_client(cx, key, kind.into());
@@ -158,12 +159,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         server.cleaning.cancelled = true;
         server.since_ms = now_ms;
         let running = server.back().is_some_and(|back| back.queued() > 0);
-        if running {
+        if running && !self.is_cancellable(key) {
+            // Without what Weir has put in front of it the request would run under other settings.
+            self.drop_late(cx, key);
+        } else if running {
             self.cancel_server(cx, key, None);
             self.arm_server(cx, key);
         } else {
             self.todo.push_back(Task::SettleServer(key));
         }
+    }
+
+    /// A cancel would hit a client's own request and nothing that Weir has put in front of it.
+    fn is_cancellable(&mut self, key: Key) -> bool {
+        let back = self.servers.get_mut(key).and_then(|server| server.back());
+        back.is_some_and(|back| back.is_cancellable())
     }
 
     fn drop_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
