@@ -185,6 +185,24 @@ SCRIPTS = {
         (b"".join(bind([f"w{i}"], f"s{i}") + execute() + SYNC for i in range(0, 300, 7)), 43),
         (b"".join(close("S", f"s{i}") for i in range(300)) + SYNC, Z), (bind(["x"], "s5") + SYNC, Z),
     ],
+    "names_in_a_pipeline_that_fails": [
+        # What a name means depends on the outcome of what was sent before it.
+        (query("begin") + query("select 1/0") + close("S", "a") + parse("select 1", "a") + SYNC + close("S", "a") + SYNC + bind([], "a") + SYNC + query("rollback"), 6),
+        (bind([], "a") + execute() + SYNC, Z),
+        (parse("select 'kept'", "k") + SYNC + query("begin") + query("select 1/0") + query("deallocate all") + query("rollback")
+         + bind([], "k") + execute() + SYNC, 6),
+        (parse("selec") + close("S", "k") + SYNC + bind([], "k") + execute() + SYNC + close("S", "k") + SYNC + bind([], "k") + execute() + SYNC, 4),
+        (parse("selec", "t") + SYNC + parse("select 't'", "t") + SYNC + bind([], "t") + execute() + SYNC + parse("select 'u'", "t") + SYNC, 4),
+        (query("discard all") + parse("select 'later'", "l") + SYNC + bind([], "l") + execute() + SYNC + query("deallocate l") + bind([], "l") + SYNC, 5),
+        (parse("select 'one'") + SYNC + parse("selec") + SYNC + bind() + execute() + SYNC, 3),
+        (parse("select 'two'") + SYNC + bind([], "gone") + parse("select 'three'") + SYNC + bind() + execute() + SYNC, 3),
+        (parse("select 'four'") + SYNC + query("select 5") + bind() + execute() + SYNC, 3),
+    ],
+    "a_reset_that_is_rolled_back": [
+        (query("set app.v = 'x'"), Z), (query("begin"), Z), (query("reset app.v"), Z), (query("rollback"), Z), (query("show app.v"), Z),
+        (query("reset app.v") + query("set app.v = 'y'") + query("show app.v"), 3), (query("show app.v"), Z),
+        (query("discard all"), Z), (query("show app.v"), Z),
+    ],
     "long_pipeline": [
         (b"".join(parse(f"select {i}") + bind() + execute() + SYNC for i in range(400)), 400),
         (b"".join(parse("select 1/(%d - 200)" % i) + bind() + execute() for i in range(400)) + SYNC, Z),

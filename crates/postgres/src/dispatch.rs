@@ -12,7 +12,7 @@ use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_close_portal, read_execute, read_query};
-use crate::relay::{Kind, Owed, Undo};
+use crate::relay::{Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
@@ -271,11 +271,8 @@ impl Back {
     fn query(&mut self, front: &mut Front, message: Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         // A simple Query destroys the unnamed statement and the unnamed portal.
         self.unnamed = None;
-        let behind_a_batch = self.queue.tail().is_some_and(|tail| tail.items > 0);
-        let mut replaced = None;
         if let Some(prepared) = front.prepared.as_deref_mut() {
-            // Behind a batch that fails it will be skipped.
-            replaced = prepared.unnamed.take().filter(|_| behind_a_batch);
+            prepared.unnamed = None;
             prepared.unnamed_is_raw = false;
             prepared.portal = None;
         }
@@ -293,9 +290,7 @@ impl Back {
             }
         };
         let (effects, undo, names) = self.stand_ins(front, effects, out);
-        let undo = undo
-            .or_else(|| self.drop_statements(front, &effects))
-            .or_else(|| replaced.map(|before| Box::new(Undo::Replaced(Some(before)))));
+        let undo = undo.or_else(|| self.drop_statements(front, &effects));
         let added = !names.is_empty();
         if added {
             out.extend_from_slice(SYNC);
@@ -322,4 +317,4 @@ pub(crate) fn remember_accepted(accepted: &mut Vec<u64>, plan_key: u64) {
     }
 }
 
-mod statements;
+pub(crate) mod statements;

@@ -34,6 +34,8 @@ pub struct Front {
     pub(crate) copy_in: bool,
     /// Its settings were reset on the server, and the client has been told so: it is told its own behind that.
     pub(crate) were_reset: bool,
+    /// A request under way gives or takes names of statements, and it is not known yet whether it succeeds.
+    names_under_way: bool,
     /// Every request that is under way provably leaves no trace.
     under_way_is_shareable: bool,
     /// Requests dispatched and not answered.
@@ -77,7 +79,18 @@ struct Scan {
     /// The request found last puts settings back to the server's defaults. What this client named at its
     /// start must be brought back behind it, so nothing is looked at until it is answered.
     resetting: bool,
+    /// What was found uses names whose meaning is not known yet: it waits until everything before it is answered.
+    waits: Option<Waits>,
     batch: Batch,
+}
+
+/// What of the bytes looked at waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// A request.
+    Request,
+    /// The first part of one.
+    Part,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,14 +113,37 @@ struct Batch {
     shareable: bool,
     asks_sequence: bool,
     parses: bool,
+    parses_unnamed: bool,
     binds: bool,
     /// Settings are put back to their defaults.
     resets: bool,
+    /// Names of statements are asked for, given or taken.
+    uses_names: bool,
+    /// So is an unnamed statement of an earlier request.
+    uses_unnamed: bool,
+    /// They are given or taken.
+    changes_names: bool,
 }
 
 impl Batch {
-    const EMPTY: Batch =
-        Batch { shareable: true, asks_sequence: false, parses: false, binds: false, resets: false };
+    const EMPTY: Batch = Batch {
+        shareable: true,
+        asks_sequence: false,
+        parses: false,
+        parses_unnamed: false,
+        binds: false,
+        resets: false,
+        uses_names: false,
+        uses_unnamed: false,
+        changes_names: false,
+    };
+
+    /// A text of these effects is run or prepared in it.
+    fn note_names(&mut self, effects: &Effects) {
+        let changes = effects.deallocates.is_some() || effects.drops_all_statements();
+        self.changes_names |= changes;
+        self.uses_names |= changes || effects.executes.is_some();
+    }
 }
 
 /// Effects of the texts found and not yet dispatched, in order. Nearly always at most one.
@@ -147,6 +183,7 @@ impl Front {
             boundary: Boundary::Idle,
             copy_in: false,
             were_reset: false,
+            names_under_way: false,
             under_way_is_shareable: true,
             outstanding: 0,
             welcome_refused: false,
@@ -167,6 +204,7 @@ impl Front {
                 open: false,
                 discarding: false,
                 resetting: false,
+                waits: None,
                 batch: Batch::EMPTY,
             },
             texts: Texts::default(),
@@ -202,6 +240,17 @@ impl Front {
                 return Ok(Found::Incomplete);
             }
             self.scan.resetting = false;
+        }
+        if let Some(waits) = self.scan.waits {
+            if self.outstanding > 0 {
+                return Ok(Found::Incomplete);
+            }
+            self.scan.waits = None;
+            let at = self.scan.looked;
+            return Ok(match waits {
+                Waits::Request => self.request(at, out),
+                Waits::Part => self.part_before(at),
+            });
         }
         loop {
             let at = self.scan.looked;
@@ -268,6 +317,7 @@ impl Front {
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
                 self.scan.batch.resets |= effects.resets_settings();
+                self.scan.batch.note_names(&effects);
                 self.texts.push(effects);
                 Ok(Some(self.request(end, out)))
             }
@@ -292,18 +342,26 @@ impl Front {
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
+                self.scan.batch.note_names(&effects);
+                self.scan.batch.uses_names |= !parse.name.is_empty();
+                self.scan.batch.changes_names |= !parse.name.is_empty();
+                self.scan.batch.parses_unnamed |= parse.name.is_empty();
                 self.texts.push(effects);
                 Ok(None)
             }
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
+                let named = !bind.statement.is_empty();
+                self.scan.batch.uses_names |= named;
+                self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
                 let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement));
                 match known {
                     Some(statement) => {
                         let effects = statement.effects();
                         self.scan.batch.shareable &= effects.shareable;
                         self.scan.batch.resets |= effects.resets_settings();
+                        self.scan.batch.note_names(effects);
                         // The unnamed one may be replaced in this very batch; a named one cannot.
                         let replaced = bind.statement.is_empty() && self.scan.batch.parses;
                         self.scan.batch.asks_sequence |= effects.asks_sequence && !replaced;
@@ -317,10 +375,17 @@ impl Front {
                 Ok(None)
             }
             ClientTag::Close => {
+                let named = names_statement(body);
                 self.scan.batch.shareable &= body.first() != Some(&b'S');
+                self.scan.batch.uses_names |= named;
+                self.scan.batch.changes_names |= named;
                 Ok(None)
             }
-            ClientTag::Describe => Ok(None),
+            ClientTag::Describe => {
+                self.scan.batch.uses_names |= names_statement(body);
+                self.scan.batch.uses_unnamed |= body == b"S\0" && !self.scan.batch.parses_unnamed;
+                Ok(None)
+            }
             ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail | ClientTag::Terminate => {
                 Err(malformed(tag))
             }
@@ -338,6 +403,10 @@ impl Front {
 
     /// The request ends at `end`.
     fn request(&mut self, end: usize, out: &mut Vec<u8>) -> Found {
+        if self.must_wait(false) {
+            self.scan.waits = Some(Waits::Request);
+            return Found::Incomplete;
+        }
         let batch = std::mem::replace(&mut self.scan.batch, Batch::EMPTY);
         let was_open = std::mem::replace(&mut self.scan.open, false);
         self.scan.looked = 0;
@@ -361,9 +430,30 @@ impl Front {
 
     /// The first `at` bytes go ahead of a batch that has not ended.
     fn part_before(&mut self, at: usize) -> Found {
+        if self.must_wait(true) {
+            self.scan.looked = at;
+            self.scan.waits = Some(Waits::Part);
+            return Found::Incomplete;
+        }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
         part(at, std::mem::replace(&mut self.scan.open, true))
+    }
+
+    /// What a name means can depend on whether a request before it succeeds. A guess could be wrong, so what uses
+    /// names waits for the answer; so does a `part`, the rest of which may use them. What goes is noted.
+    fn must_wait(&mut self, part: bool) -> bool {
+        let under_way = self.outstanding > 0;
+        self.names_under_way &= under_way;
+        let batch = &self.scan.batch;
+        let uses_names = batch.uses_names || part;
+        // Any Parse or Query may be what replaces or destroys the unnamed one.
+        let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
+        if !self.scan.open && ((self.names_under_way && uses_names) || (under_way && uses_unnamed)) {
+            return true;
+        }
+        self.names_under_way |= self.scan.batch.changes_names;
+        false
     }
 
     /// A message that is too long to be gathered, alone at the start of the input.
@@ -371,6 +461,13 @@ impl Front {
         // Enough is waited for that the names in front of a Parse or Bind are there.
         let have = input.len().min(total);
         if have < REQUEST_GATHER_BYTES {
+            return Ok(Found::Incomplete);
+        }
+        if !matches!(tag, ClientTag::FunctionCall) && self.must_wait(tag != ClientTag::Query) {
+            return Ok(Found::Incomplete);
+        }
+        if tag == ClientTag::Query && self.names_under_way && !self.scan.open {
+            // What it does is known at its end.
             return Ok(Found::Incomplete);
         }
         self.under_way_is_shareable = false;
@@ -430,6 +527,7 @@ impl Front {
                 }
                 if let Some(scanner) = self.scan.scanner.take() {
                     let effects = Effects::of_class(&scanner.finish());
+                    self.names_under_way |= effects.deallocates.is_some() || effects.drops_all_statements();
                     self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();
                     self.texts.push(effects);
                 }
@@ -506,6 +604,16 @@ impl Front {
     pub(crate) fn replace_texts(&mut self, effects: &Arc<Effects>) {
         for text in self.texts.first.iter_mut().chain(&mut self.texts.more) {
             *text = Arc::clone(effects);
+        }
+    }
+
+    /// So many requests are answered, or were taken back.
+    pub(crate) fn answered(&mut self, requests: u16) {
+        self.outstanding = self.outstanding.saturating_sub(requests);
+        if self.outstanding == 0
+            && let Some(prepared) = self.prepared.as_deref_mut()
+        {
+            prepared.unnamed.clone_from(&prepared.answered);
         }
     }
 
@@ -598,6 +706,11 @@ fn encoding_of(name: &[u8]) -> Encoding {
         _ if UNSAFE.contains(&name) => Encoding::AsciiUnsafe,
         _ => Encoding::HighBytes,
     }
+}
+
+/// A Close or Describe of a statement that has a name.
+fn names_statement(body: &[u8]) -> bool {
+    matches!(body, [b'S', first, ..] if *first != 0)
 }
 
 /// Bytes that go ahead of the end of their request; `continues` says that others of it went before.

@@ -122,8 +122,10 @@ pub type Names = HashMap<Box<[u8]>, Arc<Statement>>;
 #[derive(Debug, Default)]
 pub struct ClientPrepared {
     named: Names,
-    /// The unnamed statement, kept because a later batch may bind it.
+    /// The unnamed statement, kept because a later batch may bind it: what it is if all that is under way succeeds.
     pub unnamed: Option<Arc<Statement>>,
+    /// The same according to the replies that have come.
+    pub answered: Option<Arc<Statement>>,
     /// The unnamed statement was too long to keep: it is on the server this client is pinned to.
     pub unnamed_is_raw: bool,
     /// What an Execute of the unnamed portal does.

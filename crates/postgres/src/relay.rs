@@ -55,6 +55,8 @@ pub(crate) struct Entry {
     pub ready: bool,
     /// The server was idle, as far as was known, when it was sent.
     pub from_idle: bool,
+    /// It holds a Parse that went as it was: the owner stays here, whatever else the request does.
+    pub raw: bool,
     /// Effects of executions that succeeded; they count at ReadyForQuery.
     pub succeeded: Vec<Arc<Effects>>,
 }
@@ -68,7 +70,7 @@ pub(crate) enum Undo {
     Unnamed { name: Box<[u8]>, statement: Arc<Statement> },
     /// All names were taken away.
     AllUnnamed(Names),
-    /// The unnamed statement was replaced.
+    /// The unnamed statement was replaced by this one, or closed. What was there before is known from replies.
     Replaced(Option<Arc<Statement>>),
 }
 
@@ -203,7 +205,8 @@ pub(crate) fn put_right(undo: Option<Box<Undo>>, failed: bool, front: Option<&mu
         }
         Undo::AllUnnamed(names) => prepared.restore_names(names),
         // A Parse that fails has already dropped the statement it was to replace.
-        Undo::Replaced(before) => prepared.unnamed = before.filter(|_| !failed),
+        Undo::Replaced(_) if failed => prepared.answered = None,
+        Undo::Replaced(_) => {}
     }
 }
 
@@ -284,6 +287,7 @@ impl Queue {
             completed: false,
             ready: false,
             from_idle,
+            raw: false,
             succeeded: Vec::new(),
         });
         self.numbers

@@ -11,7 +11,7 @@ use crate::frame::{Header, ServerTag, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE};
-use crate::relay::Owed;
+use crate::relay::{Owed, Undo};
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
 
@@ -135,7 +135,7 @@ impl Back {
             self.boundary = if self.skipping { Boundary::Failed } else { Boundary::InTransaction };
         }
         if let Some(front) = front {
-            front.outstanding = front.outstanding.saturating_sub(1);
+            front.answered(1);
             front.boundary = self.boundary;
         }
         Some(Step::Done { owner: entry.owner, boundary: self.boundary })
@@ -233,9 +233,14 @@ impl Back {
             (Owed::Query { .. } | Owed::Execute { .. }, T::CopyInResponse) => {
                 self.begin_copy(front, to_server)
             }
-            (Owed::Parse { .. }, T::ParseComplete) => self.parse_complete(),
+            (Owed::Parse { .. }, T::ParseComplete) => self.parse_complete(front),
+            (Owed::Close { .. }, T::CloseComplete) => {
+                if let Some(Owed::Close { undo }) = self.queue.pop() {
+                    unnamed_is_answered(undo, front);
+                }
+            }
             (Owed::Bind { .. }, T::BindComplete)
-            | (Owed::Close { .. } | Owed::HiddenClose { .. }, T::CloseComplete)
+            | (Owed::HiddenClose { .. }, T::CloseComplete)
             | (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
                 self.queue.pop();
             }
@@ -250,12 +255,13 @@ impl Back {
         Ok(way)
     }
 
-    fn parse_complete(&mut self) {
+    fn parse_complete(&mut self, front: Option<&mut Front>) {
         match self.queue.pop() {
             Some(Owed::Parse { statement: Some((statement, number)), .. }) => {
                 self.prepared.confirm(&statement.key(), number);
             }
-            Some(Owed::Parse { statement: None, .. }) => {
+            Some(Owed::Parse { statement: None, undo, .. }) => {
+                unnamed_is_answered(undo, front);
                 // An older answer is never taken for a newer statement: the entry says which one is meant.
                 let number = self.queue.head().map_or(0, |entry| entry.number);
                 if let Some(unnamed) = &mut self.unnamed
@@ -301,6 +307,13 @@ impl Back {
         if let Some(front) = front {
             front.copy_in = false;
         }
+    }
+}
+
+/// The unnamed statement was replaced or closed, as was asked for.
+fn unnamed_is_answered(undo: Option<Box<Undo>>, front: Option<&mut Front>) {
+    if let (Some(Undo::Replaced(now)), Some(front)) = (undo.map(|undo| *undo), front) {
+        front.prepared_mut().answered = now;
     }
 }
 

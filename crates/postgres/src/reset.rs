@@ -62,7 +62,7 @@ impl Back {
         for undo in undone {
             put_right(Some(Box::new(undo)), false, Some(front));
         }
-        front.outstanding = front.outstanding.saturating_sub(requests);
+        front.answered(requests);
     }
 
     /// Queues a ROLLBACK of Weir's own.

@@ -67,9 +67,6 @@ pub struct Script {
     statement_mode: bool,
     /// Data of a COPY that is still to be sent, then how it ends.
     copying: Option<Copying>,
-    /// The batch sent last gives or takes names behind something that may fail. Weir must guess then what the
-    /// names mean to requests sent before its answer has come, so none is sent.
-    speculates: bool,
     /// A batch is open: the server may still owe its Sync.
     open_batch: bool,
 }
@@ -162,7 +159,6 @@ impl Script {
             rude: plan.rude,
             statement_mode: plan.mode == PoolMode::Statement,
             copying: None,
-            speculates: false,
             open_batch: false,
         }
     }
@@ -176,10 +172,6 @@ impl Script {
     pub fn next(&mut self, shadow: &Engine, waits: bool) -> Next {
         if self.dice.per_mille(self.rude) {
             return self.rude_end(shadow);
-        }
-        self.speculates &= waits;
-        if self.speculates {
-            return Next::Send { bytes: Vec::new(), what: "nothing".into() };
         }
         if let Some(copying) = self.copying.take() {
             return self.copy_more(copying);
@@ -397,7 +389,6 @@ impl Script {
                 format!("{text} as {tag}")
             }
             Kind::Prepare => {
-                self.speculates |= !bytes.is_empty();
                 let (name, n) = (self.statement_name(), self.dice.below(9));
                 if self.dice.one_in(2) {
                     put_about(bytes, b'C', b'S', &name);
@@ -409,7 +400,6 @@ impl Script {
                 format!("prepares {name} as text {n}")
             }
             Kind::ClosePrepared => {
-                self.speculates |= !bytes.is_empty();
                 let name = self.statement_name();
                 put_about(bytes, b'C', b'S', &name);
                 format!("closes {name}")

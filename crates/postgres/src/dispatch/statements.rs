@@ -15,6 +15,9 @@ use crate::relay::{Owed, Undo};
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, Pin};
 
+/// Why a client stays where it has prepared something that Weir does not keep.
+pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
+
 /// The effects of a text with those of what it executes, what to undo when it fails, and the names that stand in.
 type StandIns = (Arc<Effects>, Option<Box<Undo>>, Vec<Box<[u8]>>);
 
@@ -157,17 +160,15 @@ impl Back {
             prepared.unnamed = None;
             prepared.unnamed_is_raw = true;
         }
-        for pin in [Pin::Prepared, Pin::Unrecognised] {
+        for pin in RAW_PARSE {
             front.traces.pin(pin);
             self.traces.pin(pin);
         }
-        self.queue.push(Owed::Parse {
-            statement: None,
-            undo: None,
-            taken: None,
-            hidden: false,
-            quiet: false,
-        });
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.raw = true;
+        }
+        let undo = names_unnamed.then(|| Box::new(Undo::Replaced(None)));
+        self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
         out.extend_from_slice(message.bytes);
         Ok(())
     }
@@ -181,8 +182,8 @@ impl Back {
             _ => Statement::unnamed(content, effects),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
+        let undo = Some(Box::new(Undo::Replaced(Some(Arc::clone(&statement)))));
         self.sent_unnamed(statement);
-        let undo = Some(Box::new(Undo::Replaced(before)));
         self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
     }
 
@@ -362,7 +363,8 @@ impl Back {
                 out.extend_from_slice(message);
                 self.unnamed = None;
                 if let Some(prepared) = front.prepared.as_deref_mut() {
-                    undo = Some(Box::new(Undo::Replaced(prepared.unnamed.take())));
+                    prepared.unnamed = None;
+                    undo = Some(Box::new(Undo::Replaced(None)));
                     prepared.unnamed_is_raw = false;
                 }
             }

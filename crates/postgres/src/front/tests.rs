@@ -180,3 +180,44 @@ fn the_encoding_and_the_strings_are_told_to_the_lexer() {
     assert_eq!(super::encoding_of(b"SJIS"), weir_sql::Encoding::AsciiUnsafe);
     assert_eq!(super::encoding_of(b"LATIN1"), weir_sql::Encoding::HighBytes);
 }
+
+#[test]
+fn what_uses_names_waits_until_it_is_known_what_they_mean() {
+    let parse = [c::close("s"), c::parse("s", "select 1"), c::sync()].concat();
+    let uses = [
+        [c::bind("s"), c::execute(), c::sync()].concat(),
+        [c::describe("s"), c::sync()].concat(),
+        [c::close("s"), c::sync()].concat(),
+        [c::parse("t", "select 2"), c::sync()].concat(),
+        c::q("deallocate all"),
+        c::q("discard all"),
+        c::q("execute s"),
+        [c::bind("s"), c::flush()].concat(),
+    ];
+    for changes in [parse, [c::close("s"), c::sync()].concat(), c::q("deallocate s")] {
+        for uses in &uses {
+            let mut f = front(1);
+            request(find(&mut f, &changes));
+            f.outstanding = 1;
+            let free = [c::parse("", "select 3"), c::bind(""), c::execute(), c::sync()].concat();
+            request(find(&mut f, &c::q("select 3")));
+            request(find(&mut f, &free));
+            let input = [uses.clone(), c::q("select 4")].concat();
+            assert_eq!(find(&mut f, &input), Found::Incomplete, "{uses:?}");
+            assert_eq!(find(&mut f, &input), Found::Incomplete, "it is still under way");
+            f.outstanding = 0;
+            match find(&mut f, &input) {
+                Found::Request { len, needs } | Found::Part { len, needs } => {
+                    assert_eq!((len, needs.continues), (uses.len(), false));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    // The rest of the same request goes at once, for the server itself skips it if something fails.
+    let mut f = front(1);
+    let part = [c::parse("s", "select 1"), c::flush()].concat();
+    assert!(matches!(find(&mut f, &part), Found::Part { .. }));
+    f.outstanding = 1;
+    assert!(request(find(&mut f, &[c::bind("s"), c::execute(), c::sync()].concat())).1.continues);
+}

@@ -485,6 +485,13 @@ proptest! {
     }
 
     #[test]
+    fn clients_that_send_ahead_of_their_answers(scripts in scripts(careful()), servers in 1..3_usize, share in any::<bool>(), seed in any::<u64>()) {
+        let mut pool = Pool::new(scripts, servers, 3, share, seed);
+        pool.run(0);
+        pool.check();
+    }
+
+    #[test]
     fn clients_that_vanish(scripts in scripts(careful()), servers in 1..3_usize, seed in any::<u64>()) {
         let mut pool = Pool::new(scripts, servers, 1, false, seed);
         pool.run(3);

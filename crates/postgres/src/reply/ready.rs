@@ -5,6 +5,7 @@
 use super::{Way, protocol};
 use crate::back::Back;
 use crate::dispatch::remember_accepted;
+use crate::dispatch::statements::RAW_PARSE;
 use crate::effects::{Effects, Outcome};
 use crate::frame::body;
 use crate::front::Front;
@@ -68,8 +69,18 @@ impl Back {
                 (false, true) => Outcome::Settled,
                 (false, false) => Outcome::InTransaction,
             };
+            let raw = entry.raw;
             for effects in std::mem::take(&mut entry.succeeded) {
                 self.apply(front.as_deref_mut(), &effects, outcome);
+            }
+            if raw {
+                // A request that cleared everything may have been answered since it was sent.
+                for pin in RAW_PARSE {
+                    self.traces.pin(pin);
+                    if let Some(front) = front.as_deref_mut() {
+                        front.traces.pin(pin);
+                    }
+                }
             }
         }
         if let Some(front) = front {
@@ -98,6 +109,11 @@ impl Back {
         undo: Option<Box<Undo>>,
     ) {
         let Some(entry) = self.queue.head_mut() else { return };
+        let mut front = front;
+        if let Some(prepared) = front.as_deref_mut().and_then(|front| front.prepared.as_deref_mut()) {
+            // Whether it failed or not.
+            prepared.answered = None;
+        }
         // Of several statements some may have taken effect before the error.
         if let Some(effects) = effects.filter(|_| !entry.failed || entry.completed) {
             entry.succeeded.push(effects);
@@ -125,7 +141,15 @@ impl Back {
             // A ROLLBACK may bring the value back; only those that are reported would say so.
             let names: Vec<String> = match clears_settings {
                 true => self.applied.iter().map(|(name, _)| name.to_owned()).collect(),
-                false => resets().map(|set| set.name.to_string()).collect(),
+                // Others than those that move with clients stay with their server: its value is not Weir's to choose.
+                false => resets()
+                    .filter(|set| {
+                        let named =
+                            front.as_ref().is_some_and(|front| front.startup.get(&set.name).is_some());
+                        named || followed(&set.name) || self.applied.get(&set.name).is_some()
+                    })
+                    .map(|set| set.name.to_string())
+                    .collect(),
             };
             for name in names {
                 self.applied = Arc::new(self.applied.doubt(&name));

@@ -95,7 +95,62 @@ fn a_parse_that_weir_added_to_one_request_is_not_relied_on_by_the_next() {
     ]);
     let got = receive(&mut other, Some(&mut f), &reply);
     assert_eq!(tags(&got.to_client), "EZ2CZ");
-    // What the client itself has asked for fails for both.
-    let request = cat(&[c::parse("n", "select 2"), c::sync(), c::bind("n"), c::execute(), c::sync()]);
-    assert_eq!(tags(&send(&mut f, &mut other, 1, &request).to_server), "PSBES");
+}
+
+#[test]
+fn a_close_behind_a_parse_that_fails_does_not_bring_its_statement_back() {
+    let (mut f, mut b) = (front(1), back());
+    let parse = cat(&[c::parse("s", "select 1"), c::sync()]);
+    let close = cat(&[c::bind("gone"), c::close("s"), c::sync()]);
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &c::q("begin")).to_server), "Q");
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("BEGIN"), s::failed()]));
+    // What Close takes away depends on the Parse, so nothing is guessed.
+    let sent = send(&mut f, &mut b, 1, &cat(&[parse.clone(), close.clone()]));
+    assert_eq!((tags(&sent.to_server).as_str(), sent.dispatched), ("PS", 1));
+    let refused = cat(&[s::error("25P02", "current transaction is aborted"), s::failed()]);
+    receive(&mut b, Some(&mut f), &refused);
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &close).to_server), "BCS");
+    receive(&mut b, Some(&mut f), &refused);
+    assert!(f.prepared.as_deref().is_none_or(|prepared| prepared.get(b"s").is_none()));
+}
+
+#[test]
+fn a_parse_that_went_as_it_was_ties_its_client_although_a_reset_is_answered_later() {
+    let (mut f, mut b) =
+        (front(1), Back::new(crate::cancel::ServerKey::new(77, b"keyk"), crate::testing::reported(), 0));
+    // A text in which no reset is seen before it has run.
+    let clears = Arc::new(Effects { clears: weir_sql::Clears::DISCARD_ALL, ..Effects::default() });
+    b.dispatch(&mut f, 1, &c::q("discard all"), true, &mut Vec::new()).unwrap();
+    if let Some(crate::relay::Owed::Query { effects, .. }) = b.queue.last_mut() {
+        *effects = Some(clears);
+    }
+    b.dispatch(&mut f, 1, &cat(&[c::parse("s", "select 1"), c::sync()]), true, &mut Vec::new()).unwrap();
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("DISCARD ALL"), s::idle()]));
+    receive(&mut b, Some(&mut f), &cat(&[s::parse_complete(), s::idle()]));
+    assert!(f.pins().contains(Pin::Prepared) && !b.is_reusable());
+}
+
+#[test]
+fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
+    let set = Effects::of_text(weir_sql::Dialect::POSTGRES, b"set app.v = 'x'");
+    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"reset app.v");
+    let (mut f, mut b) = (front(1), back());
+    let done = cat(&[s::complete("SET"), s::idle()]);
+    for effects in [&set, &reset, &set] {
+        send_with(&mut f, &mut b, &c::q("x"), effects);
+    }
+    for _ in 0..3 {
+        receive(&mut b, Some(&mut f), &done);
+    }
+    assert!(f.pins().contains(Pin::Setting));
+    assert_eq!(send(&mut f, &mut b, 1, &c::q("show app.v")).to_server, c::q("show app.v"), "it is still 'x'");
+    receive(&mut b, Some(&mut f), &done);
+    // In a transaction that is rolled back.
+    send_with(&mut f, &mut b, &c::q("x"), &Arc::default());
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("BEGIN"), s::in_transaction()]));
+    send_with(&mut f, &mut b, &c::q("x"), &reset);
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("RESET"), s::in_transaction()]));
+    send_with(&mut f, &mut b, &c::q("rollback"), &Arc::default());
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("ROLLBACK"), s::idle()]));
+    assert_eq!(send(&mut f, &mut b, 1, &c::q("show app.v")).to_server, c::q("show app.v"));
 }
