@@ -29,6 +29,8 @@ pub struct Server<W: Wing, S> {
     pub opened_ms: u64,
     /// When it entered its state.
     pub since_ms: u64,
+    /// Since when the request at its head is there, while it is shared (nanoseconds).
+    pub head_since_ns: u64,
     /// Earliest timer that is armed for it; `u64::MAX`: none.
     pub armed_ms: u64,
     /// Cancel requests under way that may still hit it: it must not change hands.

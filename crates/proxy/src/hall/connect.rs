@@ -128,6 +128,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             output: Pending::default(),
             opened_ms: now_ms,
             since_ms: now_ms,
+            head_since_ns: 0,
             armed_ms: u64::MAX,
             holds: 0,
             cleaning: Cleaning::default(),

@@ -186,7 +186,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if boundary == Boundary::Idle {
             client.transaction_since_ms = 0;
         }
-        let (greeted, id) = (client.is.greeted, client.pool);
+        let (greeted, id, quick) = (client.is.greeted, client.pool, client.is.quick);
+        if quick && let Some(pool) = id.and_then(|id| self.pool(id)) {
+            pool.note_head(took_ns);
+        }
         self.cells.request_duration.record_ns(took_ns);
         let back = self.servers.get_mut(server).and_then(|server| server.back());
         let injected = back.map_or(0, |back| back.take_injected_prepares());
@@ -549,6 +552,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             output: Pending::default(),
             opened_ms,
             since_ms: cx.now_ms(),
+            head_since_ns: 0,
             armed_ms: u64::MAX,
             holds: 0,
             cleaning,

@@ -27,6 +27,10 @@ use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, limits};
 /// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it once.
 pub(super) const LATE_MS: u64 = 20;
 
+/// While a pool may open more servers, a request stands behind others only if it will not wait there for longer than
+/// it takes to tell: its like are at the head for less than this. Longer ones are better off at the same time.
+const QUICK_NS: u64 = 1_000_000;
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Requests that a server of this pool may carry at a time. 1: it is never shared.
     fn depth(&self, id: PoolId) -> usize {
@@ -61,7 +65,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn ride_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
         let Some(id) = client.pool.filter(|_| client.shares()) else { return false };
-        if self.pool(id).is_none_or(|pool| pool.sharing_len() > 0) {
+        let Some(pool) = self.pool(id) else { return false };
+        if pool.sharing_len() > 0 || (pool.head_ns > QUICK_NS && pool.entry.shared.has_room()) {
             return false;
         }
         let Some(server) = self.roomiest(cx, id) else { return false };
@@ -76,6 +81,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let depth = self.depth(id);
         let old = self.pool(id)?.open.clone();
         let old: Vec<Key> = old.into_iter().filter(|&key| self.is_to_be_replaced(cx, key)).collect();
+        let now_ns = cx.now_ns();
         let pool = self.pools.get_mut(id.0 as usize)?.as_deref_mut()?;
         let mut best: Option<(usize, Key)> = None;
         let mut at = 0;
@@ -84,19 +90,26 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 pool.open.swap_remove(at);
                 continue;
             };
-            let usable = match server.state {
-                ServerState::Shared => true,
-                ServerState::Leased(client) => self.clients.get(client).is_some_and(|client| client.is.quick),
-                ServerState::Login | ServerState::Idle | ServerState::Cleaning => false,
+            let head_since_ns = match server.state {
+                ServerState::Shared => Some(server.head_since_ns),
+                ServerState::Leased(client) => {
+                    let client = self.clients.get(client).filter(|client| client.is.quick);
+                    client.map(|client| client.request_since_ns)
+                }
+                ServerState::Login | ServerState::Idle | ServerState::Cleaning => None,
             };
-            if !usable {
+            let Some(head_since_ns) = head_since_ns else {
                 server.is.listed = false;
                 pool.open.swap_remove(at);
                 continue;
-            }
+            };
             at += 1;
-            let kept =
-                pool.draining == Some(key) || old.contains(&key) || server.is.paused || server.holds > 0;
+            let late = now_ns.saturating_sub(head_since_ns) >= LATE_MS * 1_000_000;
+            let kept = late
+                || pool.draining == Some(key)
+                || old.contains(&key)
+                || server.is.paused
+                || server.holds > 0;
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let queued = server.back().map_or(usize::MAX, |back| back.queued());
             if !kept && !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
@@ -117,6 +130,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.ride = Some(server);
         client.is.quick = false;
         client.transaction_since_ms = 0;
+        if let Some(held) = self.servers.get_mut(server) {
+            held.head_since_ns = client.request_since_ns;
+            held.since_ms = client.request_since_ns / 1_000_000;
+        }
         debug_assert_eq!(client.pending, Wants::Nothing);
         // Its bytes have been consumed: it is at the head and goes nowhere else.
         client.pending = Wants::Carried { len: 0 };
@@ -152,10 +169,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
         let Wants::Request { len, whole: true, .. } = client.pending else { return };
         let Phase::Session(front) = &mut client.phase else { return };
-        let Server { phase: ServerPhase::Live(back), output, since_ms, pool, .. } = held else { return };
+        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, .. } = held
+        else {
+            return;
+        };
         let id = *pool;
         if back.queued() == 0 {
             *since_ms = now_ns / 1_000_000;
+            *head_since_ns = now_ns;
         }
         let len = (len as usize).min(client.input.len());
         let request = &client.input.as_slice()[..len];
@@ -182,9 +203,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request of a client on a shared server is answered.
     pub(super) fn carried(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
-        let now_ms = cx.now_ms();
+        let now_ns = cx.now_ns();
         if let Some(held) = self.servers.get_mut(server) {
-            held.since_ms = now_ms;
+            held.since_ms = now_ns / 1_000_000;
+            let took_ns = now_ns.saturating_sub(std::mem::replace(&mut held.head_since_ns, now_ns));
+            let id = held.pool;
+            if let Some(pool) = self.pool(id) {
+                pool.note_head(took_ns);
+            }
         }
         self.unload(key);
         let stays =

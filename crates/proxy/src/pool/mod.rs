@@ -33,6 +33,9 @@ pub struct Pool<X> {
     sharing: Queue,
     /// Servers that may carry further requests, as far as was known when they were listed.
     pub open: Vec<Key>,
+    /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far as it could
+    /// stand among others.
+    pub head_ns: u64,
     /// The shared server that takes no more requests, so that it becomes free for who wants it alone.
     pub draining: Option<Key>,
     /// Connects and logins under way on this worker.
@@ -61,6 +64,7 @@ impl<X> Pool<X> {
             sharing: Queue::default(),
             open: Vec::new(),
             draining: None,
+            head_ns: 0,
             connecting: 0,
             servers: 0,
             failures: 0,
@@ -79,6 +83,12 @@ impl<X> Pool<X> {
     /// Idle servers, the one used last at the end.
     pub fn idle_keys(&self) -> &[Key] {
         &self.idle
+    }
+
+    /// A request was at the head for so long.
+    pub fn note_head(&mut self, took_ns: u64) {
+        // A moving mean over some thirty requests.
+        self.head_ns = self.head_ns - self.head_ns / 32 + took_ns / 32;
     }
 
     /// Clients that wait on this worker.

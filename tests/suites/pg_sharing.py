@@ -1,0 +1,212 @@
+"""One server for the reads of several clients: whose answer is whose, whose error, whose cancel, and what happens to those who
+stand behind somebody slow, somebody who leaves, or on a server that dies. On a PostgreSQL of its own."""
+
+import contextlib
+import functools
+import socket
+import threading
+
+from weirtest.case import eventually, weir
+from weirtest.pgwire import SYNC, Closed, ServerError, Wire, bind, cancel_request, execute, parse, query
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["postgres"]
+
+# Only reads, leaves no trace, and takes minutes unless somebody ends it.
+SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0"
+
+
+@functools.cache
+def server():
+    private = PrivateServer("postgres")
+    with Wire(private.superuser()) as wire:
+        wire.ask("create table big as select i from generate_series(1, 20000) i")
+        wire.ask("grant select on big to public")
+    return private
+
+
+def start(pool_size=1, settings=(), **kw):
+    return Weir.before("postgres", port=server().port, mode="transaction", pool_size=pool_size,
+                       settings=["workers=1", *settings], **kw)
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+def running(wire, text):
+    return int(wire.ask("select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() "
+                        f"and query like '{text}%'")[0][0])
+
+
+def shared(w):
+    return w.metric("weir_shared_requests", protocol="postgres")
+
+
+def in_threads(count, work):
+    raised = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as e:  # whatever it is, the test must see it
+            raised.append((i, repr(e)))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return raised
+
+
+@weir
+def every_answer_is_its_clients_own(_context):
+    """Simple, extended and prepared, good and bad, of clients with settings of their own, all on one server."""
+    with start() as w, admin() as a:
+        def work(i):
+            zone = ["UTC", "Asia/Tokyo", "America/New_York"][i % 3]
+            with Wire(w.target(), {"TimeZone": zone}) as wire:
+                for turn in range(20):
+                    tag = f"{i}/{turn}"
+                    assert wire.ask(f"select '{tag}', current_setting('TimeZone')") == [[tag, zone]]
+                    wire.send(parse("select $1::text", "s") + SYNC if turn == 0 else SYNC)
+                    wire.until("Z")
+                    wire.send(bind([tag], "s") + execute() + SYNC)
+                    assert tag.encode() in b"".join(body for kind, body in wire.until("Z") if kind == "D")
+                    if turn % 5 == i % 5:
+                        try:
+                            wire.ask(f"select 1 / (0 * {turn})")
+                            raise AssertionError("no error came")
+                        except ServerError as e:
+                            assert "22012" in str(e), e
+        raised = in_threads(60, work)
+        assert not raised, raised[:3]
+        assert shared(w) > 0
+        count = a.ask("select count(*) from pg_stat_activity where usename like 'app%'")
+        assert count == [["1"]], count
+
+
+@weir
+def who_stands_behind_a_slow_one_goes_elsewhere(_context):
+    with start(pool_size=2) as w, admin() as a, Wire(w.target()) as slow, Wire(w.target()) as quick:
+        slow.send(query(SLOW))
+        quick.send(query("select 'not held up'"))
+        assert any(b"not held up" in body for kind, body in quick.until("Z") if kind == "D")
+        assert running(a, "select count(*) from big a") >= 1
+        slow.vanish()
+
+
+@weir
+def with_depth_1_nobody_shares(_context):
+    with start(settings=["pool.pipeline_depth=1"]) as w:
+        def work(i):
+            with Wire(w.target()) as wire:
+                for turn in range(20):
+                    assert wire.ask(f"select {i * 100 + turn}") == [[str(i * 100 + turn)]]
+        assert not in_threads(20, work)
+        assert shared(w) == 0
+
+
+@weir
+def writes_and_locks_share_with_nobody(_context):
+    with admin() as a:
+        a.ask("drop table if exists counted")
+        a.ask("create table counted (n int)")
+        a.ask("insert into counted values (0)")
+        a.ask("grant all on counted to public")
+    with start() as w:
+        def work(_i):
+            with Wire(w.target()) as wire:
+                for _ in range(20):
+                    wire.ask("update counted set n = n + 1")
+                    wire.ask("select n from counted for update")
+        assert not in_threads(20, work)
+        assert shared(w) == 0
+        with Wire(w.target()) as wire:
+            assert wire.ask("select n from counted") == [["400"]]
+
+
+@weir
+def a_cancel_hits_only_who_asked(_context):
+    """The one at the head is cancelled; the ones that were sent behind it are answered."""
+    with start() as w, admin() as a:
+        slow = Wire(w.target())
+        others = [Wire(w.target()) for _ in range(10)]
+        slow.send(query(SLOW))
+        for i, other in enumerate(others):
+            other.send(query(f"select 'other {i}'"))
+        eventually(lambda: running(a, "select count(*) from big a") >= 1, "the slow one runs")
+        # One that only waits is cancelled, too, and at once.
+        pid, secret = others[3].pid, others[3].secret
+        with socket.create_connection(("127.0.0.1", w.target().port)) as s:
+            s.sendall(cancel_request(pid, secret))
+            s.recv(1)
+        assert "57014" in refusal(others[3])
+        pid, secret = slow.pid, slow.secret
+        with socket.create_connection(("127.0.0.1", w.target().port)) as s:
+            s.sendall(cancel_request(pid, secret))
+            s.recv(1)
+        assert "57014" in refusal(slow)
+        for i, other in enumerate(others):
+            if i != 3:
+                rows = [body for kind, body in other.until("Z") if kind == "D"]
+                assert len(rows) == 1 and f"other {i}".encode() in rows[0], rows
+        assert slow.ask("select 'alive'") == others[3].ask("select 'alive'") == [["alive"]]
+
+
+def refusal(wire):
+    return b" ".join(body for kind, body in wire.until("Z") if kind == "E").decode(errors="replace")
+
+
+@weir
+def only_the_head_is_lost_with_its_server(_context):
+    with start() as w, admin() as a:
+        slow = Wire(w.target())
+        others = [Wire(w.target()) for _ in range(10)]
+        slow.send(query(SLOW))
+        for i, other in enumerate(others):
+            other.send(query(f"select 'other {i}'"))
+        eventually(lambda: running(a, "select count(*) from big a") >= 1, "the slow one runs")
+        a.ask("select pg_terminate_backend(pid) from pg_stat_activity where usename like 'app%'")
+        for i, other in enumerate(others):
+            rows = [body for kind, body in other.until("Z") if kind == "D"]
+            assert len(rows) == 1 and f"other {i}".encode() in rows[0], rows
+        try:
+            slow.until("Z")
+            raise AssertionError("the lost request was answered")
+        except (Closed, ConnectionError):
+            pass
+
+
+@weir
+def who_leaves_takes_nobodys_answer(_context):
+    with start() as w:
+        def work(i):
+            for turn in range(10):
+                wire = Wire(w.target())
+                wire.send(query(f"select repeat('{i}/{turn},', 1000)"))
+                if (i + turn) % 3 == 0:
+                    wire.vanish()
+                    continue
+                rows = [body for kind, body in wire.until("Z") if kind == "D"]
+                assert len(rows) == 1 and rows[0].count(f"{i}/{turn},".encode()) == 1000
+                wire.close()
+        raised = in_threads(40, work)
+        assert not raised, raised[:3]
+
+
+@weir
+def a_slow_reader_holds_up_nobody(_context):
+    with start(pool_size=2) as w:
+        slow = Wire(w.target())
+        slow.send(query("select repeat('x', 1000) from generate_series(1, 100000)"))
+        with Wire(w.target()) as quick:
+            for turn in range(100):
+                assert quick.ask(f"select {turn}") == [[str(turn)]]
+        rows = sum(1 for kind, _ in slow.until("Z") if kind == "D")
+        assert rows == 100000, rows
+        slow.close()
