@@ -90,6 +90,7 @@ impl Checker {
             // A worker that pauses after a failed connect, or has connects under way, does what it can.
             let could_open = self.pools().filter(waits).any(|pool| {
                 pool.connecting < pool.waiting.len()
+                    && !pool.tries_one
                     && now_ns / 1_000_000 > pool.retry_at_ms
                     && opened < limit
                     && gives_way(pool)

@@ -43,6 +43,8 @@ pub struct PoolAudit {
     pub servers: usize,
     /// No connect before this time.
     pub retry_at_ms: u64,
+    /// After a failure, one connect tries whether the next can be made.
+    pub tries_one: bool,
     /// Servers of the pool in the process.
     pub opened: usize,
     /// Servers it may have.
@@ -224,6 +226,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             connecting,
             servers,
             retry_at_ms: pool.retry_at_ms,
+            tries_one: pool.failures > 0 && pool.connecting > 0,
             opened: pool.entry.shared.opened(),
             limit: pool.entry.shared.limit(),
             caps: {

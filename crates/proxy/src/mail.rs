@@ -38,6 +38,8 @@ pub enum WingMail<W: Wing, N: Net> {
     SlotFree {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
+        /// Another pool left it its place: if it is not wanted, those under the same limit are told.
+        yielded: bool,
     },
     /// A pool that shares a full limit with this one has a waiter: close an idle server of this one.
     Evict {

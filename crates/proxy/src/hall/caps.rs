@@ -22,7 +22,7 @@ type Entry<W> = Arc<PoolEntry<<W as Wing>::Welcomes>>;
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Pools for which a server less in `entry`'s pool is room for one more, and that want one: the one that
     /// has waited longest first.
-    fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
+    pub(super) fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
         let all = W::registry(cx.shared).all();
         let wants = |other: &&Entry<W>| {
             other.id != entry.id
@@ -95,6 +95,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// There may be room for those who wait under a limit that `entry`'s pool shares.
     pub(super) fn cap_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) {
+        if !entry.shared.has_caps() {
+            return;
+        }
         for (_, other) in Self::capped_waiters(cx, entry) {
             for worker in 0..cx.shared.workers {
                 if !other.shared.has_room() || !other.shared.waits(worker) {
@@ -103,7 +106,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if worker == cx.worker {
                     self.open_for_waiters(cx, other.id);
                 } else {
-                    cx.post::<W>(worker, crate::mail::WingMail::SlotFree { pool: other.clone() });
+                    // Passed on once, or two pools that pause after a failure would tell each other for ever.
+                    let (pool, yielded) = (other.clone(), self.yields);
+                    cx.post::<W>(worker, crate::mail::WingMail::SlotFree { pool, yielded });
                 }
             }
         }

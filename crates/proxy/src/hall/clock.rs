@@ -28,6 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if let Some(pool) = self.pool(id) {
                     let entry = pool.entry.clone();
                     self.room_for_waiters(cx, &entry);
+                    self.cap_freed(cx, &entry);
                 }
             }
             Kind::Listener => {}

@@ -338,7 +338,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let again = Tag::fixed(Kind::Pool, W::INDEX, id.0);
         cx.wheel.insert(now_ms + pause_ms, again.pack());
-        // Those who wait here may be served by a neighbour, and those elsewhere need not pause.
+        // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not pause.
+        self.cap_freed(cx, &entry);
         self.room_for_waiters(cx, &entry);
         self.ask_neighbour(cx, id);
     }

@@ -15,10 +15,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match mail {
             WingMail::Server(transfer) => self.taken_over(cx, *transfer),
             WingMail::Want { pool, from } => self.wanted(cx, &pool, from),
-            WingMail::SlotFree { pool } => {
+            WingMail::SlotFree { pool, yielded } => {
                 let id = pool.id;
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
+                if yielded {
+                    self.cap_freed(cx, &pool);
+                }
             }
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),

@@ -456,7 +456,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
         let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
         if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
-            self.close_server(cx, key, "a pool under the same limit has waited longer");
+            self.yield_server(cx, key);
             return;
         }
         match (own, own_since, elsewhere) {
@@ -485,8 +485,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             self.hand_over(cx, key, worker);
         } else if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
-            self.close_server(cx, key, "a pool under the same limit has waited longer");
+            self.yield_server(cx, key);
         }
+    }
+
+    /// A pool under the same limit has waited longer: a server's place goes to it and not to whoever is nearest.
+    fn yield_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.yields = true;
+        self.close_server(cx, key, "a pool under the same limit has waited longer");
+        self.yields = false;
     }
 
     /// Moves a clean server to another worker.
@@ -569,8 +576,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
     pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         entry.shared.closed();
-        if entry.shared.has_caps() {
-            self.cap_freed(cx, entry);
+        self.cap_freed(cx, entry);
+        if self.yields {
+            // Whoever was told and does not want it says so to those who wait here.
+            if Self::capped_waiters(cx, entry).iter().any(|(_, other)| other.shared.has_room()) {
+                return;
+            }
         }
         self.room_for_waiters(cx, entry);
     }
@@ -583,7 +594,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.open_for_waiters(cx, entry.id);
         for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {
             if entry.shared.has_room() && entry.shared.waits(worker) {
-                cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone() });
+                cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone(), yielded: false });
             }
         }
     }

@@ -53,6 +53,8 @@ pub struct Hall<W: Wing, N: Net> {
     /// Bytes a wing appends for a client, reused for all.
     staging: Vec<u8>,
     draining: bool,
+    /// The server that is being closed leaves its place to another pool.
+    yields: bool,
 }
 
 /// Work left for later.
@@ -84,6 +86,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             dirty: Vec::new(),
             staging: Vec::new(),
             draining: false,
+            yields: false,
         }
     }
 }
