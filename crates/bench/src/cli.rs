@@ -2,8 +2,8 @@
 
 use crate::client::blocking::Client;
 use crate::plan::{Mode, Pace, Plan, default_threads};
-use crate::record::Interval;
-use crate::report::{Report, live_line};
+use crate::record::{Interval, RunResult};
+use crate::report::live_line;
 use crate::run::{Progress, RunError, run as run_plan};
 use crate::url::Url;
 use crate::worker::Control;
@@ -255,7 +255,7 @@ fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
     exit_code(&report)
 }
 
-fn exit_code(report: &Report) -> u8 {
+fn exit_code(report: &RunResult) -> u8 {
     if report.errors > 0 || report.is_incomplete() { EXIT_MISSED } else { EXIT_OK }
 }
 

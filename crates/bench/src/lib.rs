@@ -26,6 +26,6 @@ pub mod worker;
 pub mod workloads;
 
 pub use plan::{Mode, Pace, Plan};
-pub use report::Report;
+pub use record::RunResult;
 pub use run::run;
 pub use url::Url;

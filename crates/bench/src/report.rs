@@ -1,238 +1,9 @@
-//! What a run showed: lines while it goes, a table at its end, JSON for programs.
+//! What a run showed, for people: lines while it goes, a table at its end.
 
-use crate::plan::{Pace, Plan};
-use crate::procs::Watched;
-use crate::record::{Interval, Latencies, Totals};
-use serde::Serialize;
+use crate::record::{Interval, RunResult};
 use std::fmt::Write;
 
-/// The workers' threads were on a core for more than this share of the time: the figures may be the
-/// generator's own limit.
-const SATURATED: f64 = 0.95;
-
-/// The result of a run.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// Name of the workload.
-    pub workload: String,
-    /// URLs without passwords.
-    pub servers: Vec<String>,
-    /// How queries were sent.
-    pub protocol_mode: String,
-    /// Events each second that were wanted; `null` for a closed loop.
-    pub rate_wanted: Option<f64>,
-    /// Clients wanted.
-    pub connections: u32,
-    /// Clients that were logged in when events began.
-    pub connected: u32,
-    /// Clients that never could log in.
-    pub given_up: u64,
-    /// How long the connect phase took, in seconds.
-    pub connect_seconds: f64,
-    /// Recorded time, in seconds.
-    pub seconds: f64,
-    /// Events that ended in the recorded time.
-    pub events: u64,
-    /// Queries that ended in the recorded time.
-    pub queries: u64,
-    /// Queries each second.
-    pub qps: f64,
-    /// Events each second.
-    pub tps: f64,
-    /// Connections made anew after the start.
-    pub reconnects: u64,
-    /// All errors, of every phase and moment of the run.
-    pub errors: u64,
-    /// Errors by phase and code.
-    pub errors_by_code: Vec<ErrorLine>,
-    /// Latency of an event (for one-query workloads: of the query), from the moment it was due.
-    pub latency: Percentiles,
-    /// Latency of a query, from the moment it was sent.
-    pub query: Percentiles,
-    /// Latency of a socket connect.
-    pub connect: Percentiles,
-    /// Latency of a login.
-    pub login: Percentiles,
-    /// How late the generator sent what was due (with a rate only).
-    pub lateness: Percentiles,
-    /// CPU time of the generator's threads for each query, in microseconds.
-    pub generator_cpu_us_per_query: f64,
-    /// Share of the recorded time that the generator's threads were on a core.
-    pub generator_busy: f64,
-    /// Watched processes.
-    pub processes: Vec<ProcessLine>,
-    /// One line for each recorded second.
-    pub per_second: Vec<SecondLine>,
-}
-
-/// One kind of error.
-#[derive(Debug, Clone, Serialize)]
-pub struct ErrorLine {
-    /// `connect`, `login` or `query`.
-    pub phase: String,
-    /// SQLSTATE, errno, name of an I/O error, `wrong-reply`, `timeout`, `closed` or `protocol`.
-    pub code: String,
-    /// How often.
-    pub count: u64,
-    /// What the first said.
-    pub first_text: String,
-}
-
-/// A distribution, in milliseconds.
-#[derive(Debug, Clone, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Percentiles {
-    pub count: u64,
-    pub min_ms: f64,
-    pub mean_ms: f64,
-    pub p50_ms: f64,
-    pub p75_ms: f64,
-    pub p90_ms: f64,
-    pub p95_ms: f64,
-    pub p99_ms: f64,
-    pub p999_ms: f64,
-    pub p9999_ms: f64,
-    pub max_ms: f64,
-}
-
-impl From<&Latencies> for Percentiles {
-    fn from(l: &Latencies) -> Self {
-        Percentiles {
-            count: l.count(),
-            min_ms: l.min_ms(),
-            mean_ms: l.mean_ms(),
-            p50_ms: l.percentile_ms(50.0),
-            p75_ms: l.percentile_ms(75.0),
-            p90_ms: l.percentile_ms(90.0),
-            p95_ms: l.percentile_ms(95.0),
-            p99_ms: l.percentile_ms(99.0),
-            p999_ms: l.percentile_ms(99.9),
-            p9999_ms: l.percentile_ms(99.99),
-            max_ms: l.max_ms(),
-        }
-    }
-}
-
-/// What a watched process used.
-#[derive(Debug, Clone, Serialize)]
-pub struct ProcessLine {
-    /// Its name.
-    pub name: String,
-    /// Its id.
-    pub pid: u32,
-    /// CPU time for each query, in microseconds, its children's included.
-    pub cpu_us_per_query: Option<f64>,
-    /// Cores it kept busy.
-    pub cores: Option<f64>,
-    /// Resident memory at the end, in bytes.
-    pub rss_bytes: Option<u64>,
-    /// Growth of resident memory from before the first connect, in bytes.
-    pub rss_growth_bytes: Option<u64>,
-    /// That growth for each connection, in bytes.
-    pub bytes_per_connection: Option<f64>,
-}
-
-/// One recorded second.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
-pub struct SecondLine {
-    pub second: u64,
-    pub events: u64,
-    pub queries: u64,
-    pub errors: u64,
-    pub reconnects: u64,
-    pub connected: u64,
-    pub p50_ms: f64,
-    pub p95_ms: f64,
-    pub p99_ms: f64,
-    pub p999_ms: f64,
-    pub max_ms: f64,
-}
-
-impl From<&Interval> for SecondLine {
-    fn from(i: &Interval) -> Self {
-        SecondLine {
-            second: i.number + 1,
-            events: i.events,
-            queries: i.queries,
-            errors: i.errors,
-            reconnects: i.reconnects,
-            connected: i.connected,
-            p50_ms: i.latencies.percentile_ms(50.0),
-            p95_ms: i.latencies.percentile_ms(95.0),
-            p99_ms: i.latencies.percentile_ms(99.0),
-            p999_ms: i.latencies.percentile_ms(99.9),
-            max_ms: i.latencies.max_ms(),
-        }
-    }
-}
-
-impl Report {
-    /// Puts together what was recorded.
-    pub fn new(
-        plan: &Plan,
-        connected: u32,
-        connect_ns: u64,
-        totals: Totals,
-        per_second: &[Interval],
-        watched: &[Watched],
-    ) -> Report {
-        let seconds = (totals.recorded_ns as f64 / 1e9).max(1e-9);
-        let process = |w: &Watched| process_line(w, totals.queries, seconds, u64::from(connected));
-        let errors_by_code = totals.errors.iter().map(|(phase, code, error)| ErrorLine {
-            phase: phase.name().to_owned(),
-            code: code.to_owned(),
-            count: error.count,
-            first_text: error.first_text.clone(),
-        });
-        Report {
-            workload: plan.workload.name().to_owned(),
-            servers: plan.servers.iter().map(ToString::to_string).collect(),
-            protocol_mode: plan.mode.name().to_owned(),
-            rate_wanted: match plan.pace {
-                Pace::Closed => None,
-                Pace::Every(period) => Some(f64::from(plan.connections) / period.as_secs_f64()),
-            },
-            connections: plan.connections,
-            connected,
-            given_up: totals.given_up,
-            connect_seconds: connect_ns as f64 / 1e9,
-            seconds,
-            events: totals.events,
-            queries: totals.queries,
-            qps: totals.queries as f64 / seconds,
-            tps: totals.events as f64 / seconds,
-            reconnects: totals.reconnects,
-            errors: totals.errors.total(),
-            errors_by_code: errors_by_code.collect(),
-            latency: (&totals.event).into(),
-            query: (&totals.query).into(),
-            connect: (&totals.connect).into(),
-            login: (&totals.login).into(),
-            lateness: (&totals.lateness).into(),
-            generator_cpu_us_per_query: totals.cpu_us as f64 / totals.queries.max(1) as f64,
-            generator_busy: totals.cpu_us as f64 / 1e6 / seconds / plan.threads.max(1) as f64,
-            processes: watched.iter().map(process).collect(),
-            per_second: per_second.iter().map(SecondLine::from).collect(),
-        }
-    }
-
-    /// The report as JSON.
-    pub fn to_json(&self) -> String {
-        // Plain structs with string keys: it cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-
-    /// Clients that should have been there from the start were not.
-    pub fn is_incomplete(&self) -> bool {
-        self.connected < self.connections && self.workload != "connect"
-    }
-
-    /// The generator's own threads had no time left.
-    pub fn is_saturated(&self) -> bool {
-        self.generator_busy > SATURATED
-    }
-
+impl RunResult {
     /// The final table.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -311,13 +82,8 @@ impl Report {
                 figure(p.bytes_per_connection, 0),
             )?;
         }
-        if self.is_saturated() {
-            writeln!(
-                out,
-                "    The load generator itself was busy {:.0}% of the time: its threads may be the limit of \
-                 these figures (--threads).",
-                self.generator_busy * 100.0
-            )?;
+        if let Some(why) = &self.saturation {
+            writeln!(out, "    {why}.")?;
         }
         Ok(())
     }
@@ -332,20 +98,6 @@ impl Report {
             writeln!(out, "    {phase:<8} {code:<12} {count:>8}  first: {}", error.first_text)?;
         }
         Ok(())
-    }
-}
-
-fn process_line(w: &Watched, queries: u64, seconds: f64, connections: u64) -> ProcessLine {
-    let cpu = w.cpu_us().map(|us| us as f64);
-    let growth = w.growth_bytes();
-    ProcessLine {
-        name: w.name.clone(),
-        pid: w.pid,
-        cpu_us_per_query: cpu.filter(|_| queries > 0).map(|us| us / queries as f64),
-        cores: cpu.map(|us| us / 1e6 / seconds),
-        rss_bytes: w.ended.map(|u| u.rss_bytes),
-        rss_growth_bytes: growth,
-        bytes_per_connection: growth.filter(|_| connections > 0).map(|g| g as f64 / connections as f64),
     }
 }
 
@@ -367,14 +119,15 @@ pub fn live_line(at: u64, seconds: u64, interval: &Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Mode;
-    use crate::record::Phase;
+    use crate::plan::{Mode, Pace, Plan};
+    use crate::record::gather::{Around, gather};
+    use crate::record::{Phase, Totals};
     use crate::url::Url;
     use crate::workloads::select_one::SelectOne;
     use std::sync::Arc;
     use std::time::Duration;
 
-    fn report() -> Report {
+    fn report() -> RunResult {
         let plan = Plan {
             servers: vec![Url::parse("postgres://app:hunter2@127.0.0.1/d").unwrap()],
             workload: Arc::new(SelectOne::new()),
@@ -396,12 +149,14 @@ mod tests {
             events: 100,
             queries: 100,
             cpu_us: 2_000_000,
+            busiest_cpu_us: 2_000_000,
             recorded_ns: 2_000_000_000,
             ..Totals::default()
         };
         totals.event.record(2_000_000);
         totals.errors.record(Phase::Query, "wrong-reply", "asked 1, got 2");
-        Report::new(&plan, 9, 500_000_000, totals, &[Interval::default()], &[])
+        let around = Around { connected: 9, connect_ns: 500_000_000, workers: 1, ..Around::default() };
+        gather(&plan, around, &totals, &[Interval::default()], &[])
     }
 
     #[test]
@@ -413,7 +168,7 @@ mod tests {
             "1 of 10 could not connect",
             "wrong-reply",
             "asked 1, got 2",
-            "busy 100% of the time",
+            "on a core for 100% of the time",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -10,9 +10,10 @@ use crate::client::postgres::Postgres;
 use crate::clock;
 use crate::plan::{Plan, Share};
 use crate::procs::{Watched, usage};
-use crate::record::{Interval, Totals};
-use crate::report::Report;
-use crate::sources::{Sources, port_range};
+use crate::record::gather::{Around, gather, machine};
+use crate::record::{Interval, RunResult, Totals};
+use crate::sources::{Sources, is_here, port_range};
+use crate::statement::Got;
 use crate::url::Dialect;
 use crate::worker::{Control, Shared, Worker};
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_net::fleet::{Fleet, Seat};
 use weir_net::socket::SocketOptions;
 use weir_net::tables;
@@ -91,7 +92,7 @@ pub fn run(
     plan: Plan,
     control: &Arc<Control>,
     observer: &mut dyn FnMut(Progress<'_>),
-) -> Result<Report, RunError> {
+) -> Result<RunResult, RunError> {
     let dialect = check(&plan)?;
     let mut watched: Vec<Watched> = plan.watched.iter().map(|(name, pid)| Watched::new(name, *pid)).collect();
     watched.push(Watched::new("weir bench", std::process::id()));
@@ -101,7 +102,16 @@ pub fn run(
             missing.pid, missing.name
         )));
     }
-    probe(&plan, observer)?;
+    let mut remarks = Vec::new();
+    let observer = &mut |progress: Progress<'_>| {
+        if let Progress::Remark(text) = &progress {
+            remarks.push((*text).to_owned());
+        }
+        observer(progress);
+    };
+    let is_here = plan.servers.iter().all(|url| is_here(&url.target));
+    let mut around = Around { machine: machine(is_here), ..Around::default() };
+    around.server_versions = probe(&plan, observer)?;
     let sources = choose_sources(&plan, observer)?;
     tables::raise_limit();
     let tables = tables::plan(u64::from(plan.connections) + u64::from(plan.beside), plan.threads);
@@ -111,6 +121,7 @@ pub fn run(
     if tables.private {
         observer(Progress::Remark(&tables.text));
     }
+    around.workers = tables.workers;
     let shares = plan.shares(tables.workers);
     let fleet = Fleet::new(tables, &[], SocketOptions::default())?;
     let shared = Arc::new(Shared { plan, sources, control: Arc::clone(control) });
@@ -127,7 +138,15 @@ pub fn run(
     drop(sender);
     let mut driver =
         Driver { shared: &shared, workers, ticks, watched, merged: BTreeMap::new(), seconds: Vec::new() };
-    driver.drive(observer)
+    let totals = driver.drive(&mut around, observer)?;
+    let (seconds, watched) = (driver.seconds, driver.watched);
+    around.remarks = remarks;
+    Ok(gather(&shared.plan, around, &totals, &seconds, &watched))
+}
+
+fn unix_ms() -> u64 {
+    // A clock before 1970 gives 0.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_millis() as u64)
 }
 
 fn check(plan: &Plan) -> Result<Dialect, RunError> {
@@ -142,15 +161,30 @@ fn check(plan: &Plan) -> Result<Dialect, RunError> {
 }
 
 /// Looks, with one connection to each server, whether the run can succeed at all.
-fn probe(plan: &Plan, observer: &mut dyn FnMut(Progress<'_>)) -> Result<(), RunError> {
+/// The answers are what the servers say of themselves.
+fn probe(plan: &Plan, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<String>, RunError> {
+    let mut versions = Vec::new();
     for url in &plan.servers {
         let failed = |error| RunError::Server(format!("{url}: {error}"));
         let mut client = Client::connect(url).map_err(failed)?;
+        client.set_timeout(Some(plan.query_timeout)).map_err(failed)?;
         if let Some(remark) = plan.workload.probe(&mut client).map_err(failed)? {
             observer(Progress::Remark(&remark));
         }
+        versions.push(version(&mut client));
     }
-    Ok(())
+    Ok(versions)
+}
+
+/// Empty when the server does not know the question: it is only for the report.
+fn version(client: &mut Client) -> String {
+    let mut version = String::new();
+    let asked = client.ask("SELECT version()", &mut |got| {
+        if let Got::Text(text) = got {
+            version = String::from_utf8_lossy(text).into_owned();
+        }
+    });
+    asked.map_or_else(|_| String::new(), |()| version)
 }
 
 fn choose_sources(plan: &Plan, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Sources>, RunError> {
@@ -193,15 +227,21 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    fn drive(&mut self, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Report, RunError> {
+    fn drive(
+        &mut self,
+        around: &mut Around,
+        observer: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Totals, RunError> {
         let connect_began = clock::now_ns();
         self.await_connects(observer)?;
-        let connect_ns = clock::now_ns() - connect_began;
+        around.connect_ns = clock::now_ns() - connect_began;
         for process in &mut self.watched {
             process.connected = usage(process.pid);
         }
         let plan = &self.shared.plan;
         let connected = self.shared.control.connected();
+        around.connected = connected;
+        around.began_unix_ms = unix_ms();
         let start_ns = clock::now_ns() + START_LEAD_NS;
         self.shared.control.start_at(start_ns);
         observer(Progress::Started { connected });
@@ -215,8 +255,7 @@ impl Driver<'_> {
         for process in &mut self.watched {
             process.ended = usage(process.pid);
         }
-        let totals = self.join(observer)?;
-        Ok(Report::new(plan, connected, connect_ns, totals, &self.seconds, &self.watched))
+        self.join(observer)
     }
 
     /// Until every client is logged in or has given up.

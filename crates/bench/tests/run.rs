@@ -10,7 +10,7 @@ use weir_bench::record::Interval;
 use weir_bench::run::{Progress, RunError};
 use weir_bench::worker::Control;
 use weir_bench::workloads::{self, Params};
-use weir_bench::{Mode, Pace, Plan, Report, Url};
+use weir_bench::{Mode, Pace, Plan, RunResult, Url};
 
 fn plan(url: &str, workload: &str, connections: u32) -> Plan {
     let url = Url::parse(url).unwrap();
@@ -36,7 +36,7 @@ fn plan(url: &str, workload: &str, connections: u32) -> Plan {
 }
 
 /// Runs until the seconds so far, added up, are enough.
-fn run(plan: Plan, enough: impl Fn(&Interval) -> bool) -> Result<Report, RunError> {
+fn run(plan: Plan, enough: impl Fn(&Interval) -> bool) -> Result<RunResult, RunError> {
     let control = Arc::new(Control::default());
     let mut sum = Interval::default();
     weir_bench::run(plan, &control, &mut |progress| {
@@ -49,7 +49,7 @@ fn run(plan: Plan, enough: impl Fn(&Interval) -> bool) -> Result<Report, RunErro
     })
 }
 
-fn code(report: &Report, phase: &str, code: &str) -> (u64, String) {
+fn code(report: &RunResult, phase: &str, code: &str) -> (u64, String) {
     let line = report.errors_by_code.iter().find(|e| e.phase == phase && e.code == code);
     line.map(|e| (e.count, e.first_text.clone())).unwrap_or_default()
 }
@@ -65,6 +65,8 @@ fn every_mode_of_both_protocols() {
             assert!(report.queries > 8, "{speak:?} {mode:?}");
             assert!(report.queries <= responder.queries.load(Ordering::Relaxed));
             assert_eq!((report.connect.count, report.login.count), (8, 8));
+            assert_eq!(report.server_versions, ["responder"]);
+            assert_eq!(RunResult::from_json(&report.to_json()).unwrap().queries, report.queries);
         }
     }
 }

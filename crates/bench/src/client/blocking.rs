@@ -69,6 +69,15 @@ impl Client {
         })
     }
 
+    /// How long each read of a reply may wait; `None`, as at first: for ever.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), ClientError> {
+        match self {
+            Client::Postgres(session) => session.stream.set_timeout(timeout)?,
+            Client::Mysql(session) => session.stream.set_timeout(timeout)?,
+        }
+        Ok(())
+    }
+
     /// Runs a statement and throws its rows away.
     pub fn run(&mut self, text: &str) -> Result<(), ClientError> {
         self.ask(text, &mut |_| {})
@@ -83,9 +92,21 @@ impl Client {
     }
 }
 
-trait Stream: Read + Write + Send {}
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
+trait Stream: Read + Write + Send {
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(timeout)
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(timeout)
+    }
+}
 
 /// A logged-in connection that blocks.
 pub struct Session<P: Protocol> {

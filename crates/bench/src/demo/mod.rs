@@ -10,7 +10,7 @@ pub mod servers;
 use crate::plan::{Mode, Pace, Plan};
 use crate::procs;
 use crate::record::Interval;
-use crate::report::Report;
+use crate::record::RunResult;
 use crate::run::Progress;
 use crate::url::Url;
 use crate::worker::Control;
@@ -300,7 +300,7 @@ fn load(
     seconds: u64,
     stop: &Stop,
     show: &mut dyn FnMut(usize, Figures),
-) -> Vec<Result<Report, String>> {
+) -> Vec<Result<RunResult, String>> {
     let all: u32 = loads.iter().map(|(_, connections, _)| connections).sum();
     let (sender, news) = channel::<News>();
     std::thread::scope(|scope| {
@@ -393,7 +393,7 @@ impl Gathered {
     }
 }
 
-fn figures_of(report: &Report) -> Figures {
+fn figures_of(report: &RunResult) -> Figures {
     Figures {
         clients: u64::from(report.connected),
         qps: report.qps,
@@ -403,7 +403,7 @@ fn figures_of(report: &Report) -> Figures {
 }
 
 /// Says what went wrong; true if anything did.
-fn complain(screen: &mut Screen, reports: &[Result<Report, String>]) -> bool {
+fn complain(screen: &mut Screen, reports: &[Result<RunResult, String>]) -> bool {
     let mut failed = false;
     for report in reports {
         match report {

@@ -233,6 +233,7 @@ impl<P: Protocol> Worker<P> {
             self.totals.recorded_ns = timeline.end_ns.saturating_sub(timeline.measure_ns);
             let before = self.cpu_at_measure_us.unwrap_or_else(clock::thread_cpu_us);
             self.totals.cpu_us = clock::thread_cpu_us().saturating_sub(before);
+            self.totals.busiest_cpu_us = self.totals.cpu_us;
         }
     }
 

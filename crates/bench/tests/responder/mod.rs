@@ -139,6 +139,12 @@ impl Session {
                 b'Q' => {
                     let text = String::from_utf8(body).unwrap();
                     let number = text.trim_end_matches('\0').strip_prefix("SELECT ").unwrap();
+                    if number == "version()" {
+                        self.say(
+                            &[row_description(), postgres_row("responder"), message(b'Z', b"I")].concat(),
+                        )?;
+                        continue;
+                    }
                     value = number.parse().unwrap();
                     reply = row_description();
                     self.postgres_reply(&mut reply, value)?;
@@ -168,12 +174,7 @@ impl Session {
         let mut out = std::mem::take(reply);
         match self.answer(value)? {
             Answer::Value(value) => {
-                let text = value.to_string();
-                let mut row = vec![0, 1];
-                row.extend((text.len() as u32).to_be_bytes());
-                row.extend(text.bytes());
-                out.extend(message(b'D', &row));
-                out.extend(message(b'C', b"SELECT 1\0"));
+                out.extend(postgres_row(&value.to_string()));
             }
             Answer::Error => out = message(b'E', b"SERROR\0VERROR\0C40001\0Mtry again\0\0"),
             Answer::Nothing => return Ok(()),
@@ -208,8 +209,12 @@ impl Session {
                 1 => return Ok(()),
                 3 => {
                     let text = std::str::from_utf8(&payload[1..]).unwrap();
-                    let value: i64 = text.strip_prefix("SELECT ").unwrap().parse().unwrap();
-                    self.mysql_reply(value, false)?;
+                    let asked = text.strip_prefix("SELECT ").unwrap();
+                    if asked == "version()" {
+                        self.say(&mysql_result(b"\x09responder"))?;
+                        continue;
+                    }
+                    self.mysql_reply(asked.parse().unwrap(), false)?;
                 }
                 0x16 => {
                     let mut head = vec![0];
@@ -243,18 +248,27 @@ impl Session {
             Answer::Error => return self.say(&packet(1, b"\xff\xbd\x04#40001Deadlock found")),
             Answer::Nothing => return Ok(()),
         };
-        let mut out = packet(1, &[1]);
-        out.extend(packet(2, &column()));
         let row = if binary {
             [&[0, 0], &value.to_le_bytes()[..]].concat()
         } else {
             let text = value.to_string();
             [&[text.len() as u8], text.as_bytes()].concat()
         };
-        out.extend(packet(3, &row));
-        out.extend(packet(4, &[0xfe, 0, 0, 2, 0, 0, 0]));
-        self.say(&out)
+        self.say(&mysql_result(&row))
     }
+}
+
+/// One column, one row.
+fn mysql_result(row: &[u8]) -> Vec<u8> {
+    [packet(1, &[1]), packet(2, &column()), packet(3, row), packet(4, &[0xfe, 0, 0, 2, 0, 0, 0])].concat()
+}
+
+/// A row of one value and the end of the result.
+fn postgres_row(text: &str) -> Vec<u8> {
+    let mut row = vec![0, 1];
+    row.extend((text.len() as u32).to_be_bytes());
+    row.extend(text.bytes());
+    [message(b'D', &row), message(b'C', b"SELECT 1\0")].concat()
 }
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {

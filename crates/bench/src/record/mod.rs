@@ -2,8 +2,13 @@
 //!
 //! Each worker records for itself; nothing is shared while it works.
 
+pub mod gather;
+pub mod result;
+
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
+
+pub use result::RunResult;
 
 /// The lowest latency that is told apart, in nanoseconds.
 const LATENCY_MIN_NS: u64 = 1_000;
@@ -69,6 +74,11 @@ impl Latencies {
         }
         // A bucket's upper end may lie above the largest value recorded.
         self.0.value_at_percentile(percentile).min(self.0.max()) as f64 / 1e6
+    }
+
+    /// Buckets with at least one: the highest value of each in nanoseconds, and how many fell into it.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
     /// The mean, in milliseconds.
@@ -229,6 +239,8 @@ pub struct Totals {
     pub recorded_ns: u64,
     /// CPU time of the workers' threads while recording, in microseconds.
     pub cpu_us: u64,
+    /// The same of the busiest of them.
+    pub busiest_cpu_us: u64,
 }
 
 impl Totals {
@@ -246,6 +258,7 @@ impl Totals {
         self.given_up += other.given_up;
         self.recorded_ns = self.recorded_ns.max(other.recorded_ns);
         self.cpu_us += other.cpu_us;
+        self.busiest_cpu_us = self.busiest_cpu_us.max(other.busiest_cpu_us);
     }
 }
 
