@@ -1,4 +1,4 @@
-//! What a run showed, for people: lines while it goes, a table at its end.
+//! What a run showed on the terminal: lines while it goes, a table at its end, in sysbench's words.
 
 use crate::record::{Interval, RunResult};
 use std::fmt::Write;
