@@ -3,7 +3,7 @@
 use crate::client::blocking::Client;
 use crate::plan::{Mode, Pace, Plan, default_threads};
 use crate::record::{Interval, RunResult};
-use crate::report::live_line;
+use crate::report::{self, live_line};
 use crate::run::{Progress, RunError, run as run_plan};
 use crate::url::Url;
 use crate::worker::Control;
@@ -39,7 +39,7 @@ pub enum BenchCommand {
     /// Create and fill the tables of a workload.
     Prepare(TableArgs),
     /// Run a workload.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Drop the tables of a workload.
     Cleanup(TableArgs),
 }
@@ -95,6 +95,12 @@ pub struct RunArgs {
     /// Write the report as JSON to this file.
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Write the report with plots to this file: HTML that needs nothing else.
+    #[arg(long)]
+    pub report: Option<PathBuf>,
+    /// Write a line for each recorded second to this file, as CSV.
+    #[arg(long)]
+    pub csv: Option<PathBuf>,
     /// Seconds between two lines of the live report; 0: none.
     #[arg(long, default_value_t = 1)]
     pub report_interval: u64,
@@ -239,20 +245,32 @@ fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
         Err(text) => return complain(EXIT_USAGE, &text),
     };
     let mut live = Live::new(args.report_interval);
-    let report = match run_plan(plan, control, &mut |progress| live.hear(&progress)) {
-        Ok(report) => report,
+    let result = match run_plan(plan, control, &mut |progress| live.hear(&progress)) {
+        Ok(result) => result,
         Err(RunError::Plan(text)) => return complain(EXIT_USAGE, &text),
         Err(error @ (RunError::Server(_) | RunError::Io(_))) => {
             return complain(EXIT_RUNTIME, &error.to_string());
         }
     };
-    print!("{}", report.to_text());
-    if let Some(path) = &args.json
-        && let Err(error) = std::fs::write(path, report.to_json())
-    {
-        return complain(EXIT_RUNTIME, &format!("{}: {error}", path.display()));
+    print!("{}", result.to_text());
+    if let Err(text) = save(args, &result) {
+        return complain(EXIT_RUNTIME, &text);
     }
-    exit_code(&report)
+    exit_code(&result)
+}
+
+/// Writes the files that were asked for.
+fn save(args: &RunArgs, result: &RunResult) -> Result<(), String> {
+    if let Some(path) = &args.json {
+        report::save(path, &result.to_json())?;
+    }
+    if let Some(path) = &args.csv {
+        report::save(path, &report::run::seconds_csv(result))?;
+    }
+    if let Some(path) = &args.report {
+        report::save(path, &report::html::write(&report::run::page(result)))?;
+    }
+    Ok(())
 }
 
 fn exit_code(report: &RunResult) -> u8 {
@@ -322,7 +340,7 @@ mod tests {
     fn run_args(line: &str) -> Result<RunArgs, String> {
         let bench = Bench::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
         match bench.args.command {
-            BenchCommand::Run(run) => Ok(run),
+            BenchCommand::Run(run) => Ok(*run),
             BenchCommand::Prepare(_) | BenchCommand::Cleanup(_) => Err("not run".to_owned()),
         }
     }

@@ -245,16 +245,25 @@ pub fn number(value: f64) -> String {
     };
     let text = format!("{magnitude:.digits$}");
     let (whole, rest) = text.split_once('.').map_or((text.as_str(), None), |(w, r)| (w, Some(r)));
+    // Whole digits of a finite double are digits, and few enough up to 1e19.
     let mut out = if value < 0.0 { "-".to_owned() } else { String::new() };
-    for (n, digit) in whole.chars().enumerate() {
-        if n > 0 && (whole.len() - n) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
+    out.push_str(&whole.parse().map_or_else(|_| whole.to_owned(), count));
     if let Some(rest) = rest {
         out.push('.');
         out.push_str(rest);
+    }
+    out
+}
+
+/// A whole number as people read it: thousands apart.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
     }
     out
 }

@@ -3,13 +3,15 @@
 //! Owns: which figures of a [`RunResult`] are shown, in which order and how they are named.
 
 use super::csv;
-use super::page::{Axis, Draw, Page, Plot, Scale, Section, Series, Table, bytes, milliseconds, number};
+use super::page::{
+    Axis, Draw, Page, Plot, Scale, Section, Series, Table, bytes, count, milliseconds, number,
+};
 use crate::record::result::{Bucket, Percentiles, RunResult, SecondLine};
 
 /// Percentiles drawn, beside those the table has.
 const DRAWN_PERCENTILES: [f64; 26] = [
-    0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.5, 95.0, 97.0, 98.0, 99.0, 99.5, 99.75,
-    99.9, 99.95, 99.975, 99.99, 99.995, 99.999, 99.9999,
+    0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.5, 95.0, 97.0, 98.0, 99.0,
+    99.5, 99.75, 99.9, 99.95, 99.975, 99.99, 99.995, 99.999, 99.9999,
 ];
 
 /// The page of a run.
@@ -23,8 +25,9 @@ pub fn page(result: &RunResult) -> Page {
 
 /// Workload and size, in a few words.
 pub fn title(result: &RunResult) -> String {
-    let rate = result.rate_wanted.map(|rate| format!(", {} events/s wanted", number(rate))).unwrap_or_default();
-    format!("{}, {} connections{rate}", result.workload, number(f64::from(result.connections)))
+    let rate =
+        result.rate_wanted.map(|rate| format!(", {} events/s wanted", number(rate))).unwrap_or_default();
+    format!("{}, {} connections{rate}", result.workload, count(u64::from(result.connections)))
 }
 
 fn lead(result: &RunResult) -> Vec<String> {
@@ -38,12 +41,13 @@ fn lead(result: &RunResult) -> Vec<String> {
         match result.errors {
             0 => "no errors".to_owned(),
             1 => "1 error".to_owned(),
-            n => format!("{} errors", number(n as f64)),
+            n => format!("{} errors", count(n)),
         }
     )];
     let versions = &result.server_versions;
     for (n, server) in result.servers.iter().enumerate() {
-        let version = versions.get(n).filter(|v| !v.is_empty()).map(|v| format!(" ({v})")).unwrap_or_default();
+        let version =
+            versions.get(n).filter(|v| !v.is_empty()).map(|v| format!(" ({v})")).unwrap_or_default();
         lead.push(format!("Server: {server}{version}"));
     }
     lead
@@ -64,8 +68,8 @@ fn overview(result: &RunResult) -> Section {
     ] {
         facts.push((name.into(), milliseconds(ms)));
     }
-    facts.push(("connections".into(), number(f64::from(result.connected))));
-    facts.push(("errors".into(), number(result.errors as f64)));
+    facts.push(("connections".into(), count(u64::from(result.connected))));
+    facts.push(("errors".into(), count(result.errors)));
     section.facts(facts);
     if let Some(why) = &result.saturation {
         section.warning(capital(why) + ".");
@@ -129,8 +133,11 @@ fn throughput_series(result: &RunResult) -> Vec<Series> {
     }
     // One kind alone is the queries again.
     if seconds.iter().any(|s| s.reads > 0) && seconds.iter().any(|s| s.writes > 0) {
-        let kinds: [(&str, usize, OfSecond); 3] =
-            [("reads", 5, |s| s.reads as f64), ("writes", 1, |s| s.writes as f64), ("others", 7, |s| s.others as f64)];
+        let kinds: [(&str, usize, OfSecond); 3] = [
+            ("reads", 5, |s| s.reads as f64),
+            ("writes", 1, |s| s.writes as f64),
+            ("others", 7, |s| s.others as f64),
+        ];
         series.extend(kinds.iter().map(|(name, colour, of)| line(name, *colour, seconds, of)));
     }
     series
@@ -163,9 +170,13 @@ pub fn line(name: &str, colour: usize, seconds: &[SecondLine], of: impl Fn(&Seco
 
 fn distribution(result: &RunResult) -> Section {
     let mut section = Section::new("Latency");
-    let mut rows = Table::new(["", "count", "min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max"]);
+    let mut rows =
+        Table::new(["", "count", "min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max"]);
     let phases = [
-        (if result.events == result.queries { "query, from when it was due" } else { "transaction" }, &result.latency),
+        (
+            if result.events == result.queries { "query, from when it was due" } else { "transaction" },
+            &result.latency,
+        ),
         ("query, from when it was sent", &result.query),
         ("connect", &result.connect),
         ("TLS handshake", &result.tls),
@@ -177,13 +188,16 @@ fn distribution(result: &RunResult) -> Section {
     }
     section.table(rows);
     let curve = percentile_curve(&result.histogram, &result.latency);
-    section.plot(percentile_plot(&[("", &curve, 0)]));
+    section.plot(percentile_plot(&[Curve { name: "latency", points: &curve, colour: 0 }]));
     section
 }
 
 fn percentile_cells(name: &str, p: &Percentiles) -> Vec<String> {
-    let mut cells = vec![name.to_owned(), number(p.count as f64)];
-    let values = [p.min_ms, p.mean_ms, p.p50_ms, p.p75_ms, p.p90_ms, p.p95_ms, p.p99_ms, p.p999_ms, p.p9999_ms, p.max_ms];
+    let mut cells = vec![name.to_owned(), count(p.count)];
+    let values = [
+        p.min_ms, p.mean_ms, p.p50_ms, p.p75_ms, p.p90_ms, p.p95_ms, p.p99_ms, p.p999_ms, p.p9999_ms,
+        p.max_ms,
+    ];
     cells.extend(values.map(milliseconds));
     cells
 }
@@ -193,16 +207,26 @@ pub fn percentile_curve(histogram: &[Bucket], known: &Percentiles) -> Vec<(f64, 
     let all: u64 = histogram.iter().map(|b| b.count).sum();
     if all == 0 {
         let p = known;
-        let some = [(0.0, p.min_ms), (50.0, p.p50_ms), (75.0, p.p75_ms), (90.0, p.p90_ms), (95.0, p.p95_ms), (99.0, p.p99_ms), (99.9, p.p999_ms), (99.99, p.p9999_ms)];
+        let some = [
+            (0.0, p.min_ms),
+            (50.0, p.p50_ms),
+            (75.0, p.p75_ms),
+            (90.0, p.p90_ms),
+            (95.0, p.p95_ms),
+            (99.0, p.p99_ms),
+            (99.9, p.p999_ms),
+            (99.99, p.p9999_ms),
+        ];
         return some.into_iter().filter(|_| p.count > 0).collect();
     }
     let (mut curve, mut seen, mut at) = (Vec::new(), 0, 0);
     for percentile in DRAWN_PERCENTILES {
         // Beyond this, a single event is the percentile.
-        if percentile > 50.0 && (1.0 - percentile / 100.0) * (all as f64) < 1.0 {
+        if percentile > 50.0 && (1.0 - percentile / 100.0) * (all as f64) < 0.999_999 {
             break;
         }
-        let wanted = ((percentile / 100.0 * all as f64).ceil() as u64).max(1);
+        // A hair less, because 99.9% of 1,000 is 999.0000000000001 as a double.
+        let wanted = ((percentile / 100.0 * all as f64 - 1e-6).ceil() as u64).max(1);
         while let Some(bucket) = histogram.get(at).filter(|b| seen + b.count < wanted) {
             seen += bucket.count;
             at += 1;
@@ -214,15 +238,25 @@ pub fn percentile_curve(histogram: &[Bucket], known: &Percentiles) -> Vec<(f64, 
     curve
 }
 
-/// Curves of latency over percentile: name, points, colour.
-pub fn percentile_plot(curves: &[(&str, &[(f64, f64)], usize)]) -> Plot {
-    let longest = curves.iter().map(|(_, points, _)| *points).max_by_key(|points| points.len()).unwrap_or_default();
+/// A curve of latency over percentile.
+pub struct Curve<'a> {
+    /// Its name in the legend.
+    pub name: &'a str,
+    /// Percentile and milliseconds.
+    pub points: &'a [(f64, f64)],
+    /// The number of its colour.
+    pub colour: usize,
+}
+
+/// Curves of latency over percentile in one plot.
+pub fn percentile_plot(curves: &[Curve<'_>]) -> Plot {
+    let longest = curves.iter().map(|c| c.points).max_by_key(|points| points.len()).unwrap_or_default();
     // 1 / (1 - p): 1 for p0, 2 for p50, 10 for p90, 100 for p99.
     let nines = |percentile: f64| 1.0 / (1.0 - percentile / 100.0);
-    let series = curves.iter().map(|(name, points, colour)| Series {
-        name: if name.is_empty() { "latency".to_owned() } else { (*name).to_owned() },
-        values: (0..longest.len()).map(|n| points.get(n).map(|(_, ms)| *ms)).collect(),
-        colour: *colour,
+    let series = curves.iter().map(|curve| Series {
+        name: curve.name.to_owned(),
+        values: (0..longest.len()).map(|n| curve.points.get(n).map(|(_, ms)| *ms)).collect(),
+        colour: curve.colour,
         ..Series::default()
     });
     Plot {
@@ -237,20 +271,27 @@ pub fn percentile_plot(curves: &[(&str, &[(f64, f64)], usize)]) -> Plot {
 
 fn statements(result: &RunResult) -> Section {
     let mut section = Section::new("Statements");
-    let mut rows = Table::new(["transaction", "count", "per second", "mean", "p50", "p95", "p99", "p99.9", "max"]);
-    let cells = |p: &Percentiles| [p.mean_ms, p.p50_ms, p.p95_ms, p.p99_ms, p.p999_ms, p.max_ms].map(milliseconds);
+    let mut rows =
+        Table::new(["transaction", "count", "per second", "mean", "p50", "p95", "p99", "p99.9", "max"]);
+    let cells =
+        |p: &Percentiles| [p.mean_ms, p.p50_ms, p.p95_ms, p.p99_ms, p.p999_ms, p.max_ms].map(milliseconds);
     for t in &result.transactions {
-        let mut row = vec![t.name.clone(), number(t.count as f64), number(t.count as f64 / result.seconds)];
+        let mut row = vec![t.name.clone(), count(t.count), number(t.count as f64 / result.seconds)];
         row.extend(cells(&t.latency));
         rows.row(row);
     }
     section.table(rows);
-    let headings = ["statement", "kind", "count", "errors", "per second", "mean", "p50", "p95", "p99", "p99.9", "max"];
+    let headings =
+        ["statement", "kind", "count", "errors", "per second", "mean", "p50", "p95", "p99", "p99.9", "max"];
     let mut rows = Table::new(headings).with_text(&[1]);
     for s in &result.statements {
-        let (count, errors) = (s.count as f64, s.errors as f64);
-        let mut row =
-            vec![s.text.clone(), s.kind.clone(), number(count), number(errors), number(count / result.seconds)];
+        let mut row = vec![
+            s.text.clone(),
+            s.kind.clone(),
+            count(s.count),
+            count(s.errors),
+            number(s.count as f64 / result.seconds),
+        ];
         row.extend(cells(&s.latency));
         rows.row(row);
     }
@@ -282,7 +323,7 @@ fn errors(result: &RunResult) -> Section {
     let mut rows = Table::new(["phase", "code", "count", "first text"]).with_text(&[1, 3]);
     for e in &result.errors_by_code {
         let code = if e.ignored { format!("{} (begun again)", e.code) } else { e.code.clone() };
-        rows.row([e.phase.clone(), code, number(e.count as f64), e.first_text.clone()]);
+        rows.row([e.phase.clone(), code, count(e.count), e.first_text.clone()]);
     }
     section.table(rows);
     section
@@ -300,22 +341,43 @@ fn about(result: &RunResult) -> Section {
     };
     put("weir", result.weir_version.clone());
     put("queries sent as", result.protocol_mode.clone());
-    put("events begin", match (plan.arrival.as_str(), result.rate_wanted) {
-        ("closed" | "", _) => "when the client's last one has ended".to_owned(),
-        (arrival, Some(rate)) => format!("{arrival}, {} per second; latency counts from when they were due", number(rate)),
-        (arrival, None) => arrival.to_owned(),
-    });
+    put(
+        "events begin",
+        match (plan.arrival.as_str(), result.rate_wanted) {
+            ("closed" | "", _) => "when the client's last one has ended".to_owned(),
+            (arrival, Some(rate)) => {
+                format!("{arrival}, {} per second; latency counts from when they were due", number(rate))
+            }
+            (arrival, None) => arrival.to_owned(),
+        },
+    );
     put("event loops", plan.threads.to_string());
     put("connect phase", format!("{:.1} s", result.connect_seconds));
     put("warm-up, recorded", format!("{:.0} s, {:.0} s", plan.warm_up_seconds, result.seconds));
     for (name, value) in &plan.options {
         put(name, value.clone());
     }
-    put("generator", format!("{} us of CPU per query, {:.0}% busy", number(result.generator_cpu_us_per_query), result.generator_busy * 100.0));
+    put(
+        "generator",
+        format!(
+            "{} us of CPU per query, {:.0}% busy",
+            number(result.generator_cpu_us_per_query),
+            result.generator_busy * 100.0
+        ),
+    );
     if machine.cores > 0 {
-        let model = if machine.cpu_model.is_empty() { String::new() } else { format!(", {}", machine.cpu_model) };
+        let model =
+            if machine.cpu_model.is_empty() { String::new() } else { format!(", {}", machine.cpu_model) };
         let here = if machine.server_is_here { "; the server is on this machine too" } else { "" };
-        put("machine", format!("{} cores{model}, {} of memory, {}{here}", machine.cores, bytes(machine.memory_bytes as f64), machine.kernel));
+        put(
+            "machine",
+            format!(
+                "{} cores{model}, {} of memory, {}{here}",
+                machine.cores,
+                bytes(machine.memory_bytes as f64),
+                machine.kernel
+            ),
+        );
         put("load before the run", format!("{:.2}", machine.load_average));
     }
     section.table(rows);
@@ -333,13 +395,42 @@ fn capital(text: &str) -> String {
 /// The recorded seconds as CSV.
 pub fn seconds_csv(result: &RunResult) -> String {
     let headings = [
-        "second", "events", "queries", "reads", "writes", "others", "errors", "ignored_errors", "reconnects", "connected",
-        "busy", "queued", "min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "p9999_ms", "max_ms",
+        "second",
+        "events",
+        "queries",
+        "reads",
+        "writes",
+        "others",
+        "errors",
+        "ignored_errors",
+        "reconnects",
+        "connected",
+        "busy",
+        "queued",
+        "min_ms",
+        "mean_ms",
+        "p50_ms",
+        "p90_ms",
+        "p95_ms",
+        "p99_ms",
+        "p999_ms",
+        "p9999_ms",
+        "max_ms",
     ];
     let rows = result.per_second.iter().map(|s| {
         let counts = [
-            s.second, s.events, s.queries, s.reads, s.writes, s.others, s.errors, s.ignored_errors, s.reconnects,
-            s.connected, s.busy, s.queued,
+            s.second,
+            s.events,
+            s.queries,
+            s.reads,
+            s.writes,
+            s.others,
+            s.errors,
+            s.ignored_errors,
+            s.reconnects,
+            s.connected,
+            s.busy,
+            s.queued,
         ];
         let latencies =
             [s.min_ms, s.mean_ms, s.p50_ms, s.p90_ms, s.p95_ms, s.p99_ms, s.p999_ms, s.p9999_ms, s.max_ms];
@@ -374,7 +465,14 @@ pub(crate) mod tests {
             max_ms: 20.0,
             ..SecondLine::default()
         };
-        let p = Percentiles { count: 1000, p50_ms: 1.0, p95_ms: 2.0, p99_ms: 4.0, max_ms: 20.0, ..Percentiles::default() };
+        let p = Percentiles {
+            count: 1000,
+            p50_ms: 1.0,
+            p95_ms: 2.0,
+            p99_ms: 4.0,
+            max_ms: 20.0,
+            ..Percentiles::default()
+        };
         RunResult {
             workload: "oltp_read_write".to_owned(),
             servers: vec!["postgres://app@127.0.0.1:5432/app".to_owned()],
@@ -422,13 +520,22 @@ pub(crate) mod tests {
     fn a_page_has_every_plot_and_every_table() {
         let page = page(&full(20_000.0));
         let titles: Vec<&str> = plots(&page).iter().map(|p| p.title.as_str()).collect();
-        assert_eq!(titles, ["Throughput", "Latency", "Connections", "Errors and reconnects", "Latency by percentile"]);
+        assert_eq!(
+            titles,
+            ["Throughput", "Latency", "Connections", "Errors and reconnects", "Latency by percentile"]
+        );
         for plot in plots(&page) {
             assert!(plot.series.iter().all(|s| s.values.len() == plot.xs.len()), "{}", plot.title);
             assert!(plot.xs.is_sorted(), "{}", plot.title);
         }
         let text = super::super::terminal::page(&page);
-        for part in ["new_order", "SELECT c FROM sbtest%u", "deadlock detected", "! The busiest thread", "PostgreSQL 15"] {
+        for part in [
+            "new_order",
+            "SELECT c FROM sbtest%u",
+            "deadlock detected",
+            "! The busiest thread",
+            "PostgreSQL 15",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -123,7 +123,9 @@
       cursor.sync = { key: spec.group, setSeries: false };
       hooks.setScale = [(u, key) => key === "x" && follow(u, spec.group)];
     }
-    return { width, height: 300, scales, axes, series, cursor, hooks, legend: { live: true } };
+    // Room for half a label at the end of the x axis.
+    const padding = [12, spec.right_axis ? 0 : 36, 0, 0];
+    return { width, height: 300, padding, scales, axes, series, cursor, hooks, legend: { live: true } };
   }
 
   // The zoom of one plot is the zoom of its group.
