@@ -78,6 +78,29 @@ def plots_zoom_together_and_back(_context):
 
 
 @weir
+def two_runs_are_compared(_context):
+    with tempfile.TemporaryDirectory() as directory, Browser() as browser:
+        runs = [place(directory, f"{name}.json") for name in "ab"]
+        # One client each, the second with a pause of 20 ms before each query: slower beyond any doubt.
+        bench("run", "select_one", "--url", url(), "--connections", "4", "--time", "6", "--json", runs[0])
+        bench("run", "select_one", "--url", url(), "--connections", "4", "--time", "6", "--every", "0.02", "--json", runs[1])
+        page, found = place(directory, "compare.html"), place(directory, "compare.json")
+        text = bench("compare", *runs, "--report", page, "--json", found)
+        with open(found, encoding="utf-8") as f:
+            measures = {m["name"]: m for m in json.load(f)["measures"]}
+        assert measures["throughput"]["verdict"] == "worse" and measures["throughput"]["difference_percent"] < -50, measures
+        assert "B is worse" in text and "The rate differs" in text, text
+        titles = [plot["title"] for plot in checked(browser, page)]
+        assert titles == ["Throughput", "Median latency", "Latency, p99", "Latency by percentile"], titles
+        assert "throughput is worse by" in bench("compare", *runs, "--fail-if-worse", "10", codes=(4,))
+        # A run equals itself.
+        same = bench("compare", runs[0], runs[0], "--fail-if-worse", "0")
+        assert "is better" not in same and "is worse" not in same, same
+        assert "no such file" in subprocess.run([binary(), "bench", "compare", runs[0], "/nowhere.json"], stdout=subprocess.PIPE,
+                                                stderr=subprocess.PIPE, check=False).stderr.decode().lower()
+
+
+@weir
 def what_a_server_says_is_text_on_the_page(_context):
     evil = "<img src=x onerror=document.title=1></script>"
     with tempfile.TemporaryDirectory() as directory, Browser() as browser, Wire(superuser()) as admin:

@@ -1,6 +1,7 @@
 //! `weir bench`: arguments, the live report, the exit code.
 
 use crate::client::blocking::Client;
+use crate::compare::{self, CompareArgs};
 use crate::plan::{Mode, Pace, Plan, default_threads};
 use crate::record::{Interval, RunResult};
 use crate::report::{self, live_line};
@@ -42,6 +43,8 @@ pub enum BenchCommand {
     Run(Box<RunArgs>),
     /// Drop the tables of a workload.
     Cleanup(TableArgs),
+    /// Compare two runs by their JSON files.
+    Compare(CompareArgs),
 }
 
 /// What all commands take.
@@ -198,6 +201,18 @@ pub fn run(args: &BenchArgs, control: &Arc<Control>) -> u8 {
         BenchCommand::Prepare(table) => prepare(table),
         BenchCommand::Cleanup(table) => cleanup(table),
         BenchCommand::Run(run) => return bench(run, control),
+        BenchCommand::Compare(args) => {
+            return match compare::run(args) {
+                Ok(missed) => {
+                    if missed {
+                        EXIT_MISSED
+                    } else {
+                        EXIT_OK
+                    }
+                }
+                Err(text) => complain(EXIT_RUNTIME, &text),
+            };
+        }
     };
     match outcome {
         Ok(()) => EXIT_OK,
@@ -341,7 +356,9 @@ mod tests {
         let bench = Bench::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
         match bench.args.command {
             BenchCommand::Run(run) => Ok(*run),
-            BenchCommand::Prepare(_) | BenchCommand::Cleanup(_) => Err("not run".to_owned()),
+            BenchCommand::Prepare(_) | BenchCommand::Cleanup(_) | BenchCommand::Compare(_) => {
+                Err("not run".to_owned())
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 pub mod cli;
 pub mod client;
 pub mod clock;
+pub mod compare;
 pub mod demo;
 pub mod knee;
 pub mod plan;

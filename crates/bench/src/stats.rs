@@ -110,6 +110,26 @@ pub fn welch(a: Estimate, b: Estimate) -> Difference {
     Difference { a, b, difference, half_width, p: p.clamp(0.0, 1.0) }
 }
 
+/// How clearly samples rise (above zero) or fall (below), in standard deviations: the test of Mann and Kendall on up to
+/// ten means of neighbours, which resemble each other less than the samples do.
+pub fn trend(samples: &[f64]) -> f64 {
+    let batches = (samples.len() / 2).min(10);
+    if batches < 4 {
+        return 0.0;
+    }
+    let cut = |n: usize| n * samples.len() / batches;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let means: Vec<f64> = (0..batches).map(|n| mean(&samples[cut(n)..cut(n + 1)])).collect();
+    let mut score = 0.0;
+    for (n, earlier) in means.iter().enumerate() {
+        for later in &means[n + 1..] {
+            score += (later - earlier).partial_cmp(&0.0).map_or(0.0, |order| f64::from(order as i8));
+        }
+    }
+    let n = batches as f64;
+    score / (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt()
+}
+
 /// Holm's correction: with several differences tested at once, each p is raised so that the chance of *any* false
 /// alarm stays what it says. In the order given.
 pub fn holm(ps: &[f64]) -> Vec<f64> {
@@ -292,6 +312,21 @@ pub(crate) mod tests {
         let same = compare(&[5.0; 6], &[5.0; 6]).unwrap();
         assert_eq!((same.p, same.difference), (1.0, 0.0));
         assert_eq!(compare(&[5.0; 6], &[6.0; 6]).unwrap().p, 0.0);
+    }
+
+    #[test]
+    fn a_trend_is_told_from_noise() {
+        let mut rng = StdRng::seed_from_u64(3);
+        let rising: Vec<f64> = (0..30).map(|n| f64::from(n) + noise(&mut rng)).collect();
+        assert!(trend(&rising) > 3.5);
+        let falling: Vec<f64> = rising.iter().map(|x| -x).collect();
+        assert!(trend(&falling) < -3.5);
+        let alarms = (0..200).filter(|_| {
+            let flat: Vec<f64> = (0..30).map(|_| noise(&mut rng)).collect();
+            trend(&flat).abs() > 2.58
+        });
+        assert!(alarms.count() <= 5);
+        assert_eq!((trend(&[1.0; 20]), trend(&[1.0, 2.0, 3.0])), (0.0, 0.0));
     }
 
     #[test]
