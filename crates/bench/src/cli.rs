@@ -3,6 +3,7 @@
 use crate::client::blocking::Client;
 use crate::compare::{self, CompareArgs};
 use crate::plan::{Mode, Pace, Plan, default_threads};
+use crate::ramp::{self, Ramp};
 use crate::record::{Interval, RunResult};
 use crate::report::{self, live_line};
 use crate::run::{Progress, RunError, run as run_plan};
@@ -25,6 +26,12 @@ const EXIT_USAGE: u8 = 2;
 /// The run ended, and there were errors or clients that could not connect.
 const EXIT_MISSED: u8 = 4;
 
+/// The highest level of a ramp when nobody says another.
+const RAMP_CONNECTIONS: u32 = 1024;
+
+/// The warm-up of a level of a ramp when nobody says another.
+const RAMP_WARM_UP_S: f64 = 1.0;
+
 /// Load a PostgreSQL, MySQL or MariaDB server with any number of connections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = workloads_help())]
@@ -43,6 +50,8 @@ pub enum BenchCommand {
     Run(Box<RunArgs>),
     /// Drop the tables of a workload.
     Cleanup(TableArgs),
+    /// Double the connections until throughput stops rising: find the knee and the pool size.
+    Ramp(Box<RampArgs>),
     /// Compare two runs by their JSON files.
     Compare(CompareArgs),
 }
@@ -125,6 +134,48 @@ pub struct RunArgs {
     pub pids: Vec<(String, u32)>,
 }
 
+/// What `ramp` takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RampArgs {
+    /// What each level runs. --connections is the highest level (default 1024), --time the longest time of a level.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Connections of the first level.
+    #[arg(long, default_value_t = 1)]
+    pub from: u32,
+    /// A level takes at least so many seconds.
+    #[arg(long, default_value_t = 5.0)]
+    pub min_time: f64,
+    /// A level ends early when its throughput is known to so many percent (half the 95% confidence interval).
+    #[arg(long, default_value_t = 2.0)]
+    pub precision: f64,
+    /// Say how many clients there may be for this mean latency, in milliseconds. Default: for 10, 100 and 1000.
+    #[arg(long)]
+    pub latency_limit: Option<f64>,
+}
+
+impl RampArgs {
+    /// The ladder these arguments describe.
+    pub fn ramp(&self) -> Result<Ramp, String> {
+        let run = RunArgs {
+            warmup: if self.run.warmup > 0.0 { self.run.warmup } else { RAMP_WARM_UP_S },
+            connections: self.from.max(1),
+            ..self.run.clone()
+        };
+        if run.rate.is_some() || run.every.is_some() {
+            return Err("a ramp finds out how much can be done; --rate and --every would fix it".to_owned());
+        }
+        Ok(Ramp {
+            plan: run.plan()?,
+            from: self.from,
+            max: if self.run.connections > 1 { self.run.connections } else { RAMP_CONNECTIONS },
+            min_time: seconds("min-time", positive("min-time", self.min_time)?)?,
+            precision: positive("precision", self.precision)? / 100.0,
+            latency_limit_ms: self.latency_limit.map(|ms| positive("latency-limit", ms)).transpose()?,
+        })
+    }
+}
+
 fn workloads_help() -> String {
     let mut text = "Workloads:\n".to_owned();
     for (name, about) in NAMES {
@@ -201,6 +252,7 @@ pub fn run(args: &BenchArgs, control: &Arc<Control>) -> u8 {
         BenchCommand::Prepare(table) => prepare(table),
         BenchCommand::Cleanup(table) => cleanup(table),
         BenchCommand::Run(run) => return bench(run, control),
+        BenchCommand::Ramp(args) => return ramp(args, control),
         BenchCommand::Compare(args) => {
             return match compare::run(args) {
                 Ok(missed) => {
@@ -272,6 +324,35 @@ fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
         return complain(EXIT_RUNTIME, &text);
     }
     exit_code(&result)
+}
+
+fn ramp(args: &RampArgs, control: &Arc<Control>) -> u8 {
+    let ladder = match args.ramp() {
+        Ok(ladder) => ladder,
+        Err(text) => return complain(EXIT_USAGE, &text),
+    };
+    println!("{}", ramp::HEADING);
+    let found =
+        ramp::climb(&ladder, control, &mut |level| println!("{level}"), &mut |text| eprintln!("{text}"));
+    let found = match found {
+        Ok(found) => found,
+        Err(RunError::Plan(text)) => return complain(EXIT_USAGE, &text),
+        Err(error) => return complain(EXIT_RUNTIME, &error.to_string()),
+    };
+    print!("\n{}", found.to_text());
+    let files = [
+        (&args.run.json, found.to_json()),
+        (&args.run.csv, found.to_csv()),
+        (&args.run.report, report::html::write(&found.page())),
+    ];
+    for (path, text) in files {
+        if let Some(path) = path
+            && let Err(text) = report::save(path, &text)
+        {
+            return complain(EXIT_RUNTIME, &text);
+        }
+    }
+    EXIT_OK
 }
 
 /// Writes the files that were asked for.
@@ -356,9 +437,10 @@ mod tests {
         let bench = Bench::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
         match bench.args.command {
             BenchCommand::Run(run) => Ok(*run),
-            BenchCommand::Prepare(_) | BenchCommand::Cleanup(_) | BenchCommand::Compare(_) => {
-                Err("not run".to_owned())
-            }
+            BenchCommand::Prepare(_)
+            | BenchCommand::Cleanup(_)
+            | BenchCommand::Ramp(_)
+            | BenchCommand::Compare(_) => Err("not run".to_owned()),
         }
     }
 

@@ -18,6 +18,7 @@ pub mod demo;
 pub mod knee;
 pub mod plan;
 pub mod procs;
+pub mod ramp;
 pub mod record;
 pub mod report;
 pub mod run;

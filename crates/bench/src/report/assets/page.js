@@ -111,7 +111,7 @@
     for (const s of spec.series) {
       const stroke = seriesColour(s.colour), few = spec.xs.length <= 40;
       const one = { label: s.name, scale: s.right ? "right" : "y", stroke, width: 2, value: (_, v) => exact(v), points: { show: few, size: 5 } };
-      if (s.draw === "points") Object.assign(one, { width: 1.5, points: { show: true, size: 8, fill: stroke } });
+      if (s.draw === "points") Object.assign(one, { width: 1.5, points: { show: true, size: 8, fill: stroke }, spanGaps: true });
       if (s.draw === "fitted") Object.assign(one, { width: 1.5, dash: [8, 5], points: { show: false }, spanGaps: true });
       if (s.draw === "bars") Object.assign(one, { fill: faint(stroke, 0.35), paths: uPlot.paths.bars({ size: [0.8, 40] }), points: { show: false } });
       if (s.right && s.draw === "line") one.dash = [3, 3];
