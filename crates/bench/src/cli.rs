@@ -1,16 +1,18 @@
 //! `weir bench`: arguments, the live report, the exit code.
 
-use crate::client::blocking::Client;
 use crate::compare::{self, CompareArgs};
-use crate::plan::{Mode, Pace, Plan, default_threads};
+use crate::plan::{Ignored, Mode, Pace, Plan, Think};
+use crate::prepare;
 use crate::ramp::{self, Ramp};
 use crate::record::{Interval, RunResult};
 use crate::report::{self, live_line};
 use crate::run::{Progress, RunError, run as run_plan};
 use crate::url::Url;
 use crate::worker::Control;
+use crate::workloads::options::Options;
 use crate::workloads::{self, NAMES, Params, Workload};
 use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -45,7 +47,7 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Create and fill the tables of a workload.
-    Prepare(TableArgs),
+    Prepare(PrepareArgs),
     /// Run a workload.
     Run(Box<RunArgs>),
     /// Drop the tables of a workload.
@@ -64,15 +66,20 @@ pub struct TableArgs {
     /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
     #[arg(long = "url", required = true)]
     pub urls: Vec<String>,
-    /// Tables sbtest1 to sbtestN.
-    #[arg(long, default_value_t = 1)]
-    pub tables: u32,
-    /// Rows in each table.
-    #[arg(long, alias = "table_size", default_value_t = 10_000)]
-    pub table_size: u32,
-    /// Seed of all random choices.
-    #[arg(long, alias = "rand-seed", default_value_t = 1)]
-    pub seed: u64,
+    /// Options of workloads.
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// What `prepare` takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PrepareArgs {
+    /// Workload, servers, tables.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Connections that fill the tables. Default: twice the cores.
+    #[arg(long)]
+    pub threads: Option<usize>,
 }
 
 /// What `run` takes.
@@ -82,18 +89,28 @@ pub struct RunArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Clients.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, visible_alias = "clients", default_value_t = 1)]
     pub connections: u32,
     /// Recorded time, in seconds.
     #[arg(long, default_value_t = 10.0)]
     pub time: f64,
     /// Time before anything is recorded, in seconds.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
-    /// Events each second over all clients, whether earlier ones have ended or not. Default: each client
-    /// begins the next event when the last one has ended.
+    /// Events each second over all clients, whether earlier ones have ended or not; latency counts from the moment
+    /// an event was due. Default: each client begins the next event when the last one has ended.
     #[arg(long, conflicts_with = "every")]
     pub rate: Option<f64>,
+    /// When the events of --rate are due.
+    #[arg(long, value_enum, default_value_t = Arrival::Poisson)]
+    pub arrival: Arrival,
+    /// Seconds that a client waits between two events; 'exp:' before it: on average.
+    #[arg(long, alias = "think_time", conflicts_with_all = ["rate", "every"], value_parser = parse_think)]
+    pub think_time: Option<Think>,
+    /// Errors after which a transaction is rolled back and begun again: their codes, or 'all' or 'none'. Default: 1213,
+    /// 1020 and 1205 for MySQL, 40P01, 40001 and 23505 for PostgreSQL.
+    #[arg(long, alias = "mysql-ignore-errors", value_delimiter = ',')]
+    pub ignore_errors: Vec<String>,
     /// Seconds between two events of one client; the clients are spread evenly.
     #[arg(long)]
     pub every: Option<f64>,
@@ -114,10 +131,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub csv: Option<PathBuf>,
     /// Seconds between two lines of the live report; 0: none.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, alias = "report_interval", default_value_t = 1)]
     pub report_interval: u64,
     /// Connects begun each second at most.
-    #[arg(long)]
+    #[arg(long, alias = "connect_rate")]
     pub connect_rate: Option<f64>,
     /// A connect or login that takes more seconds is an error.
     #[arg(long, default_value_t = 60.0)]
@@ -179,7 +196,7 @@ impl RampArgs {
 fn workloads_help() -> String {
     let mut text = "Workloads:\n".to_owned();
     for (name, about) in NAMES {
-        text.push_str(&format!("  {name:<18} {about}\n"));
+        text.push_str(&format!("  {name:<22} {about}\n"));
     }
     text
 }
@@ -197,43 +214,42 @@ fn positive(name: &str, value: f64) -> Result<f64, String> {
     if value.is_finite() && value > 0.0 { Ok(value) } else { Err(format!("--{name} must be above 0")) }
 }
 
+/// When events of an open loop are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Arrival {
+    /// At equal distances.
+    Constant,
+    /// At random moments, as independent users come.
+    Poisson,
+}
+
+fn parse_think(text: &str) -> Result<Think, String> {
+    let (exponential, number) = text.strip_prefix("exp:").map_or((false, text), |rest| (true, rest));
+    let mean_s: f64 = number.parse().map_err(|_| format!("'{text}' is not a time in seconds"))?;
+    positive("think-time", mean_s)?;
+    Ok(Think { mean_s, exponential })
+}
+
 impl TableArgs {
-    fn resolve(&self) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {
+    fn resolve(&self, connections: u32) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {
         let urls = self.urls.iter().map(|text| Url::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = urls.first() else { return Err("no --url given".to_owned()) };
-        let params = Params {
-            dialect: first.dialect,
-            tables: self.tables,
-            table_size: self.table_size,
-            seed: self.seed,
-        };
-        let workload = workloads::by_name(&self.workload, params).ok_or_else(|| {
-            let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
-            format!("unknown workload '{}'; there are {}", self.workload, names.join(", "))
-        })?;
-        Ok((urls, Arc::from(workload)))
+        let params = Params { dialect: first.dialect, connections, options: self.options.clone() };
+        Ok((urls, Arc::from(workloads::by_name(&self.workload, &params)?)))
     }
 }
 
 impl RunArgs {
     /// The plan these arguments describe.
     pub fn plan(&self) -> Result<Plan, String> {
-        let (servers, workload) = self.table.resolve()?;
-        let pace = match (self.rate, self.every) {
-            (None, None) => Pace::Closed,
-            (Some(rate), _) => {
-                Pace::Every(seconds("rate", f64::from(self.connections) / positive("rate", rate)?)?)
-            }
-            (None, Some(every)) => Pace::Every(seconds("every", positive("every", every)?)?),
-        };
+        let (servers, workload) = self.table.resolve(self.connections)?;
+        let plan = Plan::new(servers, workload, self.connections);
         Ok(Plan {
-            threads: self.threads.unwrap_or_else(|| default_threads(&servers)),
-            servers,
-            workload,
-            connections: self.connections,
-            beside: 0,
+            threads: self.threads.unwrap_or(plan.threads),
             mode: self.protocol_mode,
-            pace,
+            pace: self.pace()?,
+            think: self.think_time,
+            ignored: self.ignored().unwrap_or(plan.ignored),
             warm_up: seconds("warmup", self.warmup)?,
             time: seconds("time", positive("time", self.time)?)?,
             report_interval: (self.report_interval > 0).then(|| Duration::from_secs(self.report_interval)),
@@ -242,7 +258,27 @@ impl RunArgs {
             query_timeout: seconds("query-timeout", positive("query-timeout", self.query_timeout)?)?,
             sources: self.sources.clone(),
             watched: self.pids.clone(),
+            ..plan
         })
+    }
+
+    fn pace(&self) -> Result<Pace, String> {
+        Ok(match (self.rate, self.every) {
+            (None, None) => Pace::Closed,
+            (Some(rate), _) => {
+                Pace::Open { rate: positive("rate", rate)?, poisson: self.arrival == Arrival::Poisson }
+            }
+            (None, Some(every)) => Pace::Every(seconds("every", positive("every", every)?)?),
+        })
+    }
+
+    fn ignored(&self) -> Option<Ignored> {
+        match self.ignore_errors.as_slice() {
+            [] => None,
+            [word] if word == "all" => Some(Ignored::All),
+            [word] if word == "none" => Some(Ignored::Codes(Vec::new())),
+            codes => Some(Ignored::Codes(codes.to_vec())),
+        }
     }
 }
 
@@ -277,18 +313,20 @@ fn complain(code: u8, text: &str) -> u8 {
     code
 }
 
-fn prepare(args: &TableArgs) -> Result<(), (u8, String)> {
-    let (urls, workload) = args.resolve().map_err(|text| (EXIT_USAGE, text))?;
+fn prepare(args: &PrepareArgs) -> Result<(), (u8, String)> {
+    let (urls, workload) = args.table.resolve(1).map_err(|text| (EXIT_USAGE, text))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.unwrap_or(cores * 2);
     for url in &urls {
-        let failed = |error| (EXIT_RUNTIME, format!("{url}: {error}"));
-        let mut client = Client::connect(url).map_err(failed)?;
-        let bar = indicatif::ProgressBar::new(0).with_message("rows");
-        workload
-            .prepare(&mut client, &mut |done, all| {
-                bar.set_length(all);
-                bar.set_position(done);
-            })
-            .map_err(failed)?;
+        let bar = ProgressBar::new(0).with_style(
+            ProgressStyle::with_template("{wide_bar} {human_pos} of {human_len} rows, {per_sec}, {eta} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        prepare::prepare(url, workload.as_ref(), threads, &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        })
+        .map_err(|error| (EXIT_RUNTIME, format!("{url}: {error}")))?;
         bar.finish_and_clear();
         println!("{url}: {} is prepared", workload.name());
     }
@@ -296,11 +334,10 @@ fn prepare(args: &TableArgs) -> Result<(), (u8, String)> {
 }
 
 fn cleanup(args: &TableArgs) -> Result<(), (u8, String)> {
-    let (urls, workload) = args.resolve().map_err(|text| (EXIT_USAGE, text))?;
+    let (urls, workload) = args.resolve(1).map_err(|text| (EXIT_USAGE, text))?;
     for url in &urls {
-        let failed = |error| (EXIT_RUNTIME, format!("{url}: {error}"));
-        let mut client = Client::connect(url).map_err(failed)?;
-        workload.cleanup(&mut client).map_err(failed)?;
+        prepare::cleanup(url, workload.as_ref())
+            .map_err(|error| (EXIT_RUNTIME, format!("{url}: {error}")))?;
         println!("{url}: {} is cleaned up", workload.name());
     }
     Ok(())
@@ -370,7 +407,8 @@ fn save(args: &RunArgs, result: &RunResult) -> Result<(), String> {
 }
 
 fn exit_code(report: &RunResult) -> u8 {
-    if report.errors > 0 || report.is_incomplete() { EXIT_MISSED } else { EXIT_OK }
+    let failed = report.errors > 0 || report.checks.iter().any(|check| !check.passed);
+    if failed || report.is_incomplete() { EXIT_MISSED } else { EXIT_OK }
 }
 
 /// The live report on the terminal.
@@ -412,7 +450,7 @@ impl Live {
         if self.every_s == 0 {
             return;
         }
-        self.gathered.connected = 0;
+        (self.gathered.connected, self.gathered.busy, self.gathered.queued) = (0, 0, 0);
         self.gathered.merge(interval);
         self.gathered_s += 1;
         if self.gathered_s >= self.every_s {
@@ -462,12 +500,41 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_period_of_each_client() {
-        let plan = run_args("bench run select_one --url postgres://127.0.0.1 --connections 100 --rate 50")
-            .unwrap()
-            .plan()
-            .unwrap();
-        assert_eq!(plan.pace, Pace::Every(Duration::from_secs(2)));
+    fn paces() {
+        let plan = |more: &str| {
+            run_args(&format!("bench run select_one --url postgres://127.0.0.1 {more}"))
+                .unwrap()
+                .plan()
+                .unwrap()
+        };
+        assert_eq!(plan("--rate 50").pace, Pace::Open { rate: 50.0, poisson: true });
+        assert_eq!(plan("--rate 50 --arrival constant").pace, Pace::Open { rate: 50.0, poisson: false });
+        assert_eq!(plan("--every 2").pace, Pace::Every(Duration::from_secs(2)));
+        assert_eq!(plan("--think-time 0.5").think, Some(Think { mean_s: 0.5, exponential: false }));
+        assert_eq!(plan("--think-time exp:0.5").think, Some(Think { mean_s: 0.5, exponential: true }));
+    }
+
+    #[test]
+    fn names_of_sysbench_are_understood() {
+        let plan = run_args(
+            "bench run oltp_read_write --url mysql://a@127.0.0.1/d --tables 4 --table_size=500 --rand-type=special \
+             --point_selects=2 --range_selects=off --skip-trx=on --mysql-ignore-errors=1213,1062 --report_interval=0",
+        )
+        .unwrap()
+        .plan()
+        .unwrap();
+        assert_eq!(plan.ignored, Ignored::Codes(vec!["1213".to_owned(), "1062".to_owned()]));
+        let options = plan.workload.options();
+        for (name, value) in [
+            ("tables", "4"),
+            ("table-size", "500"),
+            ("distribution", "special"),
+            ("point-selects", "2"),
+            ("skip-trx", "on"),
+        ] {
+            assert_eq!(options[name], value, "{name}");
+        }
+        assert!(plan.report_interval.is_none());
     }
 
     #[test]

@@ -13,10 +13,14 @@
 pub mod cli;
 pub mod client;
 pub mod clock;
+pub mod column;
 pub mod compare;
 pub mod demo;
+pub mod dice;
+pub mod fill;
 pub mod knee;
 pub mod plan;
+pub mod prepare;
 pub mod procs;
 pub mod ramp;
 pub mod record;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the description, its defaults, and how it is divided among workers. Must not know: sockets.
 
-use crate::url::Url;
+use crate::url::{Dialect, Url};
 use crate::workloads::Workload;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -32,13 +32,58 @@ impl Mode {
 }
 
 /// When a client begins its next event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
     /// At once when the last one has ended.
     Closed,
-    /// One event each so often, whether the last one has ended or not; the clients are spread evenly over
+    /// So many events each second over all clients, whether earlier ones have ended or not. Any free client takes the
+    /// next; an event that finds none waits, and counts from the moment it was due.
+    Open {
+        /// Events each second.
+        rate: f64,
+        /// At random moments (a Poisson process) instead of equal distances.
+        poisson: bool,
+    },
+    /// One event of each client each so often, whether the last one has ended or not; the clients are spread evenly over
     /// the period. An event that had to wait for the one before it counts from the moment it was due.
     Every(Duration),
+}
+
+/// The pause of a client of a closed loop between two events.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Think {
+    /// Its mean, in seconds.
+    pub mean_s: f64,
+    /// Exponentially distributed instead of constant.
+    pub exponential: bool,
+}
+
+/// Errors that are part of the game: the event is rolled back and begun again, as sysbench does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ignored {
+    /// Those with these codes.
+    Codes(Vec<String>),
+    /// All that a server says.
+    All,
+}
+
+impl Ignored {
+    /// sysbench's choice: deadlocks, lock wait timeouts, records that changed; serialization failures, unique keys.
+    pub fn default_of(dialect: Dialect) -> Ignored {
+        let codes: &[&str] = match dialect {
+            Dialect::Postgres => &["40P01", "40001", "23505"],
+            Dialect::Mysql => &["1213", "1020", "1205"],
+        };
+        Ignored::Codes(codes.iter().map(|code| (*code).to_owned()).collect())
+    }
+
+    /// This one is.
+    pub fn has(&self, code: &str) -> bool {
+        match self {
+            Ignored::All => true,
+            Ignored::Codes(codes) => codes.iter().any(|known| known == code),
+        }
+    }
 }
 
 /// A run.
@@ -58,6 +103,10 @@ pub struct Plan {
     pub mode: Mode,
     /// When.
     pub pace: Pace,
+    /// Pause between two events of a client of a closed loop.
+    pub think: Option<Think>,
+    /// Errors after which an event is begun again.
+    pub ignored: Ignored,
     /// Time before anything is recorded.
     pub warm_up: Duration,
     /// Time that is recorded.
@@ -86,6 +135,31 @@ pub struct Share {
 }
 
 impl Plan {
+    /// A closed loop without a pause, for a quarter of a minute; all else is what the command line gives when nothing
+    /// is said. At least one server.
+    pub fn new(servers: Vec<Url>, workload: Arc<dyn Workload>, connections: u32) -> Plan {
+        let dialect = servers.first().map_or(Dialect::Postgres, |url| url.dialect);
+        Plan {
+            threads: default_threads(&servers),
+            servers,
+            workload,
+            connections,
+            beside: 0,
+            mode: Mode::Simple,
+            pace: Pace::Closed,
+            think: None,
+            ignored: Ignored::default_of(dialect),
+            warm_up: Duration::ZERO,
+            time: Duration::from_secs(15),
+            report_interval: None,
+            connect_rate: None,
+            connect_timeout: Duration::from_secs(60),
+            query_timeout: Duration::from_secs(60),
+            sources: Vec::new(),
+            watched: Vec::new(),
+        }
+    }
+
     /// Cuts the clients into one contiguous share for each worker.
     pub fn shares(&self, workers: usize) -> Vec<Share> {
         let (all, workers) = (u64::from(self.connections), workers.max(1));
@@ -116,23 +190,8 @@ mod tests {
     use crate::workloads::idle::Idle;
 
     fn plan(connections: u32, threads: usize, pace: Pace) -> Plan {
-        Plan {
-            servers: vec![Url::parse("postgres://127.0.0.1").unwrap()],
-            workload: Arc::new(Idle),
-            connections,
-            beside: 0,
-            threads,
-            mode: Mode::Simple,
-            pace,
-            warm_up: Duration::ZERO,
-            time: Duration::from_secs(1),
-            report_interval: None,
-            connect_rate: None,
-            connect_timeout: Duration::from_secs(1),
-            query_timeout: Duration::from_secs(1),
-            sources: Vec::new(),
-            watched: Vec::new(),
-        }
+        let servers = vec![Url::parse("postgres://127.0.0.1").unwrap()];
+        Plan { threads, pace, ..Plan::new(servers, Arc::new(Idle::silent()), connections) }
     }
 
     #[test]

@@ -10,12 +10,14 @@ use crate::client::postgres::Postgres;
 use crate::clock;
 use crate::plan::{Plan, Share};
 use crate::procs::{Watched, usage};
-use crate::record::gather::{Around, gather, machine};
+use crate::record::gather::{Around, Classes, gather, machine};
+use crate::record::result::CheckLine;
 use crate::record::{Interval, RunResult, Totals};
 use crate::sources::{Sources, is_here, port_range};
 use crate::statement::Got;
 use crate::url::Dialect;
 use crate::worker::{Control, Shared, Worker};
+use crate::workloads::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -124,7 +126,9 @@ pub fn run(
     around.workers = tables.workers;
     let shares = plan.shares(tables.workers);
     let fleet = Fleet::new(tables, &[], SocketOptions::default())?;
-    let shared = Arc::new(Shared { plan, sources, control: Arc::clone(control) });
+    let classes = Classes::new(plan.workload.statements());
+    let shared =
+        Arc::new(Shared { plan, sources, classes, workers: shares.len(), control: Arc::clone(control) });
     let (sender, ticks) = channel();
     let mut workers = Vec::new();
     for share in shares {
@@ -141,6 +145,7 @@ pub fn run(
     let totals = driver.drive(&mut around, observer)?;
     let (seconds, watched) = (driver.seconds, driver.watched);
     around.remarks = remarks;
+    around.checks = check_behind(&shared.plan);
     Ok(gather(&shared.plan, around, &totals, &seconds, &watched))
 }
 
@@ -174,6 +179,18 @@ fn probe(plan: &Plan, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Stri
         versions.push(version(&mut client));
     }
     Ok(versions)
+}
+
+/// What must hold behind a run, at the first server. A check that cannot be made has failed.
+fn check_behind(plan: &Plan) -> Vec<CheckLine> {
+    let Some(url) = plan.servers.first() else { return Vec::new() };
+    if !plan.workload.has_check() {
+        return Vec::new();
+    }
+    let looked = Client::connect(url).and_then(|mut client| plan.workload.check(&mut client));
+    looked.unwrap_or_else(|error| {
+        vec![CheckLine { name: "checks".to_owned(), passed: false, text: error.to_string() }]
+    })
 }
 
 /// Empty when the server does not know the question: it is only for the report.
@@ -261,7 +278,7 @@ impl Driver<'_> {
     /// Until every client is logged in or has given up.
     fn await_connects(&mut self, observer: &mut dyn FnMut(Progress<'_>)) -> Result<(), RunError> {
         let (control, of) = (&self.shared.control, self.shared.plan.connections);
-        if self.shared.plan.workload.shape() == crate::workloads::Shape::Connects {
+        if self.shared.plan.workload.shape(0) == Shape::Connects {
             return Ok(());
         }
         let mut last = (0, clock::now_ns());

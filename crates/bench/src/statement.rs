@@ -3,6 +3,7 @@
 //! A statement is written once with `?` for each parameter; the clients send it as text with the values
 //! in place, or as `?` (MySQL) and `$n` (PostgreSQL) with the values apart.
 
+use crate::column;
 use crate::url::Dialect;
 
 /// A parameter, or a value that came back.
@@ -10,8 +11,44 @@ use crate::url::Dialect;
 pub enum Value {
     /// A whole number.
     Int(i64),
+    /// Any other number, in decimal digits.
+    Number(Vec<u8>),
     /// Text.
     Text(Vec<u8>),
+    /// NULL.
+    Null,
+}
+
+/// What a statement counts as in sysbench's r/w/o.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// SELECT and its like.
+    Read,
+    /// INSERT, UPDATE, DELETE, REPLACE.
+    Write,
+    /// All others: BEGIN, COMMIT, SET, ...
+    Other,
+}
+
+impl Kind {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Other => "other",
+        }
+    }
+
+    fn of(text: &str) -> Kind {
+        let text = text.trim_start();
+        let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        match word.to_ascii_uppercase().as_str() {
+            "SELECT" | "VALUES" | "TABLE" => Kind::Read,
+            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" => Kind::Write,
+            _ => Kind::Other,
+        }
+    }
 }
 
 /// A statement with places for parameters.
@@ -20,22 +57,47 @@ pub struct Statement {
     parts: Vec<String>,
     postgres: String,
     mysql: String,
+    label: String,
+    kind: Kind,
 }
 
 impl Statement {
-    /// A statement in which each `?` is a parameter. (Workloads are ours: none has a `?` in a literal.)
+    /// A statement in which each `?` is a parameter: none may stand in a literal.
     pub fn new(text: &str) -> Self {
-        let parts: Vec<String> = text.split('?').map(str::to_owned).collect();
-        let mut postgres = parts[0].clone();
-        for (number, part) in parts.iter().enumerate().skip(1) {
-            postgres.push_str(&format!("${number}{part}"));
+        Statement::labelled(text, text)
+    }
+
+    /// The same, under a name in reports. Statements of one name (those of several tables) are reported together.
+    pub fn labelled(text: &str, label: &str) -> Self {
+        Statement::from_parts(text.split('?').map(str::to_owned).collect(), label)
+    }
+
+    /// A statement of the texts between its parameters: at least one.
+    pub fn from_parts(parts: Vec<String>, label: &str) -> Self {
+        let mut postgres = String::new();
+        for (number, part) in parts.iter().enumerate() {
+            if number > 0 {
+                postgres.push_str(&format!("${number}"));
+            }
+            postgres.push_str(part);
         }
-        Statement { parts, postgres, mysql: text.to_owned() }
+        let kind = Kind::of(parts.first().map_or("", String::as_str));
+        Statement { mysql: parts.join("?"), parts, postgres, label: label.to_owned(), kind }
     }
 
     /// How many parameters it takes.
     pub fn params(&self) -> usize {
-        self.parts.len() - 1
+        self.parts.len().saturating_sub(1)
+    }
+
+    /// Its name in reports.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What it counts as.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The text with placeholders of this dialect.
@@ -47,13 +109,13 @@ impl Statement {
     }
 
     /// Appends the text with the values in place.
-    pub fn render(&self, values: &[Value], out: &mut Vec<u8>) {
+    pub fn render(&self, values: &[Value], dialect: Dialect, out: &mut Vec<u8>) {
         let mut values = values.iter();
         for (n, part) in self.parts.iter().enumerate() {
             if n > 0
                 && let Some(value) = values.next()
             {
-                value.write_literal(out);
+                value.write_literal(dialect, out);
             }
             out.extend_from_slice(part.as_bytes());
         }
@@ -61,25 +123,55 @@ impl Statement {
 }
 
 impl Value {
-    /// Appends the value as an SQL literal. Text must have neither quotes nor backslashes: both dialects
-    /// then read it alike, whatever their settings.
-    pub fn write_literal(&self, out: &mut Vec<u8>) {
+    /// Appends the value as an SQL literal for servers with their default settings (PostgreSQL:
+    /// standard_conforming_strings on; MySQL: backslash escapes).
+    pub fn write_literal(&self, dialect: Dialect, out: &mut Vec<u8>) {
         match self {
             Value::Int(n) => write_int(*n, out),
+            Value::Number(text) => out.extend_from_slice(text),
+            Value::Null => out.extend_from_slice(b"NULL"),
             Value::Text(text) => {
-                debug_assert!(!text.iter().any(|b| matches!(b, b'\'' | b'\\' | 0)));
                 out.push(b'\'');
-                out.extend_from_slice(text);
+                if text.iter().any(|b| matches!(b, b'\'' | b'\\')) {
+                    for &byte in text {
+                        match (byte, dialect) {
+                            (b'\'', _) => out.extend_from_slice(b"''"),
+                            (b'\\', Dialect::Mysql) => out.extend_from_slice(b"\\\\"),
+                            (byte, _) => out.push(byte),
+                        }
+                    }
+                } else {
+                    out.extend_from_slice(text);
+                }
                 out.push(b'\'');
             }
         }
     }
 
-    /// Appends the value as plain text.
+    /// Appends the value as plain text. NULL has none.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
             Value::Int(n) => write_int(*n, out),
-            Value::Text(text) => out.extend_from_slice(text),
+            Value::Number(text) | Value::Text(text) => out.extend_from_slice(text),
+            Value::Null => {}
+        }
+    }
+
+    /// As a whole number, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(n) => Some(*n),
+            Value::Number(text) | Value::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+            Value::Null => None,
+        }
+    }
+
+    /// As a number, if it is one.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(n) => Some(*n as f64),
+            Value::Number(text) | Value::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+            Value::Null => None,
         }
     }
 }
@@ -116,6 +208,26 @@ pub enum Got<'a> {
     TooLong,
 }
 
+impl Got<'_> {
+    /// As a whole number, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Got::Int(n) => Some(*n),
+            Got::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+            Got::Null | Got::TooLong => None,
+        }
+    }
+}
+
+/// A row that a workload asked to hear.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Row {
+    /// The step of the event that asked.
+    pub step: u16,
+    /// Its columns.
+    pub values: Vec<Value>,
+}
+
 /// What must come back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Expect {
@@ -126,6 +238,15 @@ pub enum Expect {
     Row,
     /// A first row whose first value is this.
     First(Value),
+    /// If a row comes, a digit column that belongs to this row of this table (see [`crate::column`]).
+    Column {
+        /// Number of the table.
+        table: u32,
+        /// The row's id.
+        id: u32,
+        /// A reply without a row will not do.
+        needed: bool,
+    },
 }
 
 impl Expect {
@@ -133,16 +254,18 @@ impl Expect {
     pub fn matches(&self, got: Got<'_>) -> bool {
         match (self, got) {
             (Expect::Success | Expect::Row, _) => true,
+            (Expect::Column { table, id, .. }, Got::Text(text)) => column::belongs(text, *table, *id),
+            (Expect::First(Value::Null), got) => got == Got::Null,
             (Expect::First(Value::Int(a)), Got::Int(b)) => *a == b,
             (Expect::First(Value::Int(a)), Got::Text(text)) => {
                 std::str::from_utf8(text).ok().and_then(|t| t.parse::<i64>().ok()) == Some(*a)
             }
-            (Expect::First(Value::Text(a)), Got::Text(b)) => {
+            (Expect::First(Value::Text(a) | Value::Number(a)), Got::Text(b)) => {
                 // CHAR(n) comes back padded with spaces from PostgreSQL and without them from MySQL.
                 a.trim_ascii_end() == b.trim_ascii_end()
             }
-            (Expect::First(Value::Text(_)), Got::Int(_)) => false,
-            (Expect::First(_), Got::Null | Got::TooLong) => false,
+            (Expect::First(Value::Text(_) | Value::Number(_)) | Expect::Column { .. }, Got::Int(_)) => false,
+            (Expect::First(_) | Expect::Column { .. }, Got::Null | Got::TooLong) => false,
         }
     }
 
@@ -151,6 +274,15 @@ impl Expect {
         match self {
             Expect::Success => false,
             Expect::Row | Expect::First(_) => true,
+            Expect::Column { needed, .. } => *needed,
+        }
+    }
+
+    /// The first value is looked at.
+    pub fn looks(&self) -> bool {
+        match self {
+            Expect::Success | Expect::Row => false,
+            Expect::First(_) | Expect::Column { .. } => true,
         }
     }
 }
@@ -164,15 +296,18 @@ pub struct Query {
     pub params: Vec<Value>,
     /// What must come back.
     pub expect: Expect,
+    /// The workload wants to hear the rows.
+    pub listen: bool,
 }
 
 impl Query {
-    /// Sets all of it.
+    /// Sets all of it. The rows are not heard.
     pub fn set(&mut self, statement: usize, params: impl IntoIterator<Item = Value>, expect: Expect) {
         self.statement = statement;
         self.params.clear();
         self.params.extend(params);
         self.expect = expect;
+        self.listen = false;
     }
 }
 
@@ -182,7 +317,7 @@ mod tests {
 
     fn rendered(statement: &Statement, values: &[Value]) -> String {
         let mut out = Vec::new();
-        statement.render(values, &mut out);
+        statement.render(values, Dialect::Mysql, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -194,6 +329,23 @@ mod tests {
         assert_eq!(s.template(Dialect::Mysql), "SELECT c FROM t WHERE a=? AND b=?");
         let values = [Value::Int(-7), Value::Text(b"x y".to_vec())];
         assert_eq!(rendered(&s, &values), "SELECT c FROM t WHERE a=-7 AND b='x y'");
+    }
+
+    #[test]
+    fn quotes_end_no_literal() {
+        let text = Value::Text(br"it's \".to_vec());
+        let (mut postgres, mut mysql) = (Vec::new(), Vec::new());
+        text.write_literal(Dialect::Postgres, &mut postgres);
+        text.write_literal(Dialect::Mysql, &mut mysql);
+        assert_eq!((&postgres[..], &mysql[..]), (&br"'it''s \'"[..], &br"'it''s \\'"[..]));
+    }
+
+    #[test]
+    fn kinds_are_those_of_sysbench() {
+        let kind = |text: &str| Statement::new(text).kind();
+        assert_eq!((kind(" select 1"), kind("SELECT(1)")), (Kind::Read, Kind::Read));
+        assert_eq!((kind("UPDATE t SET a=?"), kind("delete from t")), (Kind::Write, Kind::Write));
+        assert_eq!((kind("BEGIN"), kind("COMMIT")), (Kind::Other, Kind::Other));
     }
 
     #[test]

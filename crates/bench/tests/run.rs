@@ -6,32 +6,26 @@ use responder::{Quirk, Responder, Speak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use weir_bench::plan::Ignored;
 use weir_bench::record::Interval;
 use weir_bench::run::{Progress, RunError};
 use weir_bench::worker::Control;
+use weir_bench::workloads::options::Options;
 use weir_bench::workloads::{self, Params};
 use weir_bench::{Mode, Pace, Plan, RunResult, Url};
 
 fn plan(url: &str, workload: &str, connections: u32) -> Plan {
     let url = Url::parse(url).unwrap();
-    let params = Params { dialect: url.dialect, tables: 1, table_size: 10, seed: 1 };
+    let options = Options { table_size: 10, ..Options::default() };
+    let params = Params { dialect: url.dialect, connections, options };
+    let workload = Arc::from(workloads::by_name(workload, &params).unwrap());
     Plan {
-        servers: vec![url],
-        workload: Arc::from(workloads::by_name(workload, params).unwrap()),
-        connections,
-        beside: 0,
         threads: 2,
-        mode: Mode::Simple,
-        pace: Pace::Closed,
-        warm_up: Duration::ZERO,
         // Runs are ended by what has happened, not by the clock.
         time: Duration::from_secs(3600),
-        report_interval: None,
-        connect_rate: None,
         connect_timeout: Duration::from_secs(20),
         query_timeout: Duration::from_secs(20),
-        sources: Vec::new(),
-        watched: Vec::new(),
+        ..Plan::new(vec![url], workload, connections)
     }
 }
 
@@ -93,10 +87,25 @@ fn errors_are_counted_by_code_and_the_client_goes_on() {
         [(Speak::Postgres, "40001", "try again"), (Speak::Mysql, "1213", "Deadlock found")]
     {
         let responder = Responder::start(speak, Quirk::Error(4));
-        let report = run(plan(&responder.url(speak), "select_one", 2), |sum| sum.errors > 2).unwrap();
+        let plan =
+            Plan { ignored: Ignored::Codes(Vec::new()), ..plan(&responder.url(speak), "select_one", 2) };
+        let report = run(plan, |sum| sum.errors > 2).unwrap();
         let (count, first) = code(&report, "query", sqlstate);
         assert!(count > 1 && count == report.errors && first == text, "{}", report.to_text());
         assert!(report.queries > count && report.reconnects == 0);
+    }
+}
+
+#[test]
+fn ignored_errors_begin_the_event_again() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        let responder = Responder::start(speak, Quirk::Error(4));
+        let report = run(plan(&responder.url(speak), "select_one", 2), |sum| sum.ignored > 2).unwrap();
+        assert!(report.errors == 0 && report.ignored_errors > 2, "{}", report.to_text());
+        assert!(report.errors_by_code.iter().all(|line| line.ignored));
+        // Each event ends well in the end, whatever it took.
+        assert_eq!((report.events, report.statements[0].count), (report.queries, report.queries));
+        assert!(report.statements[0].errors > 2);
     }
 }
 

@@ -83,11 +83,31 @@ impl Client {
         self.ask(text, &mut |_| {})
     }
 
+    /// Runs a statement that need not be UTF-8 and throws its rows away.
+    pub fn run_bytes(&mut self, text: &[u8]) -> Result<(), ClientError> {
+        match self {
+            Client::Postgres(session) => session.ask(text, &mut |_| {}),
+            Client::Mysql(session) => session.ask(text, &mut |_| {}),
+        }
+    }
+
+    /// COPY ... FROM STDIN: `more` appends rows and says whether it did. PostgreSQL only.
+    pub fn copy_in(
+        &mut self,
+        text: &str,
+        more: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<(), ClientError> {
+        match self {
+            Client::Postgres(session) => session.copy_in(text, more),
+            Client::Mysql(_) => Err(ClientError::own("MySQL has no COPY")),
+        }
+    }
+
     /// Runs a statement; `first` hears the first value of the first row, if there is one.
     pub fn ask(&mut self, text: &str, first: &mut dyn FnMut(Got<'_>)) -> Result<(), ClientError> {
         match self {
-            Client::Postgres(session) => session.ask(text, first),
-            Client::Mysql(session) => session.ask(text, first),
+            Client::Postgres(session) => session.ask(text.as_bytes(), first),
+            Client::Mysql(session) => session.ask(text.as_bytes(), first),
         }
     }
 }
@@ -111,7 +131,7 @@ impl Stream for UnixStream {
 /// A logged-in connection that blocks.
 pub struct Session<P: Protocol> {
     stream: Box<dyn Stream>,
-    session: P::Session,
+    pub(super) session: P::Session,
     input: Vec<u8>,
 }
 
@@ -147,10 +167,36 @@ impl<P: Protocol> Session<P> {
         Ok(Session { stream, session: P::into_session(login), input })
     }
 
-    fn ask(&mut self, text: &str, first: &mut dyn FnMut(Got<'_>)) -> Result<(), ClientError> {
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
+    pub(super) fn receive(&mut self) -> Result<(), ClientError> {
+        Ok(receive(self.stream.as_mut(), &mut self.input)?)
+    }
+
+    /// What has come and is not dealt with.
+    pub(super) fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    pub(super) fn drop_input(&mut self, n: usize) {
+        self.input.drain(..n);
+    }
+
+    fn ask(&mut self, text: &[u8], first: &mut dyn FnMut(Got<'_>)) -> Result<(), ClientError> {
         let mut output = Vec::new();
         P::begin_text(&mut self.session, text, &mut output);
         self.stream.write_all(&output)?;
+        self.finish_with(first)
+    }
+
+    /// Reads the reply to its end.
+    pub(super) fn finish(&mut self) -> Result<(), ClientError> {
+        self.finish_with(&mut |_| {})
+    }
+
+    fn finish_with(&mut self, first: &mut dyn FnMut(Got<'_>)) -> Result<(), ClientError> {
         let mut refused = None;
         let mut at = 0;
         loop {
@@ -163,7 +209,7 @@ impl<P: Protocol> Session<P> {
                     }
                     0
                 }
-                Piece::Pass(n) | Piece::Again(n) => n,
+                Piece::Pass(n) | Piece::Again(n) | Piece::Row(n, _) => n,
                 Piece::First(n, got) => {
                     first(got);
                     n

@@ -4,11 +4,12 @@
 //! queries is a few words long, for there may be 100,000 of them.
 
 pub mod blocking;
+mod copy;
 pub mod mysql;
 pub mod postgres;
 
 use crate::plan::Mode;
-use crate::statement::{Got, Query, Statement};
+use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Url;
 use std::io;
 use weir_auth::JobDone;
@@ -38,6 +39,8 @@ pub enum Piece<'a> {
     Pass(usize),
     /// So many bytes held the first value of the first row.
     First(usize, Got<'a>),
+    /// So many bytes held a row of a query that listens.
+    Row(usize, Vec<Value>),
     /// So many bytes held a refusal. The reply may go on.
     Refused(usize, Refusal),
     /// So many bytes ended a round that was only the beginning: call `begin` again with the same query.
@@ -82,8 +85,10 @@ pub trait Protocol: 'static {
         mode: Mode,
         out: &mut Vec<u8>,
     );
+    /// A transaction is open, as far as the server has said.
+    fn in_transaction(session: &Self::Session) -> bool;
     /// Appends a query that is text.
-    fn begin_text(session: &mut Self::Session, text: &str, out: &mut Vec<u8>);
+    fn begin_text(session: &mut Self::Session, text: &[u8], out: &mut Vec<u8>);
     /// Looks at the start of what the server sent. Called again with the rest after each piece.
     fn next<'a>(session: &mut Self::Session, input: &'a [u8]) -> Piece<'a>;
     /// Appends the goodbye.

@@ -23,6 +23,18 @@ const COM_STMT_CLOSE: u8 = 0x19;
 /// The error of an execution whose statement the server does not know.
 const ER_UNKNOWN_STMT_HANDLER: &str = "1243";
 
+/// The error of a COM_STMT_PREPARE whose statement can only be sent as text (BEGIN, for MySQL).
+const ER_UNSUPPORTED_PS: &str = "1295";
+
+/// A deadlock's victim: the server has rolled its transaction back.
+const ER_LOCK_DEADLOCK: &str = "1213";
+
+/// In place of a statement's number: it can only be sent as text.
+const AS_TEXT: u32 = u32::MAX;
+
+/// SERVER_STATUS_IN_TRANS in the status flags.
+const IN_TRANSACTION: u16 = 0x0001;
+
 /// SERVER_MORE_RESULTS_EXISTS in the status flags.
 const MORE_RESULTS: u16 = 0x0008;
 
@@ -51,6 +63,12 @@ pub struct Session {
     prepared: Vec<u32>,
     /// The statement whose COM_STMT_PREPARE is under way.
     preparing: usize,
+    /// The query wants all rows.
+    listen: bool,
+    /// The types of all columns, for a query that wants all rows.
+    types: Vec<u8>,
+    /// The last status flags said that a transaction is open.
+    in_transaction: bool,
 }
 
 /// What the next packet is.
@@ -108,12 +126,13 @@ impl Protocol for Mysql {
     fn begin(session: &mut Session, statements: &[Statement], query: &Query, mode: Mode, out: &mut Vec<u8>) {
         let Some(statement) = statements.get(query.statement) else { return };
         session.row_seen = false;
-        if mode == Mode::Simple {
+        session.listen = query.listen;
+        let known = session.prepared.get(query.statement).copied().unwrap_or(0);
+        if mode == Mode::Simple || known == AS_TEXT {
             session.binary = false;
             session.expect = Await::Head;
-            return packet(COM_QUERY, out, |out| statement.render(&query.params, out));
+            return packet(COM_QUERY, out, |out| statement.render(&query.params, Dialect::Mysql, out));
         }
-        let known = session.prepared.get(query.statement).copied().unwrap_or(0);
         if known == 0 {
             session.preparing = query.statement;
             session.expect = Await::PrepareHead;
@@ -133,11 +152,16 @@ impl Protocol for Mysql {
         }
     }
 
-    fn begin_text(session: &mut Session, text: &str, out: &mut Vec<u8>) {
+    fn in_transaction(session: &Session) -> bool {
+        session.in_transaction
+    }
+
+    fn begin_text(session: &mut Session, text: &[u8], out: &mut Vec<u8>) {
         session.row_seen = false;
+        session.listen = false;
         session.binary = false;
         session.expect = Await::Head;
-        packet(COM_QUERY, out, |out| out.extend_from_slice(text.as_bytes()));
+        packet(COM_QUERY, out, |out| out.extend_from_slice(text));
     }
 
     fn next<'a>(session: &mut Session, input: &'a [u8]) -> Piece<'a> {
@@ -186,7 +210,14 @@ impl Session {
         if first == 0xff && !matches!(self.expect, Await::Columns { .. }) {
             let mut refusal = refusal(payload);
             refusal.fatal |= self.expect == Await::Nothing;
-            self.expect = Await::Nothing;
+            let preparing = std::mem::take(&mut self.expect) == Await::PrepareHead;
+            if preparing && refusal.code == ER_UNSUPPORTED_PS {
+                self.set_number(AS_TEXT);
+                return Ok(Piece::Again(whole));
+            }
+            if refusal.code == ER_LOCK_DEADLOCK {
+                self.in_transaction = false;
+            }
             if refusal.code == ER_UNKNOWN_STMT_HANDLER {
                 // The server has lost our statements: the next queries prepare them again.
                 self.prepared.clear();
@@ -198,7 +229,9 @@ impl Session {
             Await::Nothing => Ok(Piece::Broken("a packet nobody asked for")),
             Await::Head => self.handle_head(first, payload, whole),
             Await::Columns { left, first } => {
-                if first {
+                if self.listen {
+                    self.types.push(column_type(payload)?);
+                } else if first {
                     self.first_type = column_type(payload)?;
                 }
                 self.expect = match left.saturating_sub(1) {
@@ -225,6 +258,7 @@ impl Session {
             0xfb => Ok(Piece::Broken("LOCAL INFILE, which no workload asks for")),
             _ => {
                 let columns = lenenc(&mut Reader::new(payload))?;
+                self.types.clear();
                 self.expect = Await::Columns { left: columns, first: true };
                 Ok(Piece::Pass(whole))
             }
@@ -241,6 +275,11 @@ impl Session {
             lenenc(&mut reader)?;
             return Ok(self.result_ended(reader.u16_le()?, whole));
         }
+        if self.listen {
+            let values =
+                if self.binary { binary_values(payload, &self.types)? } else { text_values(payload)? };
+            return Ok(Piece::Row(whole, values));
+        }
         if std::mem::replace(&mut self.row_seen, true) {
             return Ok(Piece::Pass(whole));
         }
@@ -249,6 +288,7 @@ impl Session {
     }
 
     fn result_ended<'a>(&mut self, status: u16, whole: usize) -> Piece<'a> {
+        self.in_transaction = status & IN_TRANSACTION != 0;
         if status & MORE_RESULTS != 0 {
             self.expect = Await::Head;
             return Piece::Pass(whole);
@@ -262,13 +302,18 @@ impl Session {
         reader.u8()?;
         let id = reader.u32_le()?;
         let (columns, params) = (u32::from(reader.u16_le()?), u32::from(reader.u16_le()?));
+        self.set_number(id);
+        Ok(self.prepare_left(columns + params, whole))
+    }
+
+    /// What the server calls the statement that is being prepared.
+    fn set_number(&mut self, number: u32) {
         if self.prepared.len() <= self.preparing {
             self.prepared.resize(self.preparing + 1, 0);
         }
         if let Some(known) = self.prepared.get_mut(self.preparing) {
-            *known = id;
+            *known = number;
         }
-        Ok(self.prepare_left(columns + params, whole))
     }
 
     fn prepare_left<'a>(&mut self, left: u32, whole: usize) -> Piece<'a> {
@@ -324,7 +369,11 @@ fn binary_value(payload: &[u8], kind: u8) -> Result<Got<'_>, Short> {
         return Ok(Got::Null);
     }
     // The rest of the bitmap is unknown without the number of columns; workloads that compare a binary
-    // value ask for one column, and (1 + 2 + 7) / 8 is the one byte read above.
+    // value ask for six columns at most, and (6 + 2 + 7) / 8 is the one byte read above.
+    binary_field(&mut reader, kind)
+}
+
+fn binary_field<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<Got<'a>, Short> {
     Ok(match kind {
         // TINY
         0x01 => Got::Int(i64::from(reader.u8()? as i8)),
@@ -335,8 +384,51 @@ fn binary_value(payload: &[u8], kind: u8) -> Result<Got<'_>, Short> {
         // LONGLONG
         0x08 => Got::Int(reader.u64_le()? as i64),
         // Everything else a workload asks for is a length-encoded string.
-        _ => Got::Text(lenenc_bytes(&mut reader)?),
+        _ => Got::Text(lenenc_bytes(reader)?),
     })
+}
+
+fn text_values(payload: &[u8]) -> Result<Vec<Value>, Short> {
+    let mut reader = Reader::new(payload);
+    let mut values = Vec::new();
+    while let Some(&first) = reader.rest().first() {
+        if first == 0xfb {
+            reader.u8()?;
+            values.push(Value::Null);
+        } else {
+            values.push(Value::Text(lenenc_bytes(&mut reader)?.to_vec()));
+        }
+    }
+    Ok(values)
+}
+
+/// All values of a binary row. FLOAT, DOUBLE and the temporal types have a form of their own.
+fn binary_values(payload: &[u8], types: &[u8]) -> Result<Vec<Value>, Short> {
+    let mut reader = Reader::new(payload);
+    reader.u8()?;
+    let bitmap = reader.take((types.len() + 9) / 8)?;
+    let is_null = |n: usize| bitmap.get((n + 2) / 8).is_some_and(|byte| byte & (1 << ((n + 2) % 8)) != 0);
+    let mut values = Vec::with_capacity(types.len());
+    for (n, kind) in types.iter().enumerate() {
+        values.push(match kind {
+            _ if is_null(n) => Value::Null,
+            // FLOAT, DOUBLE
+            0x04 => Value::Number(f32::from_bits(reader.u32_le()?).to_string().into_bytes()),
+            0x05 => Value::Number(f64::from_bits(reader.u64_le()?).to_string().into_bytes()),
+            // DATE, TIME, DATETIME, TIMESTAMP: a length and that many bytes, which no workload looks into.
+            0x07 | 0x0a | 0x0b | 0x0c => {
+                let len = reader.u8()?;
+                reader.take(usize::from(len))?;
+                Value::Text(Vec::new())
+            }
+            kind => match binary_field(&mut reader, *kind)? {
+                Got::Int(n) => Value::Int(n),
+                Got::Text(text) => Value::Text(text.to_vec()),
+                Got::Null | Got::TooLong => Value::Null,
+            },
+        });
+    }
+    Ok(values)
 }
 
 /// Reads an ERR packet.
@@ -360,18 +452,27 @@ fn write_execute(statement: u32, params: &[Value], out: &mut Vec<u8>) {
     if params.is_empty() {
         return;
     }
-    out.resize(out.len() + params.len().div_ceil(8), 0);
+    let nulls = out.len();
+    out.resize(nulls + params.len().div_ceil(8), 0);
     out.push(1);
-    for value in params {
-        out.extend_from_slice(match value {
-            Value::Int(_) => &[0x08, 0],
-            Value::Text(_) => &[0xfd, 0],
-        });
+    for (n, value) in params.iter().enumerate() {
+        let kind: u8 = match value {
+            Value::Int(_) => 0x08,
+            Value::Text(_) => 0xfd,
+            // NEWDECIMAL
+            Value::Number(_) => 0xf6,
+            Value::Null => 0x06,
+        };
+        if kind == 0x06 {
+            out[nulls + n / 8] |= 1 << (n % 8);
+        }
+        out.extend_from_slice(&[kind, 0]);
     }
     for value in params {
         match value {
             Value::Int(n) => out.extend_from_slice(&n.to_le_bytes()),
-            Value::Text(text) => {
+            Value::Null => {}
+            Value::Text(text) | Value::Number(text) => {
                 // Workloads' texts are below 64 kB.
                 out.push(0xfc);
                 out.extend_from_slice(&(text.len() as u16).to_le_bytes());

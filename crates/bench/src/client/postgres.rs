@@ -6,7 +6,7 @@
 
 use super::{MESSAGE_BYTES_MAX, Piece, Protocol, Refusal};
 use crate::plan::Mode;
-use crate::statement::{Got, Query, Statement};
+use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Dialect;
 use weir_auth::JobDone;
 use weir_auth::login::{ConnectParams, ConnectStep};
@@ -30,6 +30,10 @@ pub struct Session {
     parsing: Option<usize>,
     /// A row of this reply was seen.
     row_seen: bool,
+    /// The query wants all rows.
+    listen: bool,
+    /// The last ReadyForQuery said that a transaction is open, or has failed.
+    in_transaction: bool,
 }
 
 impl Session {
@@ -83,10 +87,11 @@ impl Protocol for Postgres {
 
     fn begin(session: &mut Session, statements: &[Statement], query: &Query, mode: Mode, out: &mut Vec<u8>) {
         session.row_seen = false;
+        session.listen = query.listen;
         let Some(statement) = statements.get(query.statement) else { return };
         match mode {
             Mode::Simple => message(b'Q', out, |out| {
-                statement.render(&query.params, out);
+                statement.render(&query.params, Dialect::Postgres, out);
                 out.push(0);
             }),
             Mode::Extended => {
@@ -104,10 +109,15 @@ impl Protocol for Postgres {
         }
     }
 
-    fn begin_text(session: &mut Session, text: &str, out: &mut Vec<u8>) {
+    fn in_transaction(session: &Session) -> bool {
+        session.in_transaction
+    }
+
+    fn begin_text(session: &mut Session, text: &[u8], out: &mut Vec<u8>) {
         session.row_seen = false;
+        session.listen = false;
         message(b'Q', out, |out| {
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(text);
             out.push(0);
         });
     }
@@ -138,6 +148,10 @@ impl Protocol for Postgres {
 
 fn whole_message<'a>(session: &mut Session, tag: u8, whole: usize, body: &'a [u8]) -> Piece<'a> {
     match tag {
+        b'D' if session.listen => match all_values(body) {
+            Ok(values) => Piece::Row(whole, values),
+            Err(Short) => Piece::Broken("a DataRow shorter than its fields"),
+        },
         b'D' if !session.row_seen => {
             session.row_seen = true;
             match first_value(body) {
@@ -150,6 +164,7 @@ fn whole_message<'a>(session: &mut Session, tag: u8, whole: usize, body: &'a [u8
             Piece::Refused(whole, refusal(body))
         }
         b'Z' => {
+            session.in_transaction = body.first() != Some(&b'I');
             if let Some(statement) = session.parsing.take() {
                 session.set_prepared(statement);
             }
@@ -193,6 +208,16 @@ fn first_value(body: &[u8]) -> Result<Got<'_>, Short> {
     }
 }
 
+fn all_values(body: &[u8]) -> Result<Vec<Value>, Short> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16_be()?;
+    let value = |reader: &mut Reader<'_>| match reader.u32_be()? {
+        u32::MAX => Ok(Value::Null),
+        len => Ok(Value::Text(reader.take(len as usize)?.to_vec())),
+    };
+    (0..count).map(|_| value(&mut reader)).collect()
+}
+
 /// Reads the payload of an ErrorResponse.
 fn refusal(body: &[u8]) -> Refusal {
     let mut reader = Reader::new(body);
@@ -231,6 +256,10 @@ fn write_run(name: &[u8], query: &Query, out: &mut Vec<u8>) {
         out.extend_from_slice(&(query.params.len() as u16).to_be_bytes());
         for value in &query.params {
             let at = out.len();
+            if matches!(value, Value::Null) {
+                out.extend_from_slice(&u32::MAX.to_be_bytes());
+                continue;
+            }
             out.extend_from_slice(&[0; 4]);
             value.write_text(out);
             let len = out.len() - at - 4;
@@ -265,7 +294,7 @@ fn patch_len(out: &mut [u8], at: usize, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::{Expect, Value};
+    use crate::statement::Expect;
 
     fn row(value: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();

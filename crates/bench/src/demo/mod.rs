@@ -7,7 +7,7 @@
 pub mod screen;
 pub mod servers;
 
-use crate::plan::{Mode, Pace, Plan};
+use crate::plan::{Pace, Plan};
 use crate::procs;
 use crate::record::Interval;
 use crate::record::RunResult;
@@ -15,8 +15,9 @@ use crate::run::Progress;
 use crate::url::Url;
 use crate::worker::Control;
 use crate::workloads::Params;
-use crate::workloads::Workload;
-use crate::workloads::point_select::PointSelect;
+use crate::workloads::oltp::Oltp;
+use crate::workloads::oltp_point_select;
+use crate::workloads::options::Options;
 use screen::{Figures, Row, Screen};
 use servers::{Home, NAME, Server, await_server, free_port, start_mysql, start_postgres, start_weir};
 use std::path::PathBuf;
@@ -235,14 +236,14 @@ struct Cost {
     rss_bytes: u64,
 }
 
-fn workload(url: &Url) -> PointSelect {
-    PointSelect::new(Params { dialect: url.dialect, tables: 1, table_size: TABLE_ROWS, seed: 1 })
+fn workload(url: &Url) -> Oltp {
+    let options = Options { table_size: TABLE_ROWS, ..Options::default() };
+    oltp_point_select::new(&Params { dialect: url.dialect, connections: 1, options })
 }
 
 fn prepare(server: &Server) -> Result<(), String> {
-    let failed = |error| format!("{}: {error}", server.title);
-    let mut client = crate::client::blocking::Client::connect(&server.url).map_err(failed)?;
-    workload(&server.url).prepare(&mut client, &mut |_, _| {}).map_err(failed)
+    crate::prepare::prepare(&server.url, &workload(&server.url), 2, &mut |_, _| {})
+        .map_err(|error| format!("{}: {error}", server.title))
 }
 
 /// Starts Weir before the servers and says where to connect.
@@ -324,22 +325,14 @@ fn load(
 }
 
 fn plan(url: Url, connections: u32, beside: u32, every: Option<Duration>, seconds: u64) -> Plan {
+    let workload = Arc::new(workload(&url));
     Plan {
-        workload: Arc::new(workload(&url)),
-        servers: vec![url],
-        connections,
         beside,
         threads: 1,
-        mode: Mode::Simple,
         pace: every.map_or(Pace::Closed, Pace::Every),
         warm_up: Duration::from_millis(500),
         time: Duration::from_secs(seconds),
-        report_interval: None,
-        connect_rate: None,
-        connect_timeout: Duration::from_secs(60),
-        query_timeout: Duration::from_secs(60),
-        sources: Vec::new(),
-        watched: Vec::new(),
+        ..Plan::new(vec![url], workload, connections)
     }
 }
 

@@ -1,17 +1,24 @@
 //! From what was recorded to the result of the run.
 
 use super::result::{
-    Bucket, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult, SecondLine,
+    Bucket, CheckLine, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult,
+    SecondLine, StatementLine, TransactionLine,
 };
-use super::{Interval, Latencies, Totals};
+use super::{ErrorCount, Errors, Interval, Latencies, Phase, Totals};
 use crate::plan::{Pace, Plan};
 use crate::procs::Watched;
+use crate::statement::{Kind, Statement};
 use crate::url::Dialect;
+use crate::workloads::Workload;
+use std::collections::HashMap;
 use std::fs;
 
 /// A worker's thread was on a core for more than this share of the time: the figures may be the generator's own
 /// limit.
 const SATURATED: f64 = 0.95;
+
+/// 99% of what was due must be sent within this time.
+const LATE_MS: f64 = 10.0;
 
 /// What is known of a run beside what its workers recorded.
 #[derive(Debug, Default)]
@@ -30,6 +37,8 @@ pub struct Around {
     pub workers: usize,
     /// Sentences the observer heard.
     pub remarks: Vec<String>,
+    /// What was checked behind the run.
+    pub checks: Vec<CheckLine>,
 }
 
 /// Puts the result together.
@@ -43,13 +52,8 @@ pub fn gather(
     let seconds = (totals.recorded_ns as f64 / 1e9).max(1e-9);
     let connected = around.connected;
     let busiest = totals.busiest_cpu_us as f64 / 1e6 / seconds;
-    let errors_by_code = totals.errors.iter().map(|(phase, code, error)| ErrorLine {
-        phase: phase.name().to_owned(),
-        code: code.to_owned(),
-        count: error.count,
-        first_text: error.first_text.clone(),
-        ignored: false,
-    });
+    let mut errors_by_code = error_lines(&totals.errors, false);
+    errors_by_code.extend(error_lines(&totals.ignored, true));
     RunResult {
         format: FORMAT,
         weir_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,38 +73,118 @@ pub fn gather(
         seconds,
         events: totals.events,
         queries: totals.queries,
+        reads: totals.reads,
+        writes: totals.writes,
+        others: totals.queries.saturating_sub(totals.reads + totals.writes),
         qps: totals.queries as f64 / seconds,
         tps: totals.events as f64 / seconds,
         reconnects: totals.reconnects,
         errors: totals.errors.total(),
-        errors_by_code: errors_by_code.collect(),
+        ignored_errors: totals.ignored.total(),
+        errors_by_code,
         latency: (&totals.event).into(),
         histogram: totals.event.buckets().map(|(upto_ns, count)| Bucket { upto_ns, count }).collect(),
         query: (&totals.query).into(),
         connect: (&totals.connect).into(),
         login: (&totals.login).into(),
         lateness: (&totals.lateness).into(),
+        statements: statement_lines(plan.workload.as_ref(), totals),
+        transactions: transaction_lines(plan.workload.as_ref(), totals),
         generator_cpu_us_per_query: totals.cpu_us as f64 / totals.queries.max(1) as f64,
         generator_busy: totals.cpu_us as f64 / 1e6 / seconds / around.workers.max(1) as f64,
         generator_busiest_thread: busiest,
-        saturation: saturation(busiest),
+        saturation: saturation(totals, seconds),
         processes: watched
             .iter()
             .map(|w| process_line(w, totals.queries, seconds, u64::from(connected)))
             .collect(),
         per_second: per_second.iter().map(SecondLine::from).collect(),
+        checks: around.checks,
         remarks: around.remarks,
         ..RunResult::default()
     }
 }
 
-fn saturation(busiest: f64) -> Option<String> {
-    (busiest > SATURATED).then(|| {
-        format!(
-            "the busiest thread of the load generator was on a core for {:.0}% of the time: it may be the limit \
-             of these figures (--threads)",
+fn error_lines(errors: &Errors, ignored: bool) -> Vec<ErrorLine> {
+    let line = |(phase, code, error): (Phase, &str, &ErrorCount)| ErrorLine {
+        phase: phase.name().to_owned(),
+        code: code.to_owned(),
+        count: error.count,
+        first_text: error.first_text.clone(),
+        ignored,
+    };
+    errors.iter().map(line).collect()
+}
+
+/// One line for each class of statements that was sent.
+fn statement_lines(workload: &dyn Workload, totals: &Totals) -> Vec<StatementLine> {
+    let classes = Classes::new(workload.statements());
+    let lines =
+        classes.statements.iter().zip(&totals.statements).map(|((label, kind), seen)| StatementLine {
+            text: label.clone(),
+            kind: kind.name().to_owned(),
+            count: seen.latencies.count(),
+            errors: seen.errors,
+            latency: (&seen.latencies).into(),
+        });
+    lines.filter(|line| line.count + line.errors > 0).collect()
+}
+
+fn transaction_lines(workload: &dyn Workload, totals: &Totals) -> Vec<TransactionLine> {
+    let lines = workload.transactions().iter().zip(&totals.transactions).map(|(name, seen)| {
+        TransactionLine { name: (*name).to_owned(), count: seen.count(), latency: seen.into() }
+    });
+    lines.collect()
+}
+
+/// Statements that are reported together: those of one label.
+#[derive(Debug, Default)]
+pub struct Classes {
+    /// The class of each statement.
+    pub of: Vec<u16>,
+    /// Label and kind of each class.
+    pub statements: Vec<(String, Kind)>,
+}
+
+impl Classes {
+    /// The classes of a workload's statements.
+    pub fn new(statements: &[Statement]) -> Classes {
+        let mut classes = Classes::default();
+        let mut known = HashMap::new();
+        for statement in statements {
+            // A workload has some dozens of labels.
+            let next = classes.statements.len() as u16;
+            let class = *known.entry(statement.label()).or_insert(next);
+            if class == next {
+                classes.statements.push((statement.label().to_owned(), statement.kind()));
+            }
+            classes.of.push(class);
+        }
+        classes
+    }
+}
+
+/// Why the generator itself may be the limit.
+fn saturation(totals: &Totals, seconds: f64) -> Option<String> {
+    let share = |us: u64| us as f64 / 1e6 / seconds;
+    let (busiest, runnable) = (share(totals.busiest_cpu_us), share(totals.busiest_runnable_us));
+    let late_ms = totals.lateness.percentile_ms(99.0);
+    if busiest > SATURATED {
+        return Some(format!(
+            "the busiest thread of the load generator was on a core for {:.0}% of the time: it may be the limit of \
+             these figures (--threads)",
             busiest * 100.0
-        )
+        ));
+    }
+    if runnable > SATURATED {
+        return Some(format!(
+            "a thread of the load generator had work all the time and was on a core for {:.0}% of it: it shares the \
+             cores with others, and latencies hold its own waiting",
+            busiest * 100.0
+        ));
+    }
+    (late_ms > LATE_MS).then(|| {
+        format!("the load generator sent late: one query of a hundred {late_ms:.1} ms after it was due")
     })
 }
 
@@ -114,6 +198,7 @@ fn dialect_name(dialect: Dialect) -> &'static str {
 fn rate_wanted(plan: &Plan) -> Option<f64> {
     match plan.pace {
         Pace::Closed => None,
+        Pace::Open { rate, .. } => Some(rate),
         Pace::Every(period) => Some(f64::from(plan.connections) / period.as_secs_f64()),
     }
 }
@@ -121,15 +206,19 @@ fn rate_wanted(plan: &Plan) -> Option<f64> {
 fn plan_facts(plan: &Plan, workers: usize) -> PlanFacts {
     let arrival = match plan.pace {
         Pace::Closed => "closed",
+        Pace::Open { poisson: true, .. } => "poisson",
+        Pace::Open { poisson: false, .. } => "constant",
         Pace::Every(_) => "every",
     };
     PlanFacts {
         arrival: arrival.to_owned(),
+        think_time_ms: plan.think.map_or(0.0, |think| think.mean_s * 1e3),
+        seed: plan.workload.seed(),
+        options: plan.workload.options(),
         connect_rate: plan.connect_rate,
         warm_up_seconds: plan.warm_up.as_secs_f64(),
         time_seconds: plan.time.as_secs_f64(),
         threads: workers as u64,
-        ..PlanFacts::default()
     }
 }
 
@@ -171,9 +260,15 @@ impl From<&Interval> for SecondLine {
             second: i.number + 1,
             events: i.events,
             queries: i.queries,
+            reads: i.reads,
+            writes: i.writes,
+            others: i.queries.saturating_sub(i.reads + i.writes),
             errors: i.errors,
+            ignored_errors: i.ignored,
             reconnects: i.reconnects,
             connected: i.connected,
+            busy: i.busy,
+            queued: i.queued,
             min_ms: i.latencies.min_ms(),
             mean_ms: i.latencies.mean_ms(),
             p50_ms: i.latencies.percentile_ms(50.0),
@@ -183,7 +278,6 @@ impl From<&Interval> for SecondLine {
             p999_ms: i.latencies.percentile_ms(99.9),
             p9999_ms: i.latencies.percentile_ms(99.99),
             max_ms: i.latencies.max_ms(),
-            ..SecondLine::default()
         }
     }
 }

@@ -184,12 +184,22 @@ pub struct Interval {
     pub events: u64,
     /// Queries that ended.
     pub queries: u64,
-    /// Errors of every kind.
+    /// Of these: SELECT.
+    pub reads: u64,
+    /// Of these: INSERT, UPDATE, DELETE.
+    pub writes: u64,
+    /// Errors of every kind, without the ignored ones.
     pub errors: u64,
+    /// Ignored errors.
+    pub ignored: u64,
     /// Connections made after the start.
     pub reconnects: u64,
     /// Connections that are logged in.
     pub connected: u64,
+    /// Of these: with a reply owed to them.
+    pub busy: u64,
+    /// Events that are due and have found no free client.
+    pub queued: u64,
     /// Latencies of events.
     pub latencies: Latencies,
 }
@@ -200,9 +210,14 @@ impl Interval {
         self.number = other.number;
         self.events += other.events;
         self.queries += other.queries;
+        self.reads += other.reads;
+        self.writes += other.writes;
         self.errors += other.errors;
+        self.ignored += other.ignored;
         self.reconnects += other.reconnects;
         self.connected += other.connected;
+        self.busy += other.busy;
+        self.queued += other.queued;
         self.latencies.merge(&other.latencies);
     }
 
@@ -212,6 +227,15 @@ impl Interval {
     }
 }
 
+/// What happened to one statement.
+#[derive(Debug, Clone, Default)]
+pub struct OfStatement {
+    /// How often it failed, ignored errors included.
+    pub errors: u64,
+    /// Latencies of those that ended well.
+    pub latencies: Latencies,
+}
+
 /// What happened in the whole run.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
@@ -219,6 +243,10 @@ pub struct Totals {
     pub events: u64,
     /// Queries that ended within the recorded time.
     pub queries: u64,
+    /// Of these: SELECT.
+    pub reads: u64,
+    /// Of these: INSERT, UPDATE, DELETE.
+    pub writes: u64,
     /// Connections made after the start.
     pub reconnects: u64,
     /// Socket connects.
@@ -233,6 +261,12 @@ pub struct Totals {
     pub lateness: Latencies,
     /// Errors.
     pub errors: Errors,
+    /// Errors after which the event was begun again.
+    pub ignored: Errors,
+    /// By the class of the statement.
+    pub statements: Vec<OfStatement>,
+    /// Events by the kind of the transaction.
+    pub transactions: Vec<Latencies>,
     /// Clients that never could log in.
     pub given_up: u64,
     /// Recorded time, in nanoseconds: of all workers the longest.
@@ -241,6 +275,8 @@ pub struct Totals {
     pub cpu_us: u64,
     /// The same of the busiest of them.
     pub busiest_cpu_us: u64,
+    /// Of all threads the longest time that it had work and waited for a core, or worked, in microseconds.
+    pub busiest_runnable_us: u64,
 }
 
 impl Totals {
@@ -248,6 +284,8 @@ impl Totals {
     pub fn merge(&mut self, other: &Totals) {
         self.events += other.events;
         self.queries += other.queries;
+        self.reads += other.reads;
+        self.writes += other.writes;
         self.reconnects += other.reconnects;
         self.connect.merge(&other.connect);
         self.login.merge(&other.login);
@@ -255,10 +293,21 @@ impl Totals {
         self.event.merge(&other.event);
         self.lateness.merge(&other.lateness);
         self.errors.merge(&other.errors);
+        self.ignored.merge(&other.ignored);
+        self.statements.resize_with(self.statements.len().max(other.statements.len()), OfStatement::default);
+        for (mine, other) in self.statements.iter_mut().zip(&other.statements) {
+            mine.errors += other.errors;
+            mine.latencies.merge(&other.latencies);
+        }
+        self.transactions.resize_with(self.transactions.len().max(other.transactions.len()), Latencies::new);
+        for (mine, other) in self.transactions.iter_mut().zip(&other.transactions) {
+            mine.merge(other);
+        }
         self.given_up += other.given_up;
         self.recorded_ns = self.recorded_ns.max(other.recorded_ns);
         self.cpu_us += other.cpu_us;
         self.busiest_cpu_us = self.busiest_cpu_us.max(other.busiest_cpu_us);
+        self.busiest_runnable_us = self.busiest_runnable_us.max(other.busiest_runnable_us);
     }
 }
 

@@ -105,13 +105,17 @@ impl RunResult {
 pub fn live_line(at: u64, seconds: u64, interval: &Interval) -> String {
     let per_second = |n: u64| n as f64 / seconds.max(1) as f64;
     format!(
-        "[ {at}s ] conns: {} tps: {:.2} qps: {:.2} lat (ms,95%): {:.2} (ms,99%): {:.2} err/s: {:.2} reconn/s: {:.2}",
+        "[ {at}s ] conns: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,95%): {:.2} (ms,99%): {:.2} \
+         err/s: {:.2} reconn/s: {:.2}",
         interval.connected,
         per_second(interval.events),
         per_second(interval.queries),
+        per_second(interval.reads),
+        per_second(interval.writes),
+        per_second(interval.queries.saturating_sub(interval.reads + interval.writes)),
         interval.latencies.percentile_ms(95.0),
         interval.latencies.percentile_ms(99.0),
-        per_second(interval.errors),
+        per_second(interval.errors + interval.ignored),
         per_second(interval.reconnects),
     )
 }
@@ -119,7 +123,7 @@ pub fn live_line(at: u64, seconds: u64, interval: &Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mode, Pace, Plan};
+    use crate::plan::{Pace, Plan};
     use crate::record::gather::{Around, gather};
     use crate::record::{Phase, Totals};
     use crate::url::Url;
@@ -128,23 +132,9 @@ mod tests {
     use std::time::Duration;
 
     fn report() -> RunResult {
-        let plan = Plan {
-            servers: vec![Url::parse("postgres://app:hunter2@127.0.0.1/d").unwrap()],
-            workload: Arc::new(SelectOne::new()),
-            connections: 10,
-            beside: 0,
-            threads: 1,
-            mode: Mode::Simple,
-            pace: Pace::Every(Duration::from_secs(5)),
-            warm_up: Duration::ZERO,
-            time: Duration::from_secs(2),
-            report_interval: None,
-            connect_rate: None,
-            connect_timeout: Duration::from_secs(1),
-            query_timeout: Duration::from_secs(1),
-            sources: Vec::new(),
-            watched: Vec::new(),
-        };
+        let servers = vec![Url::parse("postgres://app:hunter2@127.0.0.1/d").unwrap()];
+        let pace = Pace::Every(Duration::from_secs(5));
+        let plan = Plan { pace, ..Plan::new(servers, Arc::new(SelectOne::new()), 10) };
         let mut totals = Totals {
             events: 100,
             queries: 100,

@@ -1,6 +1,7 @@
 //! One client's connection: small, for there may be 100,000.
 
 use crate::client::Protocol;
+use crate::statement::Row;
 use crate::workloads::Shape;
 use weir_net::Net;
 
@@ -14,6 +15,8 @@ pub(super) enum Stage<L> {
     Connecting,
     /// The end of the login.
     LoggingIn(Box<L>),
+    /// The replies to the statements that are sent once behind the login; this one was sent.
+    Greeting(u8),
     /// The next event.
     Idle,
     /// A reply.
@@ -24,7 +27,7 @@ pub(super) enum Stage<L> {
 
 impl<L> Stage<L> {
     pub(super) fn is_opening(&self) -> bool {
-        matches!(self, Stage::Connecting | Stage::LoggingIn(_))
+        matches!(self, Stage::Connecting | Stage::LoggingIn(_) | Stage::Greeting(_))
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -61,6 +64,16 @@ pub(super) struct Conn<P: Protocol> {
     pub(super) needs_row: bool,
     /// The query under way has failed: its error is counted.
     pub(super) failed: bool,
+    /// It failed by an ignored error: the event is to begin again.
+    pub(super) again: bool,
+    /// What is under way is the ROLLBACK of a failed event.
+    pub(super) rolling_back: bool,
+    /// The client stands in the list of free ones.
+    pub(super) listed: bool,
+    /// Class of the statement under way.
+    pub(super) class: u16,
+    /// Rows that this event has heard. Empty, and without memory, between events.
+    pub(super) heard: Vec<Row>,
     /// The client was connected before.
     pub(super) was_connected: bool,
     /// When the present stage began.
@@ -89,6 +102,11 @@ impl<P: Protocol> Conn<P> {
             tries: 0,
             needs_row: false,
             failed: false,
+            again: false,
+            rolling_back: false,
+            listed: false,
+            class: 0,
+            heard: Vec::new(),
             was_connected: false,
             since_ns: 0,
             begun_ns: 0,

@@ -6,20 +6,26 @@
 //! `connected` change only in [`Worker::move_to`], so they always equal what the connections say; an event
 //! belongs to the generation of the connection it was registered for.
 //!
-//! [`serve`] is what happens on one connection; this file is when.
+//! [`serve`] is what happens on one connection, [`event`] what its events are made of; this file is when.
 
+mod arrivals;
 mod conn;
+mod event;
 mod serve;
 
 use crate::client::Protocol;
 use crate::clock;
-use crate::plan::{Plan, Share};
-use crate::record::{Interval, Phase, Totals};
+use crate::dice::Dice;
+use crate::plan::{Pace, Plan, Share};
+use crate::record::gather::Classes;
+use crate::record::{Interval, Latencies, OfStatement, Phase, Totals};
 use crate::sources::Sources;
 use crate::statement::Query;
 use crate::workloads::Shape;
+use arrivals::Arrivals;
 use conn::{Conn, Stage};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -47,6 +53,9 @@ pub const DRAIN_NS: u64 = 5_000_000_000;
 
 /// How long a server may take to close after a goodbye.
 const LEAVING_NS: u64 = 5_000_000_000;
+
+/// Clients without patience are looked at so often at most.
+const PATIENCE_SWEEP_NS: u64 = 20_000_000;
 
 /// Bytes of one read.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -97,6 +106,10 @@ pub struct Shared {
     pub plan: Plan,
     /// Where connections to each server come from.
     pub sources: Vec<Sources>,
+    /// How its statements are counted.
+    pub classes: Classes,
+    /// Workers there are.
+    pub workers: usize,
     /// Start and stop.
     pub control: Arc<Control>,
 }
@@ -127,7 +140,14 @@ pub struct Worker<P: Protocol> {
     timeline: Option<Timeline>,
     started: bool,
     ended: bool,
-    cpu_at_measure_us: Option<u64>,
+    /// CPU time and time waited for a core, when recording began.
+    cpu_at_measure_us: Option<(u64, u64)>,
+    /// When events of an open loop are due.
+    arrivals: Option<Arrivals>,
+    /// Clients that are free to take one, each listed once; some may have become busy or lost since.
+    free: VecDeque<usize>,
+    /// Clients that think: until when, who, at which of its events.
+    thinking: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// The next client to become due, and how often the period has passed.
     due_slot: usize,
     due_round: u64,
@@ -148,6 +168,9 @@ impl<P: Protocol> Worker<P> {
         ticks: Sender<(usize, Interval)>,
     ) -> Worker<P> {
         let conns = share.clients.clone().map(Conn::new).collect();
+        let mut totals = Totals::default();
+        totals.statements.resize_with(shared.classes.statements.len(), OfStatement::default);
+        totals.transactions.resize_with(shared.plan.workload.transactions().len(), Latencies::new);
         Worker {
             kernel,
             shared,
@@ -164,11 +187,14 @@ impl<P: Protocol> Worker<P> {
             started: false,
             ended: false,
             cpu_at_measure_us: None,
+            arrivals: None,
+            free: VecDeque::new(),
+            thinking: BinaryHeap::new(),
             due_slot: 0,
             due_round: 0,
             next_sweep_ns: 0,
             tick: Interval::default(),
-            totals: Totals::default(),
+            totals,
             scratch: vec![0; SCRATCH_BYTES],
             out: Vec::new(),
             query: Query::default(),
@@ -187,6 +213,8 @@ impl<P: Protocol> Worker<P> {
             self.open_some(now);
             self.retry_some(now);
             self.begin_due(now);
+            self.begin_arrived(now);
+            self.wake_thinkers(now);
             self.sweep(now);
             let timeout = self.time_to_wait(clock::now_ns());
             self.kernel.wait(&mut events, Some(timeout))?;
@@ -220,7 +248,7 @@ impl<P: Protocol> Worker<P> {
             self.begin_all(now);
         }
         if now >= timeline.measure_ns && self.cpu_at_measure_us.is_none() {
-            self.cpu_at_measure_us = Some(clock::thread_cpu_us());
+            self.cpu_at_measure_us = Some((clock::thread_cpu_us(), clock::thread_wait_us()));
             self.tick.clear();
         }
         while !self.ended
@@ -231,14 +259,18 @@ impl<P: Protocol> Worker<P> {
         if now >= timeline.end_ns && !self.ended {
             self.ended = true;
             self.totals.recorded_ns = timeline.end_ns.saturating_sub(timeline.measure_ns);
-            let before = self.cpu_at_measure_us.unwrap_or_else(clock::thread_cpu_us);
-            self.totals.cpu_us = clock::thread_cpu_us().saturating_sub(before);
+            let (cpu, wait) = (clock::thread_cpu_us(), clock::thread_wait_us());
+            let (cpu_before, wait_before) = self.cpu_at_measure_us.unwrap_or((cpu, wait));
+            self.totals.cpu_us = cpu.saturating_sub(cpu_before);
             self.totals.busiest_cpu_us = self.totals.cpu_us;
+            self.totals.busiest_runnable_us = self.totals.cpu_us + wait.saturating_sub(wait_before);
         }
     }
 
     fn report_tick(&mut self) {
         let number = self.tick.number;
+        self.tick.busy = u64::from(self.busy);
+        self.tick.queued = self.arrivals.as_mut().map_or(0, |arrivals| arrivals.queued(clock::now_ns()));
         // The driver has gone when it is not interested any more.
         let _ = self.ticks.send((self.share.worker, self.tick.clone()));
         self.tick.clear();
@@ -261,7 +293,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Opens connections for the first time, as many as may be under way.
     fn open_some(&mut self, now: u64) {
-        if self.ended || self.shared.plan.workload.shape() == Shape::Connects {
+        if self.ended || self.connects() {
             return;
         }
         let allowed = match self.shared.plan.connect_rate {
@@ -283,11 +315,16 @@ impl<P: Protocol> Worker<P> {
         if self.ended {
             return;
         }
+        // Clients without patience do not stand in line: that is what makes a storm.
+        let opening_max = match self.shared.plan.workload.patience() {
+            Some(_) => u32::MAX,
+            None => OPENING_MAX.max(self.conns.len() as u32 / 4),
+        };
         for soon in [false, true] {
             let queue =
                 |worker: &Self| if soon { worker.soon.front() } else { worker.retries.front() }.copied();
             while let Some((at_ns, i)) = queue(self) {
-                if at_ns > now || self.opening >= OPENING_MAX.max(self.conns.len() as u32 / 4) {
+                if at_ns > now || self.opening >= opening_max {
                     break;
                 }
                 if soon {
@@ -300,24 +337,97 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
+    /// Clients connect for each event.
+    fn connects(&self) -> bool {
+        self.shared.plan.workload.shape(0) == Shape::Connects
+    }
+
+    fn shape(&self, i: usize) -> Shape {
+        self.shared.plan.workload.shape(self.conns[i].client)
+    }
+
     /// The start: every client of a closed loop begins.
     fn begin_all(&mut self, now: u64) {
+        if let Pace::Open { rate, poisson } = self.shared.plan.pace {
+            let plan = &self.shared.plan;
+            // Each worker has its clients' part of the rate.
+            let mine = rate * self.conns.len() as f64 / f64::from(plan.connections.max(1));
+            let start_ns = self.timeline.map_or(now, |timeline| timeline.start_ns);
+            let (seed, worker) = (plan.workload.seed(), self.share.worker as u32);
+            if mine > 0.0 {
+                let workers = self.shared.workers as u32;
+                self.arrivals = Some(Arrivals::new(start_ns, mine, poisson, seed, worker, workers));
+            }
+        }
         if self.paced() {
             return;
         }
-        match self.shared.plan.workload.shape() {
-            Shape::Silent => {}
-            Shape::Queries => {
-                for i in 0..self.conns.len() {
-                    if matches!(self.conns[i].stage, Stage::Idle) {
-                        self.begin_event(i, now);
-                    }
-                }
+        for i in 0..self.conns.len() {
+            let shape = self.shape(i);
+            if !self.conns[i].can_begin(shape) {
+                continue;
             }
-            Shape::Connects => {
-                for i in 0..self.conns.len() {
-                    self.begin_connect(i, now);
-                }
+            match self.shared.plan.pace {
+                Pace::Open { .. } => self.list(i),
+                Pace::Closed | Pace::Every(_) if self.shared.plan.think.is_some() => self.think(i, now),
+                Pace::Closed | Pace::Every(_) => self.begin(i, now),
+            }
+        }
+    }
+
+    /// The client is free to take an event of an open loop.
+    fn list(&mut self, i: usize) {
+        if !std::mem::replace(&mut self.conns[i].listed, true) {
+            self.free.push_back(i);
+        }
+    }
+
+    /// Begins events of an open loop, as many as are due and find a free client.
+    fn begin_arrived(&mut self, now: u64) {
+        if !self.started || self.ended {
+            return;
+        }
+        while let Some(due_ns) = self.arrivals.as_ref().map(Arrivals::due_ns).filter(|due| *due <= now) {
+            let Some(i) = self.free.pop_front() else { return };
+            self.conns[i].listed = false;
+            if !self.conns[i].can_begin(self.shape(i)) {
+                continue;
+            }
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.take();
+            }
+            // The client was free: that it begins late is our own lateness, not the server's.
+            let free_since = due_ns.max(self.conns[i].since_ns);
+            self.totals.lateness.record(clock::now_ns().saturating_sub(free_since));
+            self.begin(i, due_ns);
+        }
+    }
+
+    /// The client pauses before its next event.
+    fn think(&mut self, i: usize, now: u64) {
+        let Some(think) = self.shared.plan.think else { return };
+        let conn = &self.conns[i];
+        let mut dice = Dice::new(self.shared.plan.workload.seed(), conn.client, conn.event, 0x7468_696e_6b00);
+        let pause_s = if think.exponential {
+            dice.exponential(think.mean_s)
+        } else if conn.event == 0 {
+            // Spread at the start: else all clients would act at the same moments for ever.
+            dice.unit() * think.mean_s
+        } else {
+            think.mean_s
+        };
+        self.thinking.push(Reverse((now.saturating_add((pause_s * 1e9) as u64), i, conn.event)));
+    }
+
+    fn wake_thinkers(&mut self, now: u64) {
+        while let Some(Reverse((until_ns, i, event))) = self.thinking.peek().copied() {
+            if until_ns > now {
+                return;
+            }
+            self.thinking.pop();
+            let shape = self.shape(i);
+            if !self.ended && self.conns[i].event == event && self.conns[i].can_begin(shape) {
+                self.begin(i, clock::now_ns());
             }
         }
     }
@@ -336,9 +446,6 @@ impl<P: Protocol> Worker<P> {
 
     /// Begins what has become due. What cannot begin yet is owed.
     fn begin_due(&mut self, now: u64) {
-        if self.shared.plan.workload.shape() == Shape::Silent {
-            return;
-        }
         while let Some((due_ns, period_ns)) = self.next_due() {
             if due_ns > now {
                 return;
@@ -349,13 +456,17 @@ impl<P: Protocol> Worker<P> {
                 self.due_slot = 0;
                 self.due_round += 1;
             }
+            let shape = self.shape(i);
+            if shape == Shape::Silent {
+                continue;
+            }
             let conn = &mut self.conns[i];
             if conn.owed == 0 {
                 conn.due_ns = due_ns;
             }
             conn.owed = conn.owed.saturating_add(1);
             conn.period_ns = period_ns;
-            if conn.owed == 1 && conn.can_begin(self.shared.plan.workload.shape()) {
+            if conn.owed == 1 && conn.can_begin(shape) {
                 conn.owed = 0;
                 // The client was free: that it begins late is our own lateness, not the server's.
                 let now = clock::now_ns();
@@ -370,7 +481,9 @@ impl<P: Protocol> Worker<P> {
         if now < self.next_sweep_ns {
             return;
         }
-        self.next_sweep_ns = now + TICK_NS;
+        let patience_ns = self.shared.plan.workload.patience().map(|patience| patience.as_nanos() as u64);
+        self.next_sweep_ns =
+            now + patience_ns.map_or(TICK_NS, |ns| (ns / 20).clamp(PATIENCE_SWEEP_NS, TICK_NS));
         let connect_ns = self.shared.plan.connect_timeout.as_nanos() as u64;
         let query_ns = self.shared.plan.query_timeout.as_nanos() as u64;
         for i in 0..self.conns.len() {
@@ -379,16 +492,20 @@ impl<P: Protocol> Worker<P> {
                 Stage::Connecting if age > connect_ns => {
                     self.lose(i, Phase::Connect, "timeout", "the connect took too long");
                 }
-                Stage::LoggingIn(_) if age > connect_ns => {
+                Stage::LoggingIn(_) | Stage::Greeting(_) if age > connect_ns => {
                     self.lose(i, Phase::Login, "timeout", "the login took too long");
                 }
                 Stage::Busy if age > query_ns => {
                     self.lose(i, Phase::Query, "timeout", "the reply took too long");
                 }
+                Stage::Busy if patience_ns.is_some_and(|ns| age > ns) && !self.ended => {
+                    self.give_up_waiting(i, now)
+                }
                 Stage::Leaving if age > LEAVING_NS => self.left(i),
                 Stage::Absent
                 | Stage::Connecting
                 | Stage::LoggingIn(_)
+                | Stage::Greeting(_)
                 | Stage::Idle
                 | Stage::Busy
                 | Stage::Leaving => {}
@@ -422,6 +539,12 @@ impl<P: Protocol> Worker<P> {
         }
         if let Some((ns, _)) = self.next_due() {
             earlier(ns);
+        }
+        if let (Some(arrivals), false, true) = (&self.arrivals, self.free.is_empty(), !self.ended) {
+            earlier(arrivals.due_ns());
+        }
+        if let Some(Reverse((ns, _, _))) = self.thinking.peek() {
+            earlier(*ns);
         }
         if self.next_open < self.conns.len() && self.shared.plan.connect_rate.is_some() {
             earlier(now + 1_000_000);

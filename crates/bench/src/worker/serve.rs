@@ -1,19 +1,19 @@
-//! What happens on one connection: connect, login, queries, replies, the end.
+//! What happens on one connection: connect, login, bytes, the end.
 
 use super::conn::Stage;
 use super::{BACKLOG_PAUSE_NS, CONNECT_TRIES, RETRY_PAUSE_NS, Worker};
 use crate::client::{Piece, Protocol, Refusal, connect_params, io_code};
 use crate::clock;
 use crate::record::Phase;
-use crate::statement::{Got, Query};
-use crate::workloads::{At, Shape};
+use crate::workloads::Shape;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_auth::login::ConnectStep;
 use weir_net::{Event, Net, Target, Token};
 
 /// What became of the bytes at hand.
-enum Flow {
+pub(super) enum Flow {
     /// So many are dealt with; look at the rest.
     Used(usize),
     /// More must come.
@@ -112,7 +112,7 @@ impl<P: Protocol> Worker<P> {
     // ---- bytes ----
 
     /// Sends what is in `out`. False: the connection is closed.
-    fn send(&mut self, i: usize) -> bool {
+    pub(super) fn send(&mut self, i: usize) -> bool {
         let conn = &mut self.conns[i];
         let Some(socket) = &conn.socket else { return false };
         if self.out.is_empty() {
@@ -201,6 +201,7 @@ impl<P: Protocol> Worker<P> {
                     None => self.lose(i, Phase::Login, "closed", "the server closed during the login"),
                 }
             }
+            Stage::Greeting(_) => self.lose(i, Phase::Login, "closed", "the server closed behind the login"),
             Stage::Idle => self.lose(i, Phase::Query, "closed", "the server closed an idle connection"),
             Stage::Busy => self.lose(i, Phase::Query, "closed", "the server closed with a reply owed"),
             Stage::Connecting | Stage::Absent => {
@@ -222,6 +223,7 @@ impl<P: Protocol> Worker<P> {
             let rest = data.get(at..).unwrap_or_default();
             let flow = match self.conns[i].stage {
                 Stage::LoggingIn(_) => self.advance_login(i, rest),
+                Stage::Greeting(n) => self.advance_greeting(i, n, rest),
                 Stage::Idle | Stage::Busy => self.advance_reply(i, rest),
                 // Whatever comes after a goodbye is not read.
                 Stage::Leaving => Flow::Used(rest.len().max(1)),
@@ -293,8 +295,46 @@ impl<P: Protocol> Worker<P> {
         if let Stage::LoggingIn(login) = stage {
             self.conns[i].session = P::into_session(*login);
         }
+        self.greet(i, 0);
+    }
+
+    /// Sends statement `n` of those that each connection begins with; without it the client is ready.
+    fn greet(&mut self, i: usize, n: u8) {
+        let shared = Arc::clone(&self.shared);
+        let Some(text) = shared.plan.workload.greeting().get(usize::from(n)) else { return self.ready(i) };
+        self.out.clear();
+        P::begin_text(&mut self.conns[i].session, text.as_bytes(), &mut self.out);
+        self.conns[i].since_ns = clock::now_ns();
+        self.move_to(i, Stage::Greeting(n));
+        self.send(i);
+    }
+
+    fn advance_greeting(&mut self, i: usize, n: u8, bytes: &[u8]) -> Flow {
+        match P::next(&mut self.conns[i].session, bytes) {
+            Piece::Incomplete => Flow::Wait,
+            Piece::Pass(used) | Piece::First(used, _) | Piece::Row(used, _) | Piece::Again(used) => {
+                Flow::Used(used)
+            }
+            Piece::Refused(_, refusal) => {
+                self.lose(i, Phase::Login, &refusal.code, &refusal.text);
+                Flow::Gone
+            }
+            Piece::Done(used) => {
+                self.greet(i, n.saturating_add(1));
+                if self.conns[i].socket.is_some() { Flow::Used(used) } else { Flow::Gone }
+            }
+            Piece::Broken(why) => {
+                self.lose(i, Phase::Login, "protocol", why);
+                Flow::Gone
+            }
+        }
+    }
+
+    fn ready(&mut self, i: usize) {
+        let now = clock::now_ns();
+        self.conns[i].since_ns = now;
         self.move_to(i, Stage::Idle);
-        let shape = self.shared.plan.workload.shape();
+        let shape = self.shape(i);
         if self.started && shape != Shape::Connects && self.conns[i].was_connected {
             self.totals.reconnects += 1;
             self.tick.reconnects += 1;
@@ -304,201 +344,11 @@ impl<P: Protocol> Worker<P> {
             return;
         }
         match shape {
-            Shape::Connects => self.send_query(i),
+            Shape::Connects => {
+                self.send_query(i);
+            }
             Shape::Queries => self.begin_next(i, now),
             Shape::Silent => {}
-        }
-    }
-
-    // ---- events and queries ----
-
-    /// Begins an event of a client that is free, as the workload's shape wants.
-    pub(super) fn begin(&mut self, i: usize, begun_ns: u64) {
-        match self.shared.plan.workload.shape() {
-            Shape::Queries => self.begin_event(i, begun_ns),
-            Shape::Connects => self.begin_connect(i, begun_ns),
-            Shape::Silent => {}
-        }
-    }
-
-    /// Begins the next event if one is due: at once in a closed loop.
-    fn begin_next(&mut self, i: usize, now: u64) {
-        if self.ended || !self.started {
-            return;
-        }
-        if !self.paced() {
-            return self.begin(i, now);
-        }
-        let conn = &mut self.conns[i];
-        if conn.owed > 0 {
-            conn.owed -= 1;
-            let due_ns = conn.due_ns;
-            conn.due_ns += conn.period_ns;
-            self.begin(i, due_ns);
-        }
-    }
-
-    /// An event on an open connection.
-    pub(super) fn begin_event(&mut self, i: usize, begun_ns: u64) {
-        let conn = &mut self.conns[i];
-        conn.event = conn.event.wrapping_add(1);
-        conn.step = 0;
-        conn.begun_ns = begun_ns;
-        self.send_query(i);
-    }
-
-    /// An event that begins with a connect.
-    pub(super) fn begin_connect(&mut self, i: usize, begun_ns: u64) {
-        let conn = &mut self.conns[i];
-        conn.event = conn.event.wrapping_add(1);
-        conn.step = 0;
-        conn.begun_ns = begun_ns;
-        self.open(i);
-    }
-
-    fn at(&self, i: usize) -> At {
-        let conn = &self.conns[i];
-        At { client: conn.client, event: conn.event, step: conn.step }
-    }
-
-    /// Sends the present step's query.
-    fn send_query(&mut self, i: usize) {
-        let at = self.at(i);
-        let workload = &self.shared.plan.workload;
-        if !workload.query(at, &mut self.query) {
-            return;
-        }
-        let conn = &mut self.conns[i];
-        conn.needs_row = self.query.expect.needs_row();
-        conn.failed = false;
-        self.out.clear();
-        P::begin(&mut conn.session, workload.statements(), &self.query, self.shared.plan.mode, &mut self.out);
-        conn.since_ns = clock::now_ns();
-        self.move_to(i, Stage::Busy);
-        self.send(i);
-    }
-
-    // ---- replies ----
-
-    fn advance_reply(&mut self, i: usize, bytes: &[u8]) -> Flow {
-        match P::next(&mut self.conns[i].session, bytes) {
-            Piece::Incomplete => Flow::Wait,
-            Piece::Pass(n) => Flow::Used(n),
-            Piece::First(n, got) => {
-                self.check(i, got);
-                Flow::Used(n)
-            }
-            Piece::Refused(n, refusal) => self.refused(i, n, &refusal),
-            Piece::Again(n) => {
-                self.send_again(i);
-                if self.conns[i].socket.is_some() { Flow::Used(n) } else { Flow::Gone }
-            }
-            Piece::Done(n) => {
-                self.reply_ended(i);
-                Flow::Used(n)
-            }
-            Piece::Broken(why) => {
-                self.lose(i, Phase::Query, "protocol", why);
-                Flow::Gone
-            }
-        }
-    }
-
-    /// The second round of a query: what was prepared is executed.
-    fn send_again(&mut self, i: usize) {
-        let at = self.at(i);
-        let workload = &self.shared.plan.workload;
-        workload.query(at, &mut self.query);
-        self.out.clear();
-        let session = &mut self.conns[i].session;
-        P::begin(session, workload.statements(), &self.query, self.shared.plan.mode, &mut self.out);
-        self.send(i);
-    }
-
-    /// Compares the first value with what was asked for.
-    fn check(&mut self, i: usize, got: Got<'_>) {
-        self.conns[i].needs_row = false;
-        let at = self.at(i);
-        self.shared.plan.workload.query(at, &mut self.query);
-        if !self.query.expect.matches(got) {
-            let text = wrong_reply(at, &self.query, got);
-            self.fail_query(i, "wrong-reply", &text);
-        }
-    }
-
-    fn fail_query(&mut self, i: usize, code: &str, text: &str) {
-        if !std::mem::replace(&mut self.conns[i].failed, true) {
-            self.totals.errors.record(Phase::Query, code, text);
-            self.tick.errors += 1;
-        }
-    }
-
-    fn refused(&mut self, i: usize, n: usize, refusal: &Refusal) -> Flow {
-        if refusal.fatal || !matches!(self.conns[i].stage, Stage::Busy) {
-            self.lose(i, Phase::Query, &refusal.code, &refusal.text);
-            return Flow::Gone;
-        }
-        self.fail_query(i, &refusal.code, &refusal.text);
-        if P::REFUSAL_ENDS_REPLY {
-            self.reply_ended(i);
-        }
-        Flow::Used(n)
-    }
-
-    /// The reply is whole: next step, next event, or rest.
-    fn reply_ended(&mut self, i: usize) {
-        if !matches!(self.conns[i].stage, Stage::Busy) {
-            return;
-        }
-        if self.conns[i].needs_row && !self.conns[i].failed {
-            let text = format!("{:?}: no row came", self.at(i));
-            self.fail_query(i, "wrong-reply", &text);
-        }
-        let now = clock::now_ns();
-        let conn = &mut self.conns[i];
-        let (failed, query_ns, event_ns) =
-            (conn.failed, now - conn.since_ns, now.saturating_sub(conn.begun_ns));
-        conn.step = conn.step.saturating_add(1);
-        let more = !failed && self.has_step(i);
-        if !failed {
-            self.record_query(now, query_ns);
-        }
-        self.move_to(i, Stage::Idle);
-        if more {
-            return self.send_query(i);
-        }
-        if !failed {
-            self.record_event(now, event_ns);
-        }
-        match self.shared.plan.workload.shape() {
-            Shape::Connects => self.leave(i, now),
-            Shape::Queries | Shape::Silent => self.begin_next(i, now),
-        }
-    }
-
-    fn has_step(&mut self, i: usize) -> bool {
-        let at = self.at(i);
-        self.shared.plan.workload.query(at, &mut self.query)
-    }
-
-    fn record_query(&mut self, now: u64, ns: u64) {
-        if self.is_measuring(now) {
-            self.totals.query.record(ns);
-        }
-        if self.is_recording(now) {
-            self.totals.queries += 1;
-            self.tick.queries += 1;
-        }
-    }
-
-    fn record_event(&mut self, now: u64, ns: u64) {
-        if self.is_measuring(now) {
-            self.totals.event.record(ns);
-        }
-        if self.is_recording(now) {
-            self.totals.events += 1;
-            self.tick.events += 1;
-            self.tick.latencies.record(ns);
         }
     }
 
@@ -506,7 +356,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Says goodbye and waits for the server to close: so the server's side of the address pair is the one
     /// that lingers, and our ports are free again.
-    fn leave(&mut self, i: usize, now: u64) {
+    pub(super) fn leave(&mut self, i: usize, now: u64) {
         self.out.clear();
         P::quit(&mut self.out);
         self.conns[i].since_ns = now;
@@ -514,6 +364,15 @@ impl<P: Protocol> Worker<P> {
         let Some(socket) = &self.conns[i].socket else { return };
         // If it cannot be sent the server has closed, and that is read next.
         let _ = self.kernel.send(socket, &self.out);
+    }
+
+    /// A client without patience leaves in the middle of a query, without a word, and is back at once.
+    pub(super) fn give_up_waiting(&mut self, i: usize, now: u64) {
+        let text = "the reply took longer than --patience";
+        self.totals.ignored.record(Phase::Query, "patience", text);
+        self.tick.ignored += 1;
+        self.close(i);
+        self.soon.push_back((now, i));
     }
 
     /// The connection of a finished event is closed.
@@ -524,7 +383,8 @@ impl<P: Protocol> Worker<P> {
 
     fn close(&mut self, i: usize) {
         let conn = &mut self.conns[i];
-        (conn.input, conn.output) = (Vec::new(), Vec::new());
+        (conn.input, conn.output, conn.heard) = (Vec::new(), Vec::new(), Vec::new());
+        (conn.rolling_back, conn.again) = (false, false);
         conn.session = P::Session::default();
         if let Some(socket) = conn.socket.take() {
             self.kernel.close(socket, false);
@@ -535,7 +395,7 @@ impl<P: Protocol> Worker<P> {
     fn phase(&self, i: usize) -> Phase {
         match self.conns[i].stage {
             Stage::Absent | Stage::Connecting => Phase::Connect,
-            Stage::LoggingIn(_) => Phase::Login,
+            Stage::LoggingIn(_) | Stage::Greeting(_) => Phase::Login,
             Stage::Idle | Stage::Busy | Stage::Leaving => Phase::Query,
         }
     }
@@ -562,12 +422,4 @@ impl<P: Protocol> Worker<P> {
         }
         self.retries.push_back((clock::now_ns() + RETRY_PAUSE_NS, i));
     }
-}
-
-fn wrong_reply(at: At, query: &Query, got: Got<'_>) -> String {
-    let got = match got {
-        Got::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
-        Got::Null | Got::Int(_) | Got::TooLong => format!("{got:?}"),
-    };
-    format!("client {}, event {}: asked with {:?}, got {got}", at.client, at.event, query.params)
 }

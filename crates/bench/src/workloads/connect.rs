@@ -2,7 +2,7 @@
 
 use super::select_one::value;
 use super::{At, Shape, Workload};
-use crate::statement::{Expect, Query, Statement, Value};
+use crate::statement::{Expect, Query, Row, Statement, Value};
 
 /// The workload.
 pub struct Connect {
@@ -27,7 +27,7 @@ impl Workload for Connect {
         "connect"
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self, _client: u32) -> Shape {
         Shape::Connects
     }
 
@@ -35,7 +35,7 @@ impl Workload for Connect {
         &self.statements
     }
 
-    fn query(&self, at: At, query: &mut Query) -> bool {
+    fn query(&self, at: At, _heard: &[Row], query: &mut Query) -> bool {
         if at.step > 0 {
             return false;
         }

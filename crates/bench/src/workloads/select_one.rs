@@ -4,7 +4,7 @@
 //! or to an older query of the same one, is found.
 
 use super::{At, Workload};
-use crate::statement::{Expect, Query, Statement, Value};
+use crate::statement::{Expect, Query, Row, Statement, Value};
 
 /// The workload.
 pub struct SelectOne {
@@ -39,7 +39,7 @@ impl Workload for SelectOne {
         &self.statements
     }
 
-    fn query(&self, at: At, query: &mut Query) -> bool {
+    fn query(&self, at: At, _heard: &[Row], query: &mut Query) -> bool {
         if at.step > 0 {
             return false;
         }
@@ -58,10 +58,10 @@ mod tests {
     fn values_tell_clients_and_counters_apart() {
         let workload = SelectOne::new();
         let (mut a, mut b, mut c) = (Query::default(), Query::default(), Query::default());
-        assert!(workload.query(At { client: 1, event: 2, step: 0 }, &mut a));
-        assert!(workload.query(At { client: 2, event: 2, step: 0 }, &mut b));
-        assert!(workload.query(At { client: 1, event: 3, step: 0 }, &mut c));
-        assert!(!workload.query(At { client: 1, event: 2, step: 1 }, &mut Query::default()));
+        assert!(workload.query(At { client: 1, event: 2, step: 0 }, &[], &mut a));
+        assert!(workload.query(At { client: 2, event: 2, step: 0 }, &[], &mut b));
+        assert!(workload.query(At { client: 1, event: 3, step: 0 }, &[], &mut c));
+        assert!(!workload.query(At { client: 1, event: 2, step: 1 }, &[], &mut Query::default()));
         let Value::Int(n) = a.params[0] else { panic!("not a number") };
         assert!(a.expect.matches(Got::Int(n)) && !b.expect.matches(Got::Int(n)));
         assert!(!c.expect.matches(Got::Int(n)));
