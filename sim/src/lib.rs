@@ -20,14 +20,22 @@ pub mod postgres;
 pub mod routes;
 pub mod world;
 
-pub use world::{Report, run};
+pub use world::{Report, run, run_plan};
 
 /// Runs a seed; a panic is a broken invariant, too.
 ///
 /// # Errors
 /// The invariant that was broken.
 pub fn run_caught(seed: u64) -> Result<Report, String> {
-    std::panic::catch_unwind(|| run(seed, false)).unwrap_or_else(|panic| {
+    run_plan_caught(plan::Plan::new(seed))
+}
+
+/// The same for a plan.
+///
+/// # Errors
+/// The invariant that was broken.
+pub fn run_plan_caught(plan: plan::Plan) -> Result<Report, String> {
+    std::panic::catch_unwind(|| run_plan(plan, false)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("panic: {}", text.unwrap_or_default()))

@@ -1,6 +1,8 @@
 //! Seeds of the simulator that CI runs. `make sim` runs many more.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use weir_proxy::settings::PoolMode;
+use weir_sim::plan::{Plan, Wings};
 
 /// Seeds in CI: as many as a debug build runs in about half a minute.
 const SEEDS: u64 = 256;
@@ -32,6 +34,22 @@ fn every_invariant_holds_for_256_seeds() {
 fn a_seed_replays_exactly() {
     for seed in [3, 7, 11, 19] {
         assert_eq!(weir_sim::run_caught(seed), weir_sim::run_caught(seed), "seed {seed}");
+    }
+}
+
+/// Clients send several requests at once and vanish, and Weir cancels what they have left running at once. A cancel
+/// would hit the first of them, and the others would run without it: an INSERT without the BEGIN before it.
+#[test]
+fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() {
+    for seed in 0..SEEDS / 4 {
+        let mut plan = Plan::new(seed);
+        plan.wings = Wings::Postgres;
+        (plan.rude, plan.pipeline, plan.pace_ns) = (60, 900, 3_000_000);
+        plan.mode = PoolMode::Transaction;
+        plan.calm = false;
+        plan.timeouts.cancel_wait_ms = 1;
+        let result = weir_sim::run_plan_caught(plan);
+        assert!(result.is_ok(), "seed {seed}: {result:?}");
     }
 }
 

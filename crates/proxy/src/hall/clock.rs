@@ -161,7 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         server.since_ms = now_ms;
         let running = server.back().is_some_and(|back| back.queued() > 0);
         if running && !self.is_cancellable(key) {
-            // Without what Weir has put in front of it the request would run under other settings.
+            // What stands behind it would run without it.
             self.drop_late(cx, key);
         } else if running {
             self.cancel_server(cx, key, None);
@@ -171,10 +171,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A cancel would hit a client's own request and nothing that Weir has put in front of it.
+    /// Weir may cancel what runs there of its own accord. A cancel hits a client's own request, and nothing stands behind
+    /// it: a request that Weir has put settings in front of would run under others, and one that its client has sent
+    /// after a BEGIN would be committed by itself.
     fn is_cancellable(&mut self, key: Key) -> bool {
         let back = self.servers.get_mut(key).and_then(|server| server.back());
-        back.is_some_and(|back| back.is_cancellable())
+        back.is_some_and(|back| back.queued() == 1 && back.is_cancellable())
     }
 
     fn drop_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
