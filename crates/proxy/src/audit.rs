@@ -69,6 +69,15 @@ impl<N: Net> Worker<N> {
     }
 }
 
+/// Whose books are looked at. Put into words only when they are wrong: this runs after each turn.
+struct Name(&'static str, &'static str, u32);
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.0, self.1, self.2)
+    }
+}
+
 macro_rules! must {
     ($condition:expr, $($text:tt)*) => { if !$condition { return Err(format!($($text)*)); } };
 }
@@ -92,7 +101,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_clients(&self) -> Result<(), String> {
         for (key, client) in self.clients.iter() {
-            let name = format!("{} client {}", W::NAME, key.slot());
+            let name = Name(W::NAME, "client", key.slot());
             if let Some(server) = client.lease {
                 let state = self.servers.get(server).map(|server| server.state);
                 must!(
@@ -141,9 +150,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_servers(&self) -> Result<(), String> {
         for (key, server) in self.servers.iter() {
-            let name = format!("{} server {} ({:?})", W::NAME, key.slot(), server.state);
+            let name = Name(W::NAME, "server", key.slot());
             let logged_in = matches!(server.phase, ServerPhase::Live(_));
-            must!(logged_in != (server.state == ServerState::Login), "{name} is in the wrong phase");
+            must!(
+                logged_in != (server.state == ServerState::Login),
+                "{name} is {:?} in another phase",
+                server.state
+            );
             if let ServerState::Leased(client) = server.state {
                 let lease = self.clients.get(client).and_then(|client| client.lease);
                 must!(lease == Some(key), "{name} is leased to a client that holds {lease:?}");
@@ -186,12 +199,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn audit_pool(&self, worker: usize, index: usize) -> Result<Option<PoolAudit>, String> {
         let Some(Some(pool)) = self.pools.get(index) else { return Ok(None) };
         let id = pool.entry.id;
-        let name = format!("{} pool {}", W::NAME, id.0);
+        let name = Name(W::NAME, "pool", id.0);
         let of_pool = || self.servers.iter().filter(|(_, server)| server.pool == id);
         let (servers, connecting) =
             (of_pool().count(), of_pool().filter(|(_, s)| s.state == ServerState::Login).count());
         must!(pool.servers == servers, "{name} counts {} servers and has {servers}", pool.servers);
-        must!(pool.connecting == connecting, "{name} counts {} connects of {connecting}", pool.connecting);
+        must!(
+            pool.connecting() == connecting,
+            "{name} counts {} connects of {connecting}",
+            pool.connecting()
+        );
         let mut waiting: Vec<_> = self
             .clients
             .iter()
@@ -214,7 +231,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             "{name} does not serve its oldest waiter first"
         );
         let published = pool.entry.shared.published(worker);
-        let actual = (oldest.unwrap_or(NOBODY), pool.idle_len());
+        let lacks = pool.lacks().min(crate::pool::LACKS_TOLD);
+        let actual = (oldest.unwrap_or(NOBODY), pool.idle_len(), lacks);
         must!(published == actual, "{name} tells others {published:?} and has {actual:?}");
         let leased =
             self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
@@ -225,8 +243,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             idle: pool.idle_len(),
             connecting,
             servers,
-            retry_at_ms: pool.retry_at_ms,
-            tries_one: pool.failures > 0 && pool.connecting > 0,
+            retry_at_ms: pool.retry_at_ms(),
+            tries_one: pool.failures() > 0 && pool.connecting() > 0,
             opened: pool.entry.shared.opened(),
             limit: pool.entry.shared.limit(),
             caps: {
@@ -245,7 +263,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 let other = self.pools.get(id.0 as usize).and_then(|other| other.as_deref());
                 other.is_some_and(|other| Arc::ptr_eq(&other.cells, &pool.cells))
             };
-            let name = format!("{} pool {}", W::NAME, pool.entry.id.0);
+            let name = Name(W::NAME, "pool", pool.entry.id.0);
             let states = [ServerState::Login, ServerState::Idle, ServerState::Cleaning];
             let of_cells = || self.servers.iter().filter(|(_, server)| same(server.pool));
             for state in states {

@@ -1,7 +1,7 @@
 //! What workers and the control thread tell each other.
 
 use crate::ids::{Key, Kind};
-use crate::pool::PoolEntry;
+use crate::pool::{Place, PoolEntry};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
@@ -38,9 +38,9 @@ pub enum WingMail<W: Wing, N: Net> {
     SlotFree {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
-        /// Another pool left it its place: if it is not wanted, those under the same limit are told.
-        yielded: bool,
     },
+    /// Another pool under the same limit leaves one of its places to a pool that lacks a server here.
+    Place(Place<W::Welcomes>),
     /// A pool that shares a full limit with this one has a waiter: close an idle server of this one.
     Evict {
         /// The pool.

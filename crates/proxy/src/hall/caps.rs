@@ -3,11 +3,18 @@
 //! A pool that wants a server and finds such a limit reached takes the place of an idle server of another
 //! pool under it. When there is none, it waits, and whoever is next free under the limit gives its place to
 //! the pool that has waited longest. The rule of order is that of `pool::shared`: publish first, look second.
+//!
+//! A place that is left to another pool travels as a [`Place`] and counts as taken all the way. If it were free for that
+//! time, the pool that leaves it would be the first to take it again, and the two could close and open servers for
+//! each other for ever. It goes only to a worker that would open a server with it: not to one that pauses after a
+//! failed connect, nor to one that has connects under way for all who wait.
 
 use super::Hall;
 use crate::context::Cx;
-use crate::pool::PoolEntry;
+use crate::ids::Key;
+use crate::mail::WingMail;
 use crate::pool::shared::NOBODY;
+use crate::pool::{Place, PoolEntry};
 use crate::wing::Wing;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -19,10 +26,16 @@ const GIVE_WAY_NS: u64 = 100_000_000;
 
 type Entry<W> = Arc<PoolEntry<<W as Wing>::Welcomes>>;
 
+/// Who gets the place of a server that closes.
+pub(super) struct Heir<W: Wing> {
+    entry: Entry<W>,
+    worker: usize,
+}
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Pools for which a server less in `entry`'s pool is room for one more, and that want one: the one that
     /// has waited longest first.
-    pub(super) fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
+    fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
         let all = W::registry(cx.shared).all();
         let wants = |other: &&Entry<W>| {
             other.id != entry.id
@@ -40,16 +53,50 @@ impl<W: Wing, N: Net> Hall<W, N> {
         found
     }
 
-    /// A pool under a limit that is reached has waited longer than whoever waits for this one.
-    pub(super) fn others_wait_longer(&self, cx: &Cx<'_, N>, entry: &Entry<W>) -> bool {
-        let own_ns = entry.shared.longest_waiting();
-        let could_open = |other: &Entry<W>| {
-            other.shared.is_capped_with(&entry.shared) && other.shared.opened() < other.shared.limit()
+    /// Who gets the place of a server of `entry`'s pool if that closes: the worker, of another pool, that lacks a server,
+    /// could open one with that place and has waited longest.
+    fn next_in_line(cx: &Cx<'_, N>, entry: &Entry<W>) -> Option<(u64, Heir<W>)> {
+        let all = W::registry(cx.shared).all();
+        let could_open = |other: &&Entry<W>| {
+            other.id != entry.id
+                && other.shared.is_capped_with(&entry.shared)
+                && other.shared.opened() < other.shared.limit()
         };
-        Self::capped_waiters(cx, entry).iter().any(|(since_ns, other)| {
-            let longer = own_ns == NOBODY || since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
-            longer && could_open(other)
-        })
+        let lacking = all.iter().filter(could_open).filter_map(|other| {
+            let (since_ns, worker) = other.shared.longest_lacking()?;
+            Some((since_ns, Heir { entry: other.clone(), worker }))
+        });
+        lacking.min_by_key(|(since_ns, heir)| (*since_ns, heir.entry.id))
+    }
+
+    /// A pool under a limit that is reached has waited longer than whoever waits for this one.
+    pub(super) fn who_has_waited_longer(&self, cx: &Cx<'_, N>, entry: &Entry<W>) -> Option<Heir<W>> {
+        if !entry.shared.is_capped() {
+            return None;
+        }
+        let own_ns = entry.shared.longest_waiting();
+        let (since_ns, heir) = Self::next_in_line(cx, entry)?;
+        let longer = own_ns == NOBODY || since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
+        longer.then_some(heir)
+    }
+
+    /// Closes a server that nobody holds and leaves its place to another pool.
+    pub(super) fn close_for(&mut self, cx: &mut Cx<'_, N>, key: Key, heir: Heir<W>, why: &str) {
+        self.heir = Some(heir);
+        self.close_server(cx, key, why);
+        self.heir = None;
+    }
+
+    /// A server of `entry`'s pool has closed, and whoever it was closed for gets its place. False: nobody does.
+    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
+        let Some(Heir { entry: other, worker }) = self.heir.take() else { return false };
+        let Some(place) = Place::leave(entry, &other, worker) else { return false };
+        if worker == cx.worker {
+            self.placed(cx, place);
+        } else {
+            cx.post::<W>(worker, WingMail::Place(place));
+        }
+        true
     }
 
     /// A limit that other pools share keeps this one from opening a server: an idle server of another pool
@@ -63,34 +110,33 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // Those with the most servers first.
         others.sort_by_key(|other| Reverse(other.shared.opened()));
         for other in others {
-            if let Some(pool) = self.pool(other.id)
-                && pool.waiting_len() == 0
-                && let Some(&oldest) = pool.idle_keys().first()
-            {
-                self.close_server(cx, oldest, "a pool under the same limit has a waiter");
+            if self.give_way(cx, other) {
                 return;
             }
             if let Some(worker) = other.shared.idle_elsewhere(cx.worker) {
-                cx.post::<W>(worker, crate::mail::WingMail::Evict { pool: other.clone() });
+                cx.post::<W>(worker, WingMail::Evict { pool: other.clone() });
                 return;
             }
         }
     }
 
+    /// Closes an idle server of this worker for whoever is next in line. False when there is no such server; one that
+    /// nobody needs any more stays.
+    fn give_way(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
+        let Some(pool) = self.pool(entry.id).filter(|pool| pool.waiting_len() == 0) else { return false };
+        let Some(&oldest) = pool.idle_keys().first() else { return false };
+        if let Some((_, heir)) = Self::next_in_line(cx, entry) {
+            self.close_for(cx, oldest, heir, "a pool under the same limit has a waiter");
+        }
+        true
+    }
+
     /// Another worker wants the place of an idle server of this pool.
     pub(super) fn evict(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) {
-        if !entry.shared.is_capped() {
-            return;
+        // Else somebody was quicker; whoever waits looks again.
+        if entry.shared.is_capped() && !self.give_way(cx, entry) {
+            self.cap_freed(cx, entry);
         }
-        if let Some(pool) = self.pool(entry.id)
-            && pool.waiting_len() == 0
-            && let Some(&oldest) = pool.idle_keys().first()
-        {
-            self.close_server(cx, oldest, "a pool under the same limit has a waiter");
-            return;
-        }
-        // Somebody was quicker; whoever waits looks again.
-        self.cap_freed(cx, entry);
     }
 
     /// There may be room for those who wait under a limit that `entry`'s pool shares.
@@ -106,9 +152,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if worker == cx.worker {
                     self.open_for_waiters(cx, other.id);
                 } else {
-                    // Passed on once, or two pools that pause after a failure would tell each other for ever.
-                    let (pool, yielded) = (other.clone(), self.yields);
-                    cx.post::<W>(worker, crate::mail::WingMail::SlotFree { pool, yielded });
+                    cx.post::<W>(worker, WingMail::SlotFree { pool: other.clone() });
                 }
             }
         }

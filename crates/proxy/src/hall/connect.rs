@@ -5,7 +5,7 @@ use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, Tag};
 use crate::pending::Pending;
-use crate::pool::{Opening, PoolId};
+use crate::pool::{Opening, Place, PoolId};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use weir_auth::JobDone;
@@ -21,14 +21,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn open_for_waiters(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         loop {
             let Some(pool) = self.pool(id) else { return };
-            if pool.connecting >= pool.waiting_len() {
-                return;
-            }
-            if cx.now_ms() < pool.retry_at_ms {
-                return;
-            }
-            // After a failure one connect at a time tries the ground.
-            if pool.failures > 0 && pool.connecting > 0 {
+            if !pool.may_connect(cx.now_ms()) || pool.lacks() == 0 {
                 return;
             }
             let entry = pool.entry.clone();
@@ -52,7 +45,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(pool) = self.pool(id) else { return };
         let entry = pool.entry.clone();
         let wanted = entry.shared.opened() < pool.spec.min_size;
-        if !wanted || draining || now_ms < pool.retry_at_ms {
+        if !wanted || draining || !pool.may_connect(now_ms) {
             return;
         }
         match entry.shared.try_open() {
@@ -77,6 +70,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
+    /// Another pool has left its place to this worker, which opens a server if it still lacks one.
+    pub(super) fn placed(&mut self, cx: &mut Cx<'_, N>, place: Place<W::Welcomes>) {
+        let entry = place.entry().clone();
+        let now_ms = cx.now_ms();
+        let pool = self.pool_of(cx, &entry);
+        if pool.may_connect(now_ms) && pool.lacks() > 0 {
+            place.take();
+            if self.open(cx, entry.id) {
+                self.open_for_waiters(cx, entry.id);
+            }
+            return;
+        }
+        drop(place);
+        self.cap_freed(cx, &entry);
+        self.room_for_waiters(cx, &entry);
+    }
+
     /// Starts one connect. The right to open it is already taken. False when it failed at once.
     fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId) -> bool {
         let Some(pool) = self.pool(id) else { return false };
@@ -89,8 +99,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             );
             return false;
         };
-        pool.servers += 1;
-        pool.connecting += 1;
+        pool.connect_begins();
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
@@ -104,8 +113,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Err(e) => {
                 let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target:?}: {e}"));
                 if let Some(pool) = self.pool(id) {
-                    pool.servers -= 1;
-                    pool.connecting -= 1;
+                    pool.connect_ends();
                 }
                 self.connect_failed(cx, id, fault, None);
                 return false;
@@ -282,9 +290,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         server.since_ms = now_ms;
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
             pool.entry.learn(|welcomes| welcomes.observe(&back));
-            pool.connecting -= 1;
-            pool.failures = 0;
-            pool.retry_at_ms = 0;
+            pool.connected();
         }
         server.phase = ServerPhase::Live(back);
         self.set_state(key, ServerState::Cleaning);
@@ -307,8 +313,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cx.net.close(socket, true);
         self.count_pool(id, |cells| cells.servers_connecting.dec());
         if let Some(pool) = self.pool(id) {
-            pool.servers -= 1;
-            pool.connecting -= 1;
+            pool.connect_ends();
         }
         self.connect_failed(cx, id, fault, rejection);
     }
@@ -321,9 +326,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(pool) = self.pool(id) else { return };
         pool.next_target = pool.next_target.wrapping_add(1);
-        let pause_ms = (FIRST_RETRY_MS << pool.failures.min(16)).min(retry_max_ms);
-        pool.failures = pool.failures.saturating_add(1);
-        pool.retry_at_ms = now_ms + pause_ms;
+        let pause_ms = (FIRST_RETRY_MS << pool.failures().min(16)).min(retry_max_ms);
+        pool.pause(now_ms + pause_ms);
         let (entry, spec) = (pool.entry.clone(), pool.spec.clone());
         tracing::warn!(
             protocol = W::NAME,

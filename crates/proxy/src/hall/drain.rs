@@ -15,14 +15,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match mail {
             WingMail::Server(transfer) => self.taken_over(cx, *transfer),
             WingMail::Want { pool, from } => self.wanted(cx, &pool, from),
-            WingMail::SlotFree { pool, yielded } => {
+            WingMail::SlotFree { pool } => {
                 let id = pool.id;
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
-                if yielded {
-                    self.cap_freed(cx, &pool);
-                }
             }
+            WingMail::Place(place) => self.placed(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),

@@ -18,6 +18,9 @@ use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pins};
 /// by more than this. Moving a server costs two workers a wake-up; 2 ms is some tens of point selects.
 pub(super) const HAND_OVER_NS: u64 = 2_000_000;
 
+/// Why a server closes that others could use.
+const HAS_WAITED_LONGER: &str = "a pool under the same limit has waited longer";
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A server for this client without waiting, leased to it. `None`: it must queue.
     pub(super) fn acquire_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
@@ -67,7 +70,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Nothing here and no room under the limit: a worker that has an idle server may send it.
     pub(super) fn ask_neighbour(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         let Some(pool) = self.pool(id) else { return };
-        if pool.connecting >= pool.waiting_len() {
+        if pool.connecting() >= pool.waiting_len() {
             return;
         }
         let entry = pool.entry.clone();
@@ -455,8 +458,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let own = own.and_then(|pool| pool.oldest(&self.clients, |client| client.wait_since_ns));
         let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
         let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
-        if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
-            self.yield_server(cx, key);
+        if let Some(heir) = self.who_has_waited_longer(cx, &entry) {
+            self.close_for(cx, key, heir, HAS_WAITED_LONGER);
             return;
         }
         match (own, own_since, elsewhere) {
@@ -484,16 +487,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             && self.pool(id).is_some_and(|pool| pool.remove_idle(key))
         {
             self.hand_over(cx, key, worker);
-        } else if entry.shared.is_capped() && self.others_wait_longer(cx, &entry) {
-            self.yield_server(cx, key);
+        } else if let Some(heir) = self.who_has_waited_longer(cx, &entry) {
+            self.close_for(cx, key, heir, HAS_WAITED_LONGER);
         }
-    }
-
-    /// A pool under the same limit has waited longer: a server's place goes to it and not to whoever is nearest.
-    fn yield_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        self.yields = true;
-        self.close_server(cx, key, "a pool under the same limit has waited longer");
-        self.yields = false;
     }
 
     /// Moves a clean server to another worker.
@@ -575,14 +571,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
     pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
-        entry.shared.closed();
-        self.cap_freed(cx, entry);
-        if self.yields {
-            // Whoever was told and does not want it says so to those who wait here.
-            if Self::capped_waiters(cx, entry).iter().any(|(_, other)| other.shared.has_room()) {
-                return;
-            }
+        if !self.leave_place(cx, entry) {
+            entry.shared.closed();
         }
+        self.cap_freed(cx, entry);
         self.room_for_waiters(cx, entry);
     }
 
@@ -594,7 +586,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.open_for_waiters(cx, entry.id);
         for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {
             if entry.shared.has_room() && entry.shared.waits(worker) {
-                cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone(), yielded: false });
+                cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone() });
             }
         }
     }

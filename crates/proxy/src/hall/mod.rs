@@ -53,8 +53,8 @@ pub struct Hall<W: Wing, N: Net> {
     /// Bytes a wing appends for a client, reused for all.
     staging: Vec<u8>,
     draining: bool,
-    /// The server that is being closed leaves its place to another pool.
-    yields: bool,
+    /// Whom the server that is being closed leaves its place to.
+    heir: Option<caps::Heir<W>>,
 }
 
 /// Work left for later.
@@ -86,7 +86,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             dirty: Vec::new(),
             staging: Vec::new(),
             draining: false,
-            yields: false,
+            heir: None,
         }
     }
 }

@@ -37,8 +37,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if pool.spec.servers_since < spec.servers_since {
             // What failed before may succeed now.
-            pool.failures = 0;
-            pool.retry_at_ms = 0;
+            pool.end_pause();
         }
         pool.spec = spec.clone();
         let idle = pool.idle_keys().to_vec();

@@ -4,11 +4,13 @@
 //! or a client is: it stores keys.
 
 pub mod cap;
+pub mod place;
 pub mod queue;
 pub mod registry;
 pub mod shared;
 
 pub use cap::Cap;
+pub use place::Place;
 pub use queue::{Link, Linked, Queue};
 pub use registry::{PoolEntry, PoolId, Registry};
 pub use shared::{Opening, PoolShared};
@@ -17,6 +19,10 @@ use crate::ids::{Arena, Key};
 use crate::settings::PoolSpec;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
+
+/// Others are told of so many missing servers at most: so a long queue, which lacks more than it can get, need not tell
+/// of each client that comes and goes.
+pub(crate) const LACKS_TOLD: usize = 16;
 
 /// One worker's part of a pool.
 #[derive(Debug)]
@@ -39,13 +45,17 @@ pub struct Pool<X> {
     /// The shared server that takes no more requests, so that it becomes free for who wants it alone.
     pub draining: Option<Key>,
     /// Connects and logins under way on this worker.
-    pub connecting: usize,
+    connecting: usize,
     /// Servers of this worker, in every state, connecting ones included.
     pub servers: usize,
     /// Connects that failed in a row.
-    pub failures: u32,
+    failures: u32,
     /// No connect before this time (milliseconds of the worker's clock).
-    pub retry_at_ms: u64,
+    retry_at_ms: u64,
+    /// That time has not come, as far as was looked.
+    pauses: bool,
+    /// What others were told that it lacks.
+    told_lacks: u32,
     /// Which of the targets is tried next.
     pub next_target: usize,
     worker: usize,
@@ -69,6 +79,8 @@ impl<X> Pool<X> {
             servers: 0,
             failures: 0,
             retry_at_ms: 0,
+            pauses: false,
+            told_lacks: 0,
             next_target: 0,
             worker,
             cells,
@@ -137,6 +149,7 @@ impl<X> Pool<X> {
         if is_oldest {
             self.publish_oldest(clients, since);
         }
+        self.publish_lacks();
     }
 
     /// The client that has waited longest.
@@ -176,11 +189,141 @@ impl<X> Pool<X> {
         if was_oldest {
             self.publish_oldest(clients, since);
         }
+        self.publish_lacks();
         removed
+    }
+
+    /// Servers that this worker would open for those who wait, if the limits allow.
+    pub fn lacks(&self) -> usize {
+        match self.failures {
+            _ if self.pauses => 0,
+            0 => self.waiting_len().saturating_sub(self.connecting),
+            // After a failure one connect at a time tries the ground.
+            _ => usize::from(self.waiting_len() > 0 && self.connecting == 0),
+        }
+    }
+
+    /// Connects and logins under way on this worker.
+    pub fn connecting(&self) -> usize {
+        self.connecting
+    }
+
+    /// Connects that failed in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// No connect before this time (milliseconds of the worker's clock).
+    pub fn retry_at_ms(&self) -> u64 {
+        self.retry_at_ms
+    }
+
+    /// May a connect be tried at this time? Ends the pause after a failure when it is over.
+    pub fn may_connect(&mut self, now_ms: u64) -> bool {
+        if self.pauses && now_ms >= self.retry_at_ms {
+            self.pauses = false;
+            self.publish_lacks();
+        }
+        !self.pauses
+    }
+
+    /// A connect begins.
+    pub fn connect_begins(&mut self) {
+        self.servers += 1;
+        self.connecting += 1;
+        self.publish_lacks();
+    }
+
+    /// A connect is over without a server.
+    pub fn connect_ends(&mut self) {
+        self.servers -= 1;
+        self.connecting -= 1;
+        self.publish_lacks();
+    }
+
+    /// A server has logged in.
+    pub fn connected(&mut self) {
+        self.connecting -= 1;
+        self.end_pause();
+    }
+
+    /// No further connect before this time (milliseconds of the worker's clock): one has failed.
+    pub fn pause(&mut self, until_ms: u64) {
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at_ms = until_ms;
+        self.pauses = true;
+        self.publish_lacks();
+    }
+
+    /// There is reason to believe that the next connect succeeds.
+    pub fn end_pause(&mut self) {
+        self.failures = 0;
+        self.retry_at_ms = 0;
+        self.pauses = false;
+        self.publish_lacks();
+    }
+
+    fn publish_lacks(&mut self) {
+        let lacks = self.lacks().min(LACKS_TOLD) as u32;
+        if lacks != self.told_lacks {
+            self.told_lacks = lacks;
+            self.entry.shared.publish_lacks(self.worker, lacks);
+        }
     }
 
     fn publish_oldest<T>(&self, clients: &Arena<T>, since: impl Fn(&T) -> u64) {
         let oldest = self.oldest(clients, &since).and_then(|key| clients.get(key));
         self.entry.shared.publish_oldest(self.worker, oldest.map_or(shared::NOBODY, since));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_metrics::Metrics;
+
+    #[derive(Default)]
+    struct Waiter {
+        link: Link,
+        since_ns: u64,
+    }
+
+    impl Linked for Waiter {
+        fn link_mut(&mut self) -> &mut Link {
+            &mut self.link
+        }
+    }
+
+    #[test]
+    fn a_worker_asks_for_places_only_while_it_would_open_a_server() {
+        let entry = Registry::<()>::new(1).enter(registry::tests::spec());
+        let cells = Metrics::new(1, &["postgres"]).pool(0, "postgres", "app", "me");
+        let mut pool = Pool::new(entry.clone(), 0, cells);
+        let mut clients = Arena::default();
+        let keys = [10, 20].map(|since_ns| clients.insert(Waiter { since_ns, ..Waiter::default() }));
+        let asks = || entry.shared.longest_lacking().is_some();
+        assert!(!asks());
+        for key in keys {
+            pool.wait(&mut clients, key, false, |waiter| waiter.since_ns);
+        }
+        assert_eq!((asks(), pool.lacks()), (true, 2));
+        pool.connect_begins();
+        assert_eq!((asks(), pool.lacks()), (true, 1));
+        pool.connect_begins();
+        assert!(!asks(), "as many connects are under way as clients wait");
+        pool.connect_ends();
+        pool.connect_ends();
+        pool.pause(100);
+        assert!(!asks() && !pool.may_connect(99), "a connect has failed");
+        assert!(pool.may_connect(100) && asks());
+        assert_eq!(pool.lacks(), 1, "one tries the ground");
+        pool.connect_begins();
+        assert!(!asks());
+        pool.connected();
+        assert_eq!((asks(), pool.lacks()), (true, 2), "they still wait");
+        for key in keys {
+            pool.stop_waiting(&mut clients, key, false, |waiter| waiter.since_ns);
+        }
+        assert!(!asks());
     }
 }

@@ -139,11 +139,11 @@ impl<X: Default> Registry<X> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::settings::{PoolMode, Targets};
 
-    fn spec() -> PoolSpec {
+    pub(in crate::pool) fn spec() -> PoolSpec {
         PoolSpec {
             epoch: 1,
             servers_since: 0,

@@ -45,14 +45,27 @@ pub struct PoolShared {
 struct Desk {
     oldest_wait_ns: AtomicU64,
     idle: AtomicU32,
+    /// Servers the worker would open if the limits allowed it.
+    lacks: AtomicU32,
+    /// Places on their way to it.
+    promised: AtomicU32,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        Desk {
+            oldest_wait_ns: AtomicU64::new(NOBODY),
+            idle: AtomicU32::new(0),
+            lacks: AtomicU32::new(0),
+            promised: AtomicU32::new(0),
+        }
+    }
 }
 
 impl PoolShared {
     /// A pool with room for `limit` servers, for `workers` workers.
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
-        let desks = (0..workers)
-            .map(|_| Desk { oldest_wait_ns: AtomicU64::new(NOBODY), idle: AtomicU32::new(0) })
-            .collect();
+        let desks = (0..workers).map(|_| Desk::new()).collect();
         PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), caps, desks }
     }
 
@@ -97,6 +110,41 @@ impl PoolShared {
         debug_assert!(before > 0, "a server was closed that was never opened");
     }
 
+    /// Makes the place of a closed server one of another pool: `true` instead of [`PoolShared::closed`]. `false` when a
+    /// limit keeps the other pool from having it, or was lowered; then nothing has changed.
+    pub fn leave_to(&self, other: &PoolShared) -> bool {
+        let shares = |cap: &&Arc<Cap>| self.caps.iter().any(|own| Arc::ptr_eq(cap, own));
+        if self.is_over_limit() {
+            return false;
+        }
+        let limit = other.limit();
+        if other.opened.fetch_update(SeqCst, SeqCst, |n| (n < limit).then_some(n + 1)).is_err() {
+            return false;
+        }
+        let own: Vec<_> = other.caps.iter().filter(|cap| !shares(cap)).collect();
+        let taken = own.iter().take_while(|cap| cap.take()).count();
+        if taken < own.len() {
+            own[..taken].iter().for_each(|cap| cap.give_back());
+            other.opened.fetch_sub(1, SeqCst);
+            return false;
+        }
+        let also = |cap: &&Arc<Cap>| other.caps.iter().any(|theirs| Arc::ptr_eq(cap, theirs));
+        self.caps.iter().filter(|cap| !also(cap)).for_each(|cap| cap.give_back());
+        let before = self.opened.fetch_sub(1, SeqCst);
+        debug_assert!(before > 0, "a server was closed that was never opened");
+        true
+    }
+
+    /// A place is on its way to a worker.
+    pub(super) fn promise(&self, worker: usize) {
+        self.desks[worker].promised.fetch_add(1, SeqCst);
+    }
+
+    /// It has arrived there, or never will.
+    pub(super) fn promise_over(&self, worker: usize) {
+        self.desks[worker].promised.fetch_sub(1, SeqCst);
+    }
+
     /// More servers are open than a limit allows (it was lowered).
     pub fn is_over_limit(&self) -> bool {
         self.opened() > self.limit() || self.caps.iter().any(|cap| cap.is_over())
@@ -133,6 +181,20 @@ impl PoolShared {
         self.desks[worker].idle.store(idle as u32, SeqCst);
     }
 
+    /// Publishes how many servers this worker would open if the limits allowed it.
+    pub fn publish_lacks(&self, worker: usize, lacks: u32) {
+        self.desks[worker].lacks.store(lacks, SeqCst);
+    }
+
+    /// The worker that lacks a server and whose oldest waiter has waited longest, and since when. A worker that pauses
+    /// after a failed connect, or has connects or places under way for all who wait, lacks none.
+    pub fn longest_lacking(&self) -> Option<(u64, usize)> {
+        let lacks = |desk: &Desk| desk.lacks.load(SeqCst) > desk.promised.load(SeqCst);
+        let lacking = self.desks.iter().enumerate().filter(|(_, desk)| lacks(desk));
+        let oldest = lacking.map(|(worker, desk)| (desk.oldest_wait_ns.load(SeqCst), worker)).min()?;
+        (oldest.0 != NOBODY).then_some(oldest)
+    }
+
     /// Another server may be opened.
     pub fn has_room(&self) -> bool {
         self.opened() < self.limit() && !self.is_capped()
@@ -148,10 +210,11 @@ impl PoolShared {
         self.desks.get(worker).is_some_and(|desk| desk.oldest_wait_ns.load(SeqCst) != NOBODY)
     }
 
-    /// What a worker has published: since when its oldest waiter waits, and its idle servers.
-    pub(crate) fn published(&self, worker: usize) -> (u64, usize) {
+    /// What a worker has published: since when its oldest waiter waits, its idle servers, what it lacks.
+    pub(crate) fn published(&self, worker: usize) -> (u64, usize, usize) {
         let desk = &self.desks[worker];
-        (desk.oldest_wait_ns.load(SeqCst), desk.idle.load(SeqCst) as usize)
+        let (idle, lacks) = (desk.idle.load(SeqCst), desk.lacks.load(SeqCst));
+        (desk.oldest_wait_ns.load(SeqCst), idle as usize, lacks as usize)
     }
 
     /// The other worker whose oldest waiter has waited longest, and since when.

@@ -1,0 +1,115 @@
+//! A place under limits that several pools share, on its way from one pool to another.
+//!
+//! Owns: one right to open a server, and the promise of it to one worker. Must not know: mail, servers.
+//!
+//! Invariant: from the moment a pool leaves the place until the other one has it, it counts as taken. So nobody
+//! comes in between, in particular not the pool that leaves it.
+
+use super::PoolEntry;
+use std::sync::Arc;
+
+/// The right to open one server of a pool, for one worker. Whoever drops it gives it back.
+#[derive(Debug)]
+pub struct Place<X> {
+    entry: Arc<PoolEntry<X>>,
+    worker: usize,
+    taken: bool,
+}
+
+impl<X> Place<X> {
+    /// Makes the place of a server of `from` that has just closed one of pool `to`, for a worker. `None`: `to` may not
+    /// have it, and nothing has changed.
+    pub fn leave(from: &PoolEntry<X>, to: &Arc<PoolEntry<X>>, worker: usize) -> Option<Self> {
+        if !from.shared.leave_to(&to.shared) {
+            return None;
+        }
+        to.shared.promise(worker);
+        Some(Place { entry: to.clone(), worker, taken: false })
+    }
+
+    /// Whose place it is.
+    pub fn entry(&self) -> &Arc<PoolEntry<X>> {
+        &self.entry
+    }
+
+    /// The server is being opened: its close gives the right back.
+    pub fn take(mut self) {
+        self.taken = true;
+    }
+}
+
+impl<X> Drop for Place<X> {
+    fn drop(&mut self) {
+        self.entry.shared.promise_over(self.worker);
+        if !self.taken {
+            self.entry.shared.closed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::registry::tests::spec;
+    use crate::pool::{Opening, Registry};
+    use crate::settings::PoolSpec;
+
+    /// Two pools of one database that may have one server together, and each user `max_of_user`. The first has it.
+    fn two_pools(max_of_user: usize) -> [Arc<PoolEntry<()>>; 2] {
+        let registry = Registry::<()>::new(2);
+        let entries = ["me", "you"].map(|user| {
+            registry.enter(PoolSpec { user: user.into(), max_of_database: 1, max_of_user, size: 2, ..spec() })
+        });
+        assert_eq!(entries[0].shared.try_open(), Opening::Granted);
+        entries
+    }
+
+    #[test]
+    fn nobody_takes_a_place_that_is_on_its_way_to_another_pool() {
+        let [from, to] = two_pools(1);
+        let place = Place::leave(&from, &to, 1).expect("there is room for it");
+        assert_eq!(from.shared.try_open(), Opening::CapIsFull, "the pool that left it is not quicker");
+        assert_eq!(to.shared.try_open(), Opening::CapIsFull, "nor is another worker");
+        assert_eq!((from.shared.opened(), to.shared.opened()), (0, 1));
+        assert_eq!(from.shared.caps()[1].figures().0, 0, "its user has no server any more");
+        assert_eq!(to.shared.caps()[1].figures().0, 1);
+        place.take();
+        assert_eq!((from.shared.opened(), to.shared.opened()), (0, 1), "the server has it now");
+    }
+
+    #[test]
+    fn a_place_that_nobody_takes_is_free_again() {
+        let [from, to] = two_pools(0);
+        drop(Place::leave(&from, &to, 1));
+        assert_eq!((from.shared.opened(), to.shared.opened()), (0, 0));
+        assert_eq!(from.shared.try_open(), Opening::Granted);
+    }
+
+    #[test]
+    fn a_place_is_not_left_to_a_pool_whose_own_limit_is_reached() {
+        let [from, to] = two_pools(1);
+        assert!(to.shared.caps()[1].take());
+        assert!(Place::leave(&from, &to, 1).is_none());
+        to.shared.caps()[1].give_back();
+        from.shared.set_limit(0);
+        assert!(Place::leave(&from, &to, 1).is_none(), "a limit that was lowered is reached first");
+        assert_eq!((from.shared.opened(), to.shared.opened()), (1, 0));
+        assert_eq!(from.shared.caps()[0].figures().0, 1);
+    }
+
+    #[test]
+    fn a_worker_that_is_promised_a_place_lacks_one_less() {
+        let [from, to] = two_pools(0);
+        to.shared.publish_oldest(0, 10);
+        to.shared.publish_oldest(1, 5);
+        to.shared.publish_lacks(0, 1);
+        to.shared.publish_lacks(1, 1);
+        assert_eq!(to.shared.longest_lacking(), Some((5, 1)));
+        let place = Place::leave(&from, &to, 1).expect("there is room for it");
+        assert_eq!(to.shared.longest_lacking(), Some((10, 0)));
+        to.shared.publish_lacks(0, 0);
+        assert_eq!(to.shared.longest_lacking(), None);
+        drop(place);
+        assert_eq!(to.shared.longest_lacking(), Some((5, 1)));
+    }
+}
