@@ -60,18 +60,44 @@ pub enum Order {
 
 /// Bytes that wait to be written.
 #[derive(Debug, Default)]
-pub struct Outbox(pub Vec<u8>);
+pub struct Outbox {
+    bytes: Vec<u8>,
+    /// So many of them have been written.
+    written: usize,
+}
 
 impl Outbox {
+    /// Where more bytes are appended.
+    pub fn tail(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Nothing shall be written any more.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.written = 0;
+    }
+
     /// Writes what goes. False: the connection is broken.
     pub fn write(&mut self, stage: &Stage<'_>, end: EndId) -> bool {
-        while !self.0.is_empty() {
-            match stage.net().peer_write(end, &self.0) {
+        while !self.is_empty() {
+            match stage.net().peer_write(end, &self.bytes[self.written..]) {
                 None => return false,
                 Some(0) => return true,
-                Some(n) => drop(self.0.drain(..n)),
+                Some(n) => self.written += n,
             }
         }
+        self.clear();
         true
     }
 }

@@ -3,8 +3,12 @@
 //! `weir-sim --seeds N [--from M]` runs N seeds from M; `weir-sim --seed S` runs one and prints what happens.
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
+
+/// Seeds named at the end because they took most steps.
+const LONGEST: usize = 8;
 
 struct Arguments {
     from: u64,
@@ -76,6 +80,8 @@ fn twice(arguments: &Arguments) -> ExitCode {
 fn many(arguments: &Arguments) -> u64 {
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
     let (steps, answers) = (AtomicU64::new(0), AtomicU64::new(0));
+    // Those that took most steps: one that takes very many may have run in circles for a while.
+    let longest: Mutex<Vec<(u64, u64)>> = Mutex::default();
     let start = Instant::now();
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
@@ -91,6 +97,12 @@ fn many(arguments: &Arguments) -> u64 {
                         Ok(report) => {
                             steps.fetch_add(report.steps, Relaxed);
                             answers.fetch_add(report.answers, Relaxed);
+                            let mut longest = longest.lock().unwrap_or_else(|e| e.into_inner());
+                            let at = longest.partition_point(|&(steps, _)| steps >= report.steps);
+                            if at < LONGEST {
+                                longest.insert(at, (report.steps, seed));
+                                longest.truncate(LONGEST);
+                            }
                         }
                         Err(problem) => {
                             failed.fetch_add(1, Relaxed);
@@ -111,5 +123,8 @@ fn many(arguments: &Arguments) -> u64 {
     let done = next.load(Relaxed).min(arguments.seeds);
     println!("{} passed, {failed} failed", done - failed.min(done));
     println!("{steps} steps, {answers} answers checked, {:.0} s", start.elapsed().as_secs_f64());
+    let longest = longest.into_inner().unwrap_or_else(|e| e.into_inner());
+    let longest: Vec<_> = longest.iter().map(|(steps, seed)| format!("{seed} ({steps})")).collect();
+    println!("longest, by steps: {}", longest.join(", "));
     failed
 }

@@ -12,6 +12,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use weir_net::Token;
 
+/// A pipe grows to the double when so many times its bytes have gone through, as TCP's windows do. So a small one shows
+/// what becomes of each byte of a login or a short query, and a large reply does not take a hundred thousand steps.
+const FILLS: usize = 24;
+
+/// A send is cut so often at most.
+const CUTS: u32 = 4;
+
 /// One end of a connection. The other end is [`EndId::other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndId(pub u32);
@@ -123,10 +130,15 @@ pub(crate) struct End {
     flight: VecDeque<(u64, Packet)>,
     flight_bytes: usize,
     last_arrival_ns: u64,
+    /// Bytes that may be under way to it or unread.
     capacity: usize,
+    /// Bytes it takes until that grows.
+    grows_in: usize,
     open: bool,
     write_shut: bool,
     blocked: bool,
+    /// It is on the agenda that this end will be told of room.
+    room_due: bool,
     stage: Stage,
     /// Where a pending connect leads.
     database: u32,
@@ -170,6 +182,8 @@ pub struct Network {
     /// Connections that have reached a database: which one, the database's end, the worker.
     pub arrivals: Vec<(u32, EndId)>,
     listed: Vec<Vec<EndId>>,
+    /// By worker: connections it has open.
+    sockets: Vec<usize>,
     worker_wake_ns: Vec<u64>,
     peer_wake_ns: Vec<u64>,
     /// Resets of the weather so far: they explain lost connections.
@@ -209,6 +223,7 @@ impl Network {
             databases_up: vec![true; databases],
             arrivals: Vec::new(),
             listed: vec![Vec::new(); workers],
+            sockets: vec![0; workers],
             worker_wake_ns: vec![u64::MAX; workers],
             peer_wake_ns: Vec::new(),
             resets: 0,
@@ -288,8 +303,11 @@ impl Network {
     }
 
     fn mix(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.fingerprint = (self.fingerprint ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        for word in bytes.chunks(8) {
+            let mut padded = [0; 8];
+            padded[..word.len()].copy_from_slice(word);
+            let mixed = self.fingerprint ^ u64::from_le_bytes(padded);
+            self.fingerprint = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         }
     }
 
@@ -297,8 +315,21 @@ impl Network {
         &mut self.ends[id.0 as usize]
     }
 
+    fn set_owner(&mut self, id: EndId, owner: Owner) {
+        let before = std::mem::replace(&mut self.end(id).owner, owner);
+        if let Owner::Worker(worker) = before {
+            self.sockets[worker] -= 1;
+        }
+        if let Owner::Worker(worker) = owner {
+            self.sockets[worker] += 1;
+        }
+    }
+
     fn new_link(&mut self, first: Owner, stage: Stage, database: u32) -> EndId {
         let id = EndId(self.ends.len() as u32);
+        if let Owner::Worker(worker) = first {
+            self.sockets[worker] += 1;
+        }
         for owner in [first, Owner::Nobody] {
             let (low, high) = self.weather.capacity;
             let capacity = self.dice.spread(low, high) as usize;
@@ -315,9 +346,11 @@ impl Network {
                 flight_bytes: 0,
                 last_arrival_ns: 0,
                 capacity,
+                grows_in: capacity * FILLS,
                 open: true,
                 write_shut: false,
                 blocked: false,
+                room_due: false,
                 stage,
                 database,
             });
@@ -376,7 +409,7 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
         }
         let worker = self.listeners[listener as usize].worker;
-        self.end(end).owner = Owner::Worker(worker);
+        self.set_owner(end, Owner::Worker(worker));
         Ok(end)
     }
 
@@ -411,9 +444,8 @@ impl Network {
 
     /// Watches an end for a worker: what is there already is an edge.
     pub fn register(&mut self, id: EndId, worker: usize, token: Token) {
-        let end = self.end(id);
-        end.owner = Owner::Worker(worker);
-        end.token = Some(token);
+        self.set_owner(id, Owner::Worker(worker));
+        self.end(id).token = Some(token);
         let now = self.state_of(id);
         self.edge(id, now);
     }
@@ -423,9 +455,9 @@ impl Network {
         for list in &mut self.listed {
             list.retain(|&listed| listed != id);
         }
+        self.set_owner(id, Owner::Nobody);
         let end = self.end(id);
         end.listed = false;
-        end.owner = Owner::Nobody;
         end.token = None;
         end.ready = Ready::default();
     }
@@ -568,8 +600,7 @@ impl Network {
         if n < bytes.len() {
             self.end(id).blocked = true;
             if n < room {
-                let delay_ns = self.latency();
-                self.schedule(self.now_ns + delay_ns, Item::Room(id));
+                self.tell_of_room(id);
             }
         }
         self.mix(&self.now_ns.to_le_bytes());
@@ -591,11 +622,13 @@ impl Network {
 
     /// Puts bytes on their way to an end, in pieces as the weather has it.
     fn launch(&mut self, to: EndId, mut bytes: &[u8]) {
+        let mut cuts = 0;
         while !bytes.is_empty() {
-            let n = match self.dice.per_mille(self.weather.split) {
+            let n = match cuts < CUTS && self.dice.per_mille(self.weather.split) {
                 true => self.dice.spread(1, bytes.len() as u64) as usize,
                 false => bytes.len(),
             };
+            cuts += 1;
             let (piece, rest) = bytes.split_at(n);
             self.end(to).flight_bytes += n;
             self.launch_packet(to, Packet::Data(piece.to_vec()));
@@ -608,9 +641,13 @@ impl Network {
         let now_ns = self.now_ns;
         let end = self.end(to);
         let at_ns = (now_ns + latency_ns).max(end.last_arrival_ns);
+        // It may arrive together with the one before it: that is one event.
+        let together = at_ns == end.last_arrival_ns && !end.flight.is_empty();
         end.last_arrival_ns = at_ns;
         end.flight.push_back((at_ns, packet));
-        self.schedule(at_ns, Item::Arrive(to));
+        if !together {
+            self.schedule(at_ns, Item::Arrive(to));
+        }
     }
 
     /// Reads what is there.
@@ -620,9 +657,12 @@ impl Network {
         assert!(end.open, "a read from a closed socket");
         if !end.received.is_empty() {
             let n = end.received.len().min(buf.len());
-            for (to, from) in buf.iter_mut().zip(end.received.drain(..n)) {
-                *to = from;
-            }
+            let (front, back) = end.received.as_slices();
+            let of_front = n.min(front.len());
+            buf[..of_front].copy_from_slice(&front[..of_front]);
+            buf[of_front..n].copy_from_slice(&back[..n - of_front]);
+            end.received.drain(..n);
+            self.grow(id, n);
             self.room_made(id);
             self.say(|| {
                 format!("    [{}] {n} bytes are read by {:?}", id.0 / 2, self.ends[id.0 as usize].owner)
@@ -639,11 +679,26 @@ impl Network {
         if end.fin { Ok(0) } else { Err(would_block()) }
     }
 
+    fn grow(&mut self, reader: EndId, taken: usize) {
+        let end = self.end(reader);
+        end.grows_in = end.grows_in.saturating_sub(taken);
+        if end.grows_in == 0 && end.capacity < 1 << 20 {
+            end.capacity *= 2;
+            end.grows_in = end.capacity * FILLS;
+        }
+    }
+
     /// The reader of a pipe has taken bytes: a writer that met a full one is told when a third is free.
     fn room_made(&mut self, reader: EndId) {
         let writer = reader.other();
         let capacity = self.end(reader).capacity;
         if self.end(writer).blocked && self.room(writer) * 3 >= capacity {
+            self.tell_of_room(writer);
+        }
+    }
+
+    fn tell_of_room(&mut self, writer: EndId) {
+        if !std::mem::replace(&mut self.end(writer).room_due, true) {
             let delay_ns = self.latency();
             self.schedule(self.now_ns + delay_ns, Item::Room(writer));
         }
@@ -661,18 +716,19 @@ impl Network {
 
     /// Closes an end. Unread bytes make it a reset, as in TCP.
     pub fn close(&mut self, id: EndId, abort: bool) {
-        let end = self.end(id);
-        if !end.open {
+        if !self.end(id).open {
             return;
         }
+        self.set_owner(id, Owner::Nobody);
+        let end = self.end(id);
         let unread = !end.received.is_empty();
         let said = end.write_shut;
         let was_reset = end.reset;
         let pending = end.stage == Stage::Pending;
         end.open = false;
         end.write_shut = true;
-        end.received.clear();
-        end.owner = Owner::Nobody;
+        // Closed ends stay in the list: they keep no memory of their own.
+        end.received = VecDeque::new();
         end.token = None;
         end.ready = Ready::default();
         if pending || was_reset {
@@ -713,6 +769,7 @@ impl Network {
             Item::Connected(end) => self.connected(end),
             Item::Knock(listener, end) => self.knock(listener, end),
             Item::Room(end) => {
+                self.end(end).room_due = false;
                 let blocked = std::mem::replace(&mut self.end(end).blocked, false);
                 if blocked && self.end(end).open {
                     self.edge(end, Ready { writable: true, ..Ready::default() });
@@ -817,7 +874,7 @@ impl Network {
 
     /// A database's session takes a connection that arrived.
     pub fn peer_takes(&mut self, peer: u32, end: EndId) {
-        self.end(end).owner = Owner::Peer(peer);
+        self.set_owner(end, Owner::Peer(peer));
         self.wake_peer_soon(peer);
     }
 
@@ -859,6 +916,6 @@ impl Network {
 
     /// Connections that a worker has open.
     pub fn sockets_of(&self, worker: usize) -> usize {
-        self.ends.iter().filter(|end| end.open && end.owner == Owner::Worker(worker)).count()
+        self.sockets[worker]
     }
 }

@@ -70,7 +70,11 @@ struct Manner {
     /// Pause between reads, in nanoseconds.
     pause_ns: u64,
     next_read_ns: u64,
+    reads: u32,
 }
+
+/// After so many reads a slow reader takes twice as much at a time: slow, and not for ever.
+const PATIENT_READS: u32 = 64;
 
 enum Phase {
     Login,
@@ -105,6 +109,7 @@ impl PgClient {
             bytes: if slow { stage.dice.spread(16, 4_096) as usize } else { 1 << 18 },
             pause_ns: if slow { stage.dice.spread(10_000, 2_000_000) } else { 0 },
             next_read_ns: 0,
+            reads: 0,
         };
         let mut client = PgClient {
             shadow: Engine::new(&startup, true),
@@ -150,8 +155,8 @@ impl PgClient {
             put_text(&mut body, value);
         }
         body.push(0);
-        self.outbox.0.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-        self.outbox.0.extend_from_slice(&body);
+        self.outbox.tail().extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        self.outbox.tail().extend_from_slice(&body);
         stage.wake_at(stage.now_ns + 1);
     }
 
@@ -169,7 +174,7 @@ impl PgClient {
                     self.half_shut,
                     self.fatal,
                     self.asked_cancel,
-                    self.outbox.0.len()
+                    self.outbox.len()
                 ),
             }),
             _ => Some(format!("{} waits in its login", self.name)),
@@ -182,14 +187,14 @@ impl PgClient {
         if !self.over && matches!(self.phase, Phase::Session) && self.fatal.is_none() && !self.half_shut {
             self.act(stage);
         }
-        let unsent = self.outbox.0.len();
+        let unsent = self.outbox.len();
         if !self.over && self.outbox.write(stage, self.end) {
-            if unsent > 0 && self.outbox.0.is_empty() {
+            if unsent > 0 && self.outbox.is_empty() {
                 stage.wake_at(self.next_at_ns);
             }
         } else if !self.over {
             // The read side tells what was said last.
-            self.outbox.0.clear();
+            self.outbox.clear();
             self.read(stage);
             if !self.over {
                 stage.wake_at(stage.now_ns + 1_000_000);
@@ -207,6 +212,10 @@ impl PgClient {
             match read {
                 Read::Bytes(bytes) => {
                     self.manner.next_read_ns = stage.now_ns + self.manner.pause_ns;
+                    self.manner.reads += 1;
+                    if self.manner.reads.is_multiple_of(PATIENT_READS) {
+                        self.manner.bytes *= 2;
+                    }
                     self.input.extend_from_slice(&bytes);
                     self.messages(stage);
                 }
@@ -218,7 +227,7 @@ impl PgClient {
     }
 
     fn messages(&mut self, stage: &mut Stage<'_>) {
-        let input = std::mem::take(&mut self.input);
+        let mut input = std::mem::take(&mut self.input);
         let mut at = 0;
         while !self.over
             && let Some((tag, body, total)) = message(&input[at..])
@@ -226,7 +235,8 @@ impl PgClient {
             self.message(tag, body, stage);
             at += total;
         }
-        self.input = input[at..].to_vec();
+        input.drain(..at);
+        self.input = input;
         if self.input.len() > 32 << 20 {
             stage.oracle.broken(|| format!("{}: a message that does not end", self.name));
         }
@@ -320,14 +330,14 @@ impl PgClient {
             (3, Phase::Login) => {
                 let mut answer = Vec::new();
                 put_text(&mut answer, PASSWORD);
-                put(&mut self.outbox.0, b'p', &answer);
+                put(self.outbox.tail(), b'p', &answer);
             }
             (5, Phase::Login) => {
                 let salt = rest.first_chunk::<4>()?;
                 let answer = md5::response(&self.user, &Secret::plain(PASSWORD), *salt)?;
                 let mut body = Vec::new();
                 put_text(&mut body, &answer);
-                put(&mut self.outbox.0, b'p', &body);
+                put(self.outbox.tail(), b'p', &body);
             }
             (10, Phase::Login) => {
                 let mut nonce = [0; 32];
@@ -337,7 +347,7 @@ impl PgClient {
                 put_text(&mut answer, "SCRAM-SHA-256");
                 answer.extend_from_slice(&(first.len() as u32).to_be_bytes());
                 answer.extend_from_slice(&first);
-                put(&mut self.outbox.0, b'p', &answer);
+                put(self.outbox.tail(), b'p', &answer);
                 self.phase = Phase::ScramFirst(state);
             }
             (11, Phase::ScramFirst(state)) => {
@@ -348,7 +358,7 @@ impl PgClient {
                     Err(job) => job.run().into_scram_keys()?,
                 };
                 let (state, last) = challenge.answer(&keys);
-                put(&mut self.outbox.0, b'p', &last);
+                put(self.outbox.tail(), b'p', &last);
                 self.phase = Phase::ScramFinal(state);
             }
             (12, Phase::ScramFinal(state)) => state.verify(rest).ok()?,
@@ -449,10 +459,10 @@ impl PgClient {
             }
             return;
         }
-        if waits && !(stage.dice.per_mille(stage.plan.pipeline) && self.outbox.0.is_empty()) {
+        if waits && !(stage.dice.per_mille(stage.plan.pipeline) && self.outbox.is_empty()) {
             return;
         }
-        if !self.outbox.0.is_empty() {
+        if !self.outbox.is_empty() {
             return;
         }
         self.next_at_ns = stage.now_ns + stage.dice.below(stage.plan.think_ns);
@@ -469,7 +479,7 @@ impl PgClient {
                 self.next_at_ns = stage.now_ns + stage.dice.below(3_000_000);
             }
             Next::Terminate => {
-                put(&mut self.outbox.0, b'X', b"");
+                put(self.outbox.tail(), b'X', b"");
                 let _ = self.outbox.write(stage, self.end);
                 self.leave(stage, false);
             }
@@ -481,7 +491,7 @@ impl PgClient {
                 stage.net().shutdown_write(self.end);
             }
             Next::Partial { bytes } => {
-                self.outbox.0.extend_from_slice(&bytes);
+                self.outbox.tail().extend_from_slice(&bytes);
                 let _ = self.outbox.write(stage, self.end);
                 let abort = stage.dice.one_in(2);
                 self.leave(stage, abort);
@@ -492,7 +502,7 @@ impl PgClient {
 
     fn send(&mut self, bytes: &[u8], stage: &mut Stage<'_>) {
         self.since_ns = stage.now_ns;
-        self.outbox.0.extend_from_slice(bytes);
+        self.outbox.tail().extend_from_slice(bytes);
         self.shadow.feed(bytes);
         self.shadow.work(0);
         if let Some(problem) = self.shadow.problem.take() {

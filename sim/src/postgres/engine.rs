@@ -12,6 +12,7 @@ use super::wire::{
     take_text, take_u16, take_u32,
 };
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// Settings the server reports, as it writes their names, with their defaults.
 pub const REPORTED: [(&str, &str); 12] = [
@@ -32,6 +33,9 @@ pub const REPORTED: [(&str, &str); 12] = [
 /// Settings it knows and does not report. Names with a dot are known, too, and empty by default.
 const SILENT: [(&str, &str); 3] =
     [("search_path", "public"), ("statement_timeout", "0"), ("work_mem", "4MB")];
+
+/// Values by name, in small letters. Looked at more often than changed.
+type Settings = Rc<BTreeMap<String, String>>;
 
 /// Where a session is with its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +93,9 @@ pub struct Engine {
     pub client: Option<String>,
     held: Vec<u8>,
     input: Vec<u8>,
-    settings: BTreeMap<String, String>,
-    defaults: BTreeMap<String, String>,
-    settings_before: Option<BTreeMap<String, String>>,
+    settings: Settings,
+    defaults: Settings,
+    settings_before: Option<Settings>,
     local: BTreeMap<String, Option<String>>,
     statements: BTreeMap<String, Statement>,
     portals: BTreeMap<String, Portal>,
@@ -129,6 +133,7 @@ impl Engine {
         for (name, value) in startup {
             settings.insert(name.to_ascii_lowercase(), value.clone());
         }
+        let settings = Rc::new(settings);
         Engine {
             output: Vec::new(),
             committed: Vec::new(),
@@ -167,14 +172,14 @@ impl Engine {
     pub fn greeting(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, _) in REPORTED {
-            put_parameter(&mut out, name, &self.settings[&name.to_ascii_lowercase()]);
+            put_parameter(&mut out, name, self.setting(name));
         }
         out
     }
 
     /// The value of a setting.
     pub fn setting(&self, name: &str) -> &str {
-        self.settings.get(&name.to_ascii_lowercase()).map_or("", String::as_str)
+        value(&self.settings, name).map_or("", String::as_str)
     }
 
     /// New bytes.
@@ -276,7 +281,7 @@ impl Engine {
         if self.locked {
             left.push("a lock".into());
         }
-        for (name, value) in &self.settings {
+        for (name, value) in self.settings.iter() {
             if name.contains('.') && !value.is_empty() {
                 left.push(format!("{name} = {value}"));
             }
@@ -733,7 +738,8 @@ impl Engine {
                 .map(|row| {
                     let mut cell = format!("{text}|{}|{row}|", statement.id);
                     let missing = statement.width.saturating_sub(cell.len());
-                    cell.extend(std::iter::repeat_n((b'a' + (row % 26) as u8) as char, missing));
+                    let letter = row % 26;
+                    cell.push_str(&LETTERS[letter..=letter].repeat(missing));
                     vec![cell]
                 })
                 .collect()
@@ -838,7 +844,7 @@ impl Engine {
                 for row in 0..statement.rows {
                     let mut line = format!("{tag}|{row}|");
                     let missing = statement.width.saturating_sub(line.len());
-                    line.extend(std::iter::repeat_n('z', missing));
+                    line.push_str(&"z".repeat(missing));
                     line.push('\n');
                     put(&mut self.held, b'd', line.as_bytes());
                 }
@@ -901,17 +907,19 @@ impl Engine {
             return Err(("22023", format!("invalid value for parameter \"{name}\": \"{value}\"")));
         }
         let mut settings = self.settings.clone();
-        settings.insert(name.to_owned(), value);
+        Rc::make_mut(&mut settings).insert(name.to_owned(), value);
         self.change_all(settings);
         Ok(())
     }
 
     /// Changes settings and reports those that are reported.
-    fn change_all(&mut self, settings: BTreeMap<String, String>) {
-        for (name, _) in REPORTED {
-            let lower = name.to_ascii_lowercase();
-            if self.settings.get(&lower) != settings.get(&lower) {
-                put_parameter(&mut self.held, name, &settings[&lower]);
+    fn change_all(&mut self, settings: Settings) {
+        if !Rc::ptr_eq(&self.settings, &settings) {
+            for (name, _) in REPORTED {
+                let new = value(&settings, name);
+                if value(&self.settings, name) != new {
+                    put_parameter(&mut self.held, name, new.map_or("", String::as_str));
+                }
             }
         }
         self.settings = settings;
@@ -957,8 +965,8 @@ impl Engine {
         let mut settings = self.settings.clone();
         for (name, before) in std::mem::take(&mut self.local) {
             match before {
-                Some(before) => drop(settings.insert(name, before)),
-                None => drop(settings.remove(&name)),
+                Some(before) => drop(Rc::make_mut(&mut settings).insert(name, before)),
+                None => drop(Rc::make_mut(&mut settings).remove(&name)),
             }
         }
         self.change_all(settings);
@@ -1001,6 +1009,17 @@ impl Engine {
             self.in_query = false;
             self.ready();
         }
+    }
+}
+
+/// What wide rows are filled with.
+const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+
+fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a String> {
+    if name.bytes().any(|b| b.is_ascii_uppercase()) {
+        settings.get(&name.to_ascii_lowercase())
+    } else {
+        settings.get(name)
     }
 }
 

@@ -320,7 +320,7 @@ impl Script {
                 Some(Next::Send { bytes, what: "a function call".into() })
             }
             Kind::Large => {
-                let size = self.dice.spread(20_000, 300_000) as usize;
+                let size = self.dice.spread(20_000, 150_000) as usize;
                 let text = format!("SELECT 'x' {} /*{}*/", self.comment(shadow, "rows=1"), "-".repeat(size));
                 let mut bytes = Vec::new();
                 put_query(&mut bytes, &text);

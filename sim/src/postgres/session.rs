@@ -107,16 +107,16 @@ impl PgSession {
     fn is_blocked(&self) -> bool {
         let busy = self.engine.as_ref().is_some_and(|engine| engine.busy_until_ns().is_some());
         let unread = self.engine.as_ref().map_or(0, Engine::unread);
-        self.outbox.0.len() > BLOCKED_BYTES || (busy && unread > BLOCKED_BYTES)
+        self.outbox.len() > BLOCKED_BYTES || (busy && unread > BLOCKED_BYTES)
     }
 
     fn work(&mut self, stage: &mut Stage<'_>) {
         if let Some(engine) = &mut self.engine {
-            if self.outbox.0.len() <= BLOCKED_BYTES {
+            if self.outbox.len() <= BLOCKED_BYTES {
                 engine.pace_ns = stage.dice.below(stage.plan.pace_ns);
                 engine.work(stage.now_ns);
             }
-            self.outbox.0.append(&mut engine.output);
+            self.outbox.tail().append(&mut engine.output);
             for entry in engine.committed.drain(..) {
                 *stage.oracle.committed.entry(entry).or_insert(0) += 1;
             }
@@ -157,7 +157,7 @@ impl PgSession {
             1 => self.close(stage, false),
             _ => {
                 let text = "terminating connection due to administrator command";
-                put_complaint(&mut self.outbox.0, b'E', "FATAL", "57P01", text);
+                put_complaint(self.outbox.tail(), b'E', "FATAL", "57P01", text);
                 let _ = self.outbox.write(stage, self.end);
                 self.close(stage, false);
             }
@@ -283,7 +283,7 @@ impl PgSession {
                 return Some(total);
             }
         };
-        put(&mut self.outbox.0, b'R', &request);
+        put(self.outbox.tail(), b'R', &request);
         Some(total)
     }
 
@@ -317,7 +317,7 @@ impl PgSession {
                 };
                 let mut request = 11u32.to_be_bytes().to_vec();
                 request.extend_from_slice(&first);
-                put(&mut self.outbox.0, b'R', &request);
+                put(self.outbox.tail(), b'R', &request);
                 self.login = LoginState::SaslFinal(Box::new(state));
                 true
             }
@@ -332,7 +332,7 @@ impl PgSession {
                 let Ok(Verdict::Verified(last)) = verdict else { return self.proven(false, stage) };
                 let mut request = 12u32.to_be_bytes().to_vec();
                 request.extend_from_slice(&last);
-                put(&mut self.outbox.0, b'R', &request);
+                put(self.outbox.tail(), b'R', &request);
                 self.proven(true, stage)
             }
             LoginState::Startup | LoginState::Done => false,
@@ -350,7 +350,7 @@ impl PgSession {
 
     fn logged_in(&mut self) {
         let engine = Engine::new(&self.startup, false);
-        let out = &mut self.outbox.0;
+        let out = self.outbox.tail();
         put(out, b'R', &0u32.to_be_bytes());
         out.extend_from_slice(&engine.greeting());
         let mut key = self.pid.to_be_bytes().to_vec();

@@ -85,24 +85,22 @@ pub struct Statement {
 /// Cuts a text into statements at semicolons outside quotes and comments.
 pub fn split(text: &str) -> Vec<String> {
     let mut statements = Vec::new();
-    let mut current = String::new();
-    let (mut quoted, mut comment, mut previous) = (false, false, ' ');
-    for c in text.chars() {
+    let (mut quoted, mut comment, mut previous, mut start) = (false, false, b' ', 0);
+    for (at, c) in text.bytes().enumerate() {
         match c {
-            '\'' if !comment => quoted = !quoted,
-            '*' if previous == '/' && !quoted => comment = true,
-            '/' if previous == '*' && comment => comment = false,
-            ';' if !quoted && !comment => {
-                statements.push(std::mem::take(&mut current));
-                previous = ' ';
+            b'\'' if !comment => quoted = !quoted,
+            b'*' if previous == b'/' && !quoted => comment = true,
+            b'/' if previous == b'*' && comment => comment = false,
+            b';' if !quoted && !comment => {
+                statements.push(text[start..at].to_owned());
+                (start, previous) = (at + 1, b' ');
                 continue;
             }
             _ => {}
         }
-        current.push(c);
         previous = c;
     }
-    statements.push(current);
+    statements.push(text[start..].to_owned());
     statements.retain(|statement| !without_comments(statement).trim().is_empty());
     statements
 }
