@@ -94,6 +94,9 @@ pub struct RunArgs {
     /// Recorded time, in seconds.
     #[arg(long, default_value_t = 10.0)]
     pub time: f64,
+    /// The run ends when so many events have, if its time has not run out before; 0: only by its time.
+    #[arg(long, default_value_t = 0)]
+    pub events: u64,
     /// Time before anything is recorded, in seconds.
     #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
@@ -250,6 +253,7 @@ impl RunArgs {
             pace: self.pace()?,
             think: self.think_time,
             ignored: self.ignored().unwrap_or(plan.ignored),
+            events: (self.events > 0).then_some(self.events),
             warm_up: seconds("warmup", self.warmup)?,
             time: seconds("time", positive("time", self.time)?)?,
             report_interval: (self.report_interval > 0).then(|| Duration::from_secs(self.report_interval)),

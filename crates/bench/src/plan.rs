@@ -107,6 +107,8 @@ pub struct Plan {
     pub think: Option<Think>,
     /// Errors after which an event is begun again.
     pub ignored: Ignored,
+    /// The run ends when so many events have; `None`: by its time only.
+    pub events: Option<u64>,
     /// Time before anything is recorded.
     pub warm_up: Duration,
     /// Time that is recorded.
@@ -149,6 +151,7 @@ impl Plan {
             pace: Pace::Closed,
             think: None,
             ignored: Ignored::default_of(dialect),
+            events: None,
             warm_up: Duration::ZERO,
             time: Duration::from_secs(15),
             report_interval: None,

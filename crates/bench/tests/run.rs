@@ -190,6 +190,17 @@ fn connect_workload_makes_a_connection_for_each_event() {
 }
 
 #[test]
+fn a_number_of_events_ends_the_run() {
+    for (speak, workload) in [(Speak::Postgres, "select_one"), (Speak::Mysql, "connect")] {
+        let responder = Responder::start(speak, Quirk::None);
+        let plan = Plan { events: Some(500), ..plan(&responder.url(speak), workload, 7) };
+        let report = run(plan, |_| false).unwrap();
+        assert_eq!((report.events, report.errors), (500, 0), "{}", report.to_text());
+        assert_eq!(responder.queries.load(Ordering::Relaxed), 500);
+    }
+}
+
+#[test]
 fn idle_clients_stay_silent() {
     let responder = Responder::start(Speak::Mysql, Quirk::None);
     let report = run(plan(&responder.url(Speak::Mysql), "idle", 16), |_| true).unwrap();

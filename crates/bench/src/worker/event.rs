@@ -18,6 +18,13 @@ impl<P: Protocol> Worker<P> {
 
     /// Begins an event of a client that is free, as the workload's shape wants.
     pub(super) fn begin(&mut self, i: usize, begun_ns: u64) {
+        let events = self.shared.plan.events;
+        if self.shared.control.may_begin(events) {
+            self.start_event(i, begun_ns);
+        }
+    }
+
+    fn start_event(&mut self, i: usize, begun_ns: u64) {
         let shape = self.shape(i);
         let conn = &mut self.conns[i];
         conn.event = conn.event.wrapping_add(1);
@@ -236,13 +243,14 @@ impl<P: Protocol> Worker<P> {
         let now = clock::now_ns();
         if again && !self.ended && !self.connects() {
             // It counts from its first beginning.
-            return self.begin(i, self.conns[i].begun_ns);
+            return self.start_event(i, self.conns[i].begun_ns);
         }
         self.end_event(i, now);
     }
 
     fn end_event(&mut self, i: usize, now: u64) {
         self.conns[i].heard = Vec::new();
+        self.shared.control.event_over(self.shared.plan.events);
         if self.connects() { self.leave(i, now) } else { self.begin_next(i, now) }
     }
 

@@ -71,6 +71,9 @@ pub struct Control {
     stop: AtomicBool,
     connected: AtomicU32,
     given_up: AtomicU32,
+    /// Events that have begun and that have ended, counted only where their number is limited.
+    begun: AtomicU64,
+    over: AtomicU64,
 }
 
 impl Control {
@@ -92,6 +95,18 @@ impl Control {
     /// Connections that are logged in now.
     pub fn connected(&self) -> u32 {
         self.connected.load(Ordering::Relaxed)
+    }
+
+    /// One more event may begin.
+    fn may_begin(&self, events: Option<u64>) -> bool {
+        events.is_none_or(|events| self.begun.fetch_add(1, Ordering::Relaxed) < events)
+    }
+
+    /// An event is over; the last one ends the run.
+    fn event_over(&self, events: Option<u64>) {
+        if events.is_some_and(|events| self.over.fetch_add(1, Ordering::Relaxed) + 1 >= events) {
+            self.stop();
+        }
     }
 
     /// Clients that have given up before the start.

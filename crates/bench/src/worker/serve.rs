@@ -371,6 +371,7 @@ impl<P: Protocol> Worker<P> {
         let text = "the reply took longer than --patience";
         self.totals.ignored.record(Phase::Query, "patience", text);
         self.tick.ignored += 1;
+        self.shared.control.event_over(self.shared.plan.events);
         self.close(i);
         self.soon.push_back((now, i));
     }
@@ -409,6 +410,9 @@ impl<P: Protocol> Worker<P> {
         if !self.ended || matches!(self.conns[i].stage, Stage::Busy) {
             self.totals.errors.record(phase, code, text);
             self.tick.errors += 1;
+        }
+        if matches!(self.conns[i].stage, Stage::Busy) {
+            self.shared.control.event_over(self.shared.plan.events);
         }
         self.close(i);
         let conn = &mut self.conns[i];
