@@ -312,6 +312,9 @@ pub struct ServerPrepared {
     hand: usize,
     parses: u64,
     batch: u64,
+    /// Evicted statements whose Close is not answered yet, and the batch it stands in: an error there may have skipped
+    /// it, and with it what stands behind it in the same batch, but nothing in the next one.
+    leaving: Vec<(Key, u64)>,
     /// Names of stand-ins whose Close was skipped: to be closed before anything else.
     pub leftovers: Vec<Box<[u8]>>,
 }
@@ -327,6 +330,7 @@ impl ServerPrepared {
             hand: 0,
             parses: 0,
             batch: 0,
+            leaving: Vec::new(),
             leftovers: Vec::new(),
         }
     }
@@ -401,7 +405,8 @@ impl ServerPrepared {
             batch,
             stale: false,
         });
-        Need::Parse { number, close_first: false }
+        let in_doubt = |&(key, closed_in): &(Key, u64)| key == statement.key && closed_in != batch;
+        Need::Parse { number, close_first: self.leaving.iter().any(in_doubt) }
     }
 
     /// The Parse that was just asked for is Weir's own addition to the request being sent.
@@ -425,6 +430,7 @@ impl ServerPrepared {
             let safe = slot.batch == self.batch || slot.is_under_way();
             if !safe && !slot.used {
                 let key = slot.statement.key;
+                self.leaving.push((key, self.batch));
                 return self.take(&key);
             }
             slot.used = false;
@@ -452,8 +458,16 @@ impl ServerPrepared {
         }
     }
 
+    /// The Close of an evicted statement is answered, or was skipped.
+    pub fn is_gone(&mut self, key: &Key) {
+        if let Some(at) = self.leaving.iter().position(|(leaving, _)| leaving == key) {
+            self.leaving.swap_remove(at);
+        }
+    }
+
     /// The Close of an evicted statement was skipped: it may still be there.
     pub fn put_back(&mut self, statement: Arc<Statement>) {
+        self.is_gone(&statement.key);
         if !self.index.contains_key(&statement.key) {
             self.index.insert(statement.key, self.slots.len());
             let slot =

@@ -239,8 +239,12 @@ impl Back {
                     unnamed_is_answered(undo, front);
                 }
             }
+            (Owed::HiddenClose { .. }, T::CloseComplete) => {
+                if let Some(Owed::HiddenClose { evicted: Some(evicted), .. }) = self.queue.pop() {
+                    self.prepared.is_gone(&evicted.key());
+                }
+            }
             (Owed::Bind { .. }, T::BindComplete)
-            | (Owed::HiddenClose { .. }, T::CloseComplete)
             | (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
                 self.queue.pop();
             }

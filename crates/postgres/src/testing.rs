@@ -35,7 +35,12 @@ pub fn reported() -> Reported {
 }
 
 pub fn back() -> Back {
-    Back::new(ServerKey::new(77, b"keyk"), reported(), 100)
+    back_with_room_for(100)
+}
+
+/// The same for so many prepared statements.
+pub fn back_with_room_for(statements: usize) -> Back {
+    Back::new(ServerKey::new(77, b"keyk"), reported(), statements)
 }
 
 /// Messages of a client.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::effects::Effects;
-use crate::testing::send_with;
+use crate::testing::{back_with_room_for, send_with};
 
 #[test]
 fn after_the_servers_farewell_weir_adds_no_second_one() {
@@ -153,4 +153,22 @@ fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
     send_with(&mut f, &mut b, &c::q("rollback"), &Arc::default());
     receive(&mut b, Some(&mut f), &cat(&[s::complete("ROLLBACK"), s::idle()]));
     assert_eq!(send(&mut f, &mut b, 1, &c::q("show app.v")).to_server, c::q("show app.v"));
+}
+
+#[test]
+fn an_evicted_statement_whose_close_may_have_been_skipped_is_closed_before_it_is_parsed_again() {
+    let (mut f, mut b) = (front(1), back_with_room_for(1));
+    prepare(&mut f, &mut b, "a", "select 1");
+    // In a failed transaction: the Parse fails, and the Close behind it is skipped.
+    let other = cat(&[c::parse("b", "select 2"), c::sync()]);
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &other).to_server), "PCS");
+    let mut g = front(2);
+    let again = cat(&[c::parse("c", "select 1"), c::sync()]);
+    assert_eq!(tags(&send(&mut g, &mut b, 2, &again).to_server), "CPS", "it may still be there");
+    let refused = cat(&[s::error("25P02", "current transaction is aborted"), s::idle()]);
+    receive(&mut b, Some(&mut f), &refused);
+    let done = cat(&[s::close_complete(), s::parse_complete(), s::idle()]);
+    assert_eq!(tags(&receive(&mut b, Some(&mut g), &done).to_client), "1Z");
+    // Nothing is in doubt any more but the Parse that failed.
+    assert_eq!(tags(&send(&mut g, &mut b, 2, &other).to_server), "CPCS");
 }
