@@ -145,6 +145,8 @@ impl Back {
                 front.told_fatal |= fatal;
                 if kind == Kind::Welcome {
                     front.welcome_refused = true;
+                    // That was the last word, whatever becomes of the server now.
+                    front.told_fatal = true;
                     put_as_fatal(to_client, body);
                     return Step::Consumed(message.len());
                 }

@@ -3,6 +3,7 @@ use crate::back::Back;
 use crate::cancel::ServerKey;
 use crate::front::Front;
 use crate::testing::{back, front, front_with, receive, reported, s, tags};
+use weir_wire::FaultKind;
 
 fn parameters(bytes: &[u8]) -> Vec<String> {
     let (mut rest, mut all) = (bytes, Vec::new());
@@ -142,4 +143,15 @@ fn the_cache_is_bounded() {
         assert!(welcomes.record(&mut f, &b));
     }
     assert!(welcomes.by_key.len() <= super::WELCOMES_KEPT && welcomes.order.len() == welcomes.by_key.len());
+}
+
+#[test]
+fn a_client_whose_settings_were_refused_hears_nothing_of_the_server_that_is_lost_then() {
+    let (mut f, mut b) = (front_with(1, &[("timezone", "nowhere")]), back());
+    b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
+    let refusal = s::error("22023", "invalid value");
+    assert_eq!(tags(&receive(&mut b, Some(&mut f), &refusal).to_client), "E");
+    let mut out = Vec::new();
+    f.fatal(&FaultKind::ServerLost.into(), &mut out);
+    assert!(out.is_empty(), "it has read FATAL already");
 }
