@@ -121,6 +121,10 @@ pub struct Engine {
     /// Whose request was cancelled. What it had sent behind that runs all the same, and under settings that the
     /// cancelled one was to change or to keep.
     cancelled: Option<String>,
+    /// Weir's own change of settings was cancelled: nobody may be shown what a query behind it finds.
+    settings_cancelled: bool,
+    /// The statement that runs does so under other settings than its client's.
+    misled: bool,
 }
 
 impl Engine {
@@ -165,6 +169,8 @@ impl Engine {
             pace_ns: 0,
             owner_of_state: None,
             cancelled: None,
+            settings_cancelled: false,
+            misled: false,
         }
     }
 
@@ -233,6 +239,7 @@ impl Engine {
             self.cancelled = self.client.clone();
         }
         if let Some(running) = &mut self.running {
+            self.settings_cancelled |= matches!(running.statement.command, Command::SetConfig(_));
             running.cancelled = true;
             running.until_ns = now_ns;
             return true;
@@ -642,8 +649,11 @@ impl Engine {
         {
             self.problem = Some(format!("{tag} runs in a session where {owner} left {left}"));
         }
-        if let Some(wanted) = &statement.time_zone
-            && wanted != self.setting("timezone")
+        let other = statement.time_zone.as_deref().is_some_and(|wanted| wanted != self.setting("timezone"));
+        // A query that stood behind somebody else's and was taken back when that was to be cancelled. It is asked again
+        // elsewhere, and its answer goes nowhere: should a client read it, the client will say so.
+        self.misled = other && self.settings_cancelled && matches!(statement.command, Command::Literal(_));
+        if let Some(wanted) = statement.time_zone.as_deref().filter(|_| other && !self.misled)
             && self.cancelled.as_ref() != Some(&client)
         {
             self.problem =
@@ -684,6 +694,7 @@ impl Engine {
 
     fn rows(&mut self, statement: &Statement, values: &[String], portal: Option<(String, usize)>) {
         if let Command::SetConfig(settings) = &statement.command {
+            self.settings_cancelled = false;
             for (name, value) in settings.clone() {
                 if let Err((code, text)) = self.set(&name, value) {
                     return self.fail(code, &text, portal.is_some());
@@ -745,6 +756,7 @@ impl Engine {
                 .collect()
         };
         Ok(match &statement.command {
+            Command::Literal(_) if self.misled => shown("under the settings of another client"),
             Command::Literal(text) => shown(text),
             Command::Parameter => shown(values.first().map_or("", String::as_str)),
             Command::OwnRows => vec![vec![self.staged.join(",")]],
