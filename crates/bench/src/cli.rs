@@ -63,6 +63,8 @@ pub enum BenchCommand {
 pub struct TableArgs {
     /// Name of the workload.
     pub workload: String,
+    /// The file of `script`.
+    pub script: Option<PathBuf>,
     /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
     #[arg(long = "url", required = true)]
     pub urls: Vec<String>,
@@ -237,7 +239,13 @@ impl TableArgs {
     fn resolve(&self, connections: u32) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {
         let urls = self.urls.iter().map(|text| Url::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = urls.first() else { return Err("no --url given".to_owned()) };
-        let params = Params { dialect: first.dialect, connections, options: self.options.clone() };
+        let mut options = self.options.clone();
+        match (&self.script, self.workload.as_str()) {
+            (Some(file), "script") => options.file = Some(file.clone()),
+            (Some(other), _) => return Err(format!("did not expect '{}'", other.display())),
+            (None, _) => {}
+        }
+        let params = Params { dialect: first.dialect, connections, options };
         Ok((urls, Arc::from(workloads::by_name(&self.workload, &params)?)))
     }
 }

@@ -26,7 +26,7 @@ pub struct Session {
     skip: usize,
     /// One bit for each statement of the workload that this session has prepared.
     prepared: Vec<u64>,
-    /// The statement whose Parse is under way: it counts only if no error comes.
+    /// The statement whose Parse is under way: it counts once ParseComplete comes.
     parsing: Option<usize>,
     /// A row of this reply was seen.
     row_seen: bool,
@@ -165,15 +165,20 @@ fn whole_message<'a>(session: &mut Session, tag: u8, whole: usize, body: &'a [u8
         }
         b'Z' => {
             session.in_transaction = body.first() != Some(&b'I');
+            session.parsing = None;
+            Piece::Done(whole)
+        }
+        // Prepared from here on, whatever becomes of its execution and of the transaction.
+        b'1' => {
             if let Some(statement) = session.parsing.take() {
                 session.set_prepared(statement);
             }
-            Piece::Done(whole)
+            Piece::Pass(whole)
         }
-        // DataRow, RowDescription, CommandComplete, EmptyQueryResponse, ParseComplete, BindComplete,
+        // DataRow, RowDescription, CommandComplete, EmptyQueryResponse, BindComplete,
         // CloseComplete, NoData, ParameterDescription, PortalSuspended; and what may come at any moment:
         // NoticeResponse, ParameterStatus, NotificationResponse.
-        b'D' | b'T' | b'C' | b'I' | b'1' | b'2' | b'3' | b'n' | b't' | b's' | b'N' | b'S' | b'A' => {
+        b'D' | b'T' | b'C' | b'I' | b'2' | b'3' | b'n' | b't' | b's' | b'N' | b'S' | b'A' => {
             Piece::Pass(whole)
         }
         // CopyInResponse, CopyOutResponse, CopyBothResponse, CopyData, CopyDone, FunctionCallResponse.
@@ -379,9 +384,39 @@ mod tests {
         assert_eq!((refusal.code.as_str(), refusal.text.as_str(), refusal.fatal), ("26000", "no", false));
         read(&mut session, b"Z\0\0\0\x05I", 99);
         assert_eq!(tags(&query(&mut session, Mode::Prepared)), "PBDES");
-        read(&mut session, &reply(b"42"), 99);
+        let mut parsed = b"1\0\0\0\x04".to_vec();
+        parsed.extend(reply(b"42"));
+        read(&mut session, &parsed, 99);
         assert_eq!(tags(&query(&mut session, Mode::Prepared)), "BDES");
         assert_eq!(tags(&query(&mut session, Mode::Extended)), "PBDES");
+    }
+
+    #[test]
+    fn a_statement_whose_first_execution_fails_is_prepared_all_the_same() {
+        let mut session = Session::default();
+        query(&mut session, Mode::Prepared);
+        read(&mut session, b"1\0\0\0\x04", 99);
+        let mut error = Vec::new();
+        message(b'E', &mut error, |out| out.extend_from_slice(b"SERROR\0C40001\0Mno\0\0"));
+        assert!(matches!(Postgres::next(&mut session, &error), Piece::Refused(..)));
+        read(&mut session, b"Z\0\0\0\x05E", 99);
+        assert!(Postgres::in_transaction(&session));
+        assert_eq!(tags(&query(&mut session, Mode::Prepared)), "BDES");
+    }
+
+    #[test]
+    fn a_query_that_listens_gets_all_values_of_all_rows() {
+        let mut session = Session::default();
+        let mut asked = Query::default();
+        asked.set(0, [Value::Int(1)], Expect::Success);
+        asked.listen = true;
+        Postgres::begin(&mut session, &[Statement::new("SELECT ?")], &asked, Mode::Simple, &mut Vec::new());
+        let mut bytes = Vec::new();
+        message(b'D', &mut bytes, |out| {
+            out.extend_from_slice(b"\0\x02\0\0\0\x01a\xff\xff\xff\xff");
+        });
+        let Piece::Row(n, values) = Postgres::next(&mut session, &bytes) else { panic!("not a row") };
+        assert_eq!((n, values), (bytes.len(), vec![Value::Text(b"a".to_vec()), Value::Null]));
     }
 
     #[test]

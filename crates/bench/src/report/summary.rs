@@ -16,9 +16,15 @@ impl RunResult {
         writeln!(out, "    queries:        {:>12}  ({:.2} per sec.)", self.queries, self.qps)?;
         if self.events != self.queries {
             writeln!(out, "    events:         {:>12}  ({:.2} per sec.)", self.events, self.tps)?;
+            let (reads, writes, others) = (self.reads, self.writes, self.others);
+            writeln!(out, "    read/write/other: {reads} / {writes} / {others}")?;
         }
         let per_second = self.errors as f64 / self.seconds;
         writeln!(out, "    errors:         {:>12}  ({per_second:.2} per sec.)", self.errors)?;
+        if self.ignored_errors > 0 {
+            let per_second = self.ignored_errors as f64 / self.seconds;
+            writeln!(out, "    ignored errors: {:>12}  ({per_second:.2} per sec.)", self.ignored_errors)?;
+        }
         let per_second = self.reconnects as f64 / self.seconds;
         writeln!(out, "    reconnects:     {:>12}  ({per_second:.2} per sec.)", self.reconnects)?;
         writeln!(out, "\nGeneral statistics:")?;
@@ -36,7 +42,20 @@ impl RunResult {
         }
         self.write_latencies(out)?;
         self.write_processes(out)?;
+        self.write_checks(out)?;
         self.write_errors(out)
+    }
+
+    fn write_checks(&self, out: &mut String) -> std::fmt::Result {
+        if self.checks.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nChecks:")?;
+        for check in &self.checks {
+            let verdict = if check.passed { "passed" } else { "FAILED" };
+            writeln!(out, "    {verdict}  {}: {}", check.name, check.text)?;
+        }
+        Ok(())
     }
 
     fn write_latencies(&self, out: &mut String) -> std::fmt::Result {
@@ -45,16 +64,18 @@ impl RunResult {
             "\nLatency (ms): {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
             "min", "avg", "p50", "p95", "p99", "p99.9", "max", "count"
         )?;
-        let event = if self.workload == "connect" { "total" } else { "query" };
-        let mut lines = vec![(event, &self.latency)];
-        if self.workload == "connect" {
+        // An event of several queries, or of a connect and a query, is not the same as its queries.
+        let is_query = self.events == self.queries && self.workload != "connect";
+        let mut lines = vec![(if is_query { "query" } else { "event" }, &self.latency)];
+        if !is_query {
             lines.push(("query", &self.query));
         }
+        lines.extend(self.transactions.iter().map(|of| (of.name.as_str(), &of.latency)));
         lines.extend([("connect", &self.connect), ("login", &self.login), ("sent late", &self.lateness)]);
         for (name, p) in lines.into_iter().filter(|(_, p)| p.count > 0) {
             writeln!(
                 out,
-                "    {name:<10}{:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>10}",
+                "    {name:<11}{:>8.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>10}",
                 p.min_ms, p.mean_ms, p.p50_ms, p.p95_ms, p.p99_ms, p.p999_ms, p.max_ms, p.count
             )?;
         }
@@ -95,7 +116,8 @@ impl RunResult {
         writeln!(out, "\nErrors:")?;
         for error in &self.errors_by_code {
             let (phase, code, count) = (&error.phase, &error.code, error.count);
-            writeln!(out, "    {phase:<8} {code:<12} {count:>8}  first: {}", error.first_text)?;
+            let ignored = if error.ignored { " (begun again)" } else { "" };
+            writeln!(out, "    {phase:<8} {code:<12} {count:>8}{ignored}  first: {}", error.first_text)?;
         }
         Ok(())
     }

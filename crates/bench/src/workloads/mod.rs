@@ -17,11 +17,13 @@ pub mod oltp_update_non_index;
 pub mod oltp_write_only;
 pub mod options;
 pub mod pgbench;
+pub mod script;
 pub mod select;
 pub mod select_one;
 pub mod select_random_points;
 pub mod select_random_ranges;
 pub mod storm;
+pub mod tpcc;
 
 use crate::client::blocking::{Client, ClientError};
 use crate::fill::Stage;
@@ -158,6 +160,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("tpcb-like", "pgbench's default transaction"),
     ("simple-update", "pgbench -N"),
     ("select-only", "pgbench -S"),
+    ("tpcc", "sysbench-tpcc's mix of five transactions on nine tables"),
+    ("script", "the statements of a file: run script FILE"),
     ("select_one", "SELECT of a number that the reply must repeat; needs no tables"),
     ("connect", "connect, one query, disconnect"),
     ("idle", "connect and stay silent; --busy of them work (--busy-workload)"),
@@ -181,6 +185,8 @@ pub fn by_name(name: &str, params: &Params) -> Result<Box<dyn Workload>, String>
         "select_random_ranges" => Box::new(select_random_ranges::SelectRandomRanges::new(params)),
         "select" => Box::new(select::new(params)),
         "tpcb-like" | "simple-update" | "select-only" => Box::new(pgbench::Pgbench::new(name, params)?),
+        "tpcc" => Box::new(tpcc::Tpcc::new(params)),
+        "script" => Box::new(script::Script::new(params)?),
         "connect" => Box::new(connect::Connect::new()),
         "idle" => Box::new(idle::Idle::new(params)?),
         "storm" => Box::new(storm::Storm::new(params)?),
@@ -199,7 +205,7 @@ mod tests {
     fn every_name_is_known() {
         for dialect in [Dialect::Postgres, Dialect::Mysql] {
             let params = Params { dialect, connections: 8, options: Options::default() };
-            for (name, _) in NAMES {
+            for (name, _) in NAMES.iter().filter(|(name, _)| *name != "script") {
                 let workload = by_name(name, &params).unwrap();
                 assert_eq!(workload.name(), *name);
                 let mut query = Query::default();

@@ -42,6 +42,31 @@ impl Switch {
     }
 }
 
+/// Isolation of tpcc's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Isolation {
+    /// READ COMMITTED.
+    #[value(name = "RC", alias = "rc")]
+    Rc,
+    /// REPEATABLE READ.
+    #[value(name = "RR", alias = "rr")]
+    Rr,
+    /// SERIALIZABLE.
+    #[value(name = "SER", alias = "ser")]
+    Ser,
+}
+
+impl Isolation {
+    /// As SQL has it.
+    pub fn sql(self) -> &'static str {
+        match self {
+            Isolation::Rc => "READ COMMITTED",
+            Isolation::Rr => "REPEATABLE READ",
+            Isolation::Ser => "SERIALIZABLE",
+        }
+    }
+}
+
 /// What workloads are made from.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Workload options")]
@@ -128,6 +153,12 @@ pub struct Options {
     /// Length of the ranges of select_random_ranges.
     #[arg(long, default_value_t = 5)]
     pub delta: u32,
+    /// Isolation level of tpcc's transactions.
+    #[arg(long, alias = "trx_level", value_enum, default_value_t = Isolation::Rr)]
+    pub trx_level: Isolation,
+    /// Foreign keys between tpcc's tables.
+    #[arg(long, alias = "use_fk", value_enum, default_value_t = Switch::On)]
+    pub use_fk: Switch,
     /// Of the clients of `idle`: so many are busy.
     #[arg(long, default_value_t = 0)]
     pub busy: u32,

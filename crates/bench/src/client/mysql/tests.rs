@@ -165,3 +165,52 @@ fn malformed_is_broken() {
         assert!(matches!(Mysql::next(&mut session, &raw(payload)), Piece::Broken(_)), "{payload:?}");
     }
 }
+
+#[test]
+fn a_statement_that_cannot_be_prepared_is_sent_as_text_from_then_on() {
+    let mut session = Session::default();
+    assert_eq!(begin(&mut session, Mode::Prepared)[4], COM_STMT_PREPARE);
+    let refused =
+        raw(b"\xff\x0f\x05#HY000This command is not supported in the prepared statement protocol yet");
+    assert_eq!(read(&mut session, &refused, 99).again, 1);
+    for _ in 0..2 {
+        assert_eq!(begin(&mut session, Mode::Prepared)[4], COM_QUERY);
+        assert_eq!(read(&mut session, &raw(&[0, 0, 0, 3, 0, 0, 0]), 99).done, 1);
+        assert!(Mysql::in_transaction(&session));
+    }
+}
+
+#[test]
+fn a_query_that_listens_gets_all_values_of_all_rows() {
+    let mut query = Query::default();
+    query.set(0, [], Expect::Success);
+    query.listen = true;
+    let statements = [Statement::new("SELECT 1")];
+    // LONGLONG, NEWDECIMAL, VAR_STRING.
+    let mut reply = raw(&[3]);
+    [8, 0xf6, 0xfd].into_iter().for_each(|kind| reply.extend(column(kind)));
+    let text = [&reply[..], &raw(b"\x017\x041.50\xfb")].concat();
+    let mut binary_row = vec![0, 0b1_0000];
+    binary_row.extend(7u64.to_le_bytes());
+    binary_row.extend(b"\x041.50");
+    let binary = [&reply[..], &raw(&binary_row)].concat();
+    for (bytes, known, first) in
+        [(text, Vec::new(), Value::Text(b"7".to_vec())), (binary, vec![9], Value::Int(7))]
+    {
+        let mut session = Session { prepared: known, ..Session::default() };
+        let mode = if session.prepared.is_empty() { Mode::Simple } else { Mode::Prepared };
+        Mysql::begin(&mut session, &statements, &query, mode, &mut Vec::new());
+        let (mut at, mut rows) = (0, Vec::new());
+        while at < bytes.len() {
+            at += match Mysql::next(&mut session, &bytes[at..]) {
+                Piece::Pass(n) => n,
+                Piece::Row(n, values) => {
+                    rows.push(values);
+                    n
+                }
+                other => panic!("{other:?}"),
+            };
+        }
+        assert_eq!(rows, [[first, Value::Text(b"1.50".to_vec()), Value::Null]]);
+    }
+}
