@@ -6,7 +6,7 @@ use responder::{Quirk, Responder, Speak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use weir_bench::plan::Ignored;
+use weir_bench::plan::{Ignored, Think};
 use weir_bench::record::Interval;
 use weir_bench::run::{Progress, RunError};
 use weir_bench::worker::Control;
@@ -176,6 +176,98 @@ fn paced_clients_send_what_was_asked_for() {
     let (asked, periods) = (responder.queries.load(Ordering::Relaxed), report.seconds / 0.5 + 1.0);
     assert!(asked > 0 && asked as f64 <= 20.0 * periods, "{asked} in {periods} periods");
     assert_eq!(report.latency.count, asked);
+}
+
+#[test]
+fn a_stalled_server_is_seen_by_all_that_would_have_come() {
+    let responder = Responder::start(Speak::Postgres, Quirk::Hold);
+    let url = responder.url(Speak::Postgres);
+    let control = Arc::new(Control::default());
+    let pace = Pace::Open { rate: 1000.0, poisson: false };
+    let (mut seconds, mut most_queued) = (0, 0);
+    let report = weir_bench::run(Plan { pace, ..plan(&url, "select_one", 4) }, &control, &mut |progress| {
+        let Progress::Second(second) = progress else { return };
+        seconds += 1;
+        most_queued = most_queued.max(second.queued);
+        // Undisturbed first, then still until a queue stands, then free until it has gone.
+        let held = seconds >= 2 && most_queued < 500;
+        responder.held.store(held, Ordering::Relaxed);
+        if most_queued >= 500 && second.queued < 50 {
+            control.stop();
+        }
+    })
+    .unwrap();
+    assert_eq!(report.errors, 0, "{}", report.to_text());
+    // With 500 waiting at 1000 a second the oldest has waited for half a second, and the others evenly less.
+    let late: u64 = report.histogram.iter().filter(|b| b.upto_ns > 100_000_000).map(|b| b.count).sum();
+    assert!(late >= 400, "{late}: {}", report.to_text());
+    assert!(report.latency.p999_ms >= 400.0 && report.latency.max_ms >= 480.0, "{}", report.to_text());
+    // A closed loop would have seen four slow queries.
+    let (sent, events) = (&report.query, &report.latency);
+    assert_eq!(sent.count, events.count);
+    assert!(sent.mean_ms < events.mean_ms, "{}", report.to_text());
+    assert!(report.per_second.iter().any(|second| second.queued >= 500));
+}
+
+#[test]
+fn an_open_loop_sends_at_its_rate_whoever_is_free() {
+    for poisson in [false, true] {
+        let responder = Responder::start(Speak::Mysql, Quirk::None);
+        let pace = Pace::Open { rate: 400.0, poisson };
+        let report =
+            run(Plan { pace, ..plan(&responder.url(Speak::Mysql), "select_one", 20) }, |sum| sum.number >= 2)
+                .unwrap();
+        let asked = responder.queries.load(Ordering::Relaxed);
+        assert_eq!((report.errors, report.latency.count, report.rate_wanted), (0, asked, Some(400.0)));
+        // Never ahead of the schedule; a random one has five standard deviations.
+        let due = 400.0 * report.seconds;
+        assert!(asked > 0 && (asked as f64) < due + 5.0 * due.sqrt() + 2.0, "{asked} of {due}");
+    }
+}
+
+#[test]
+fn clients_that_think_wait_between_their_events() {
+    let responder = Responder::start(Speak::Postgres, Quirk::None);
+    let think = Some(Think { mean_s: 0.5, exponential: false });
+    let url = responder.url(Speak::Postgres);
+    let report = run(Plan { think, ..plan(&url, "select_one", 20) }, |sum| sum.number >= 2).unwrap();
+    assert_eq!(report.errors, 0);
+    // The pause alone bounds what 20 clients can do.
+    let most = 20.0 * (report.seconds / 0.5 + 1.0);
+    assert!(report.events > 0 && report.events as f64 <= most, "{} of {most}", report.events);
+}
+
+#[test]
+fn the_impatient_leave_and_come_back() {
+    let responder = Responder::start(Speak::Mysql, Quirk::Hold);
+    responder.held.store(true, Ordering::Relaxed);
+    let url = Url::parse(&responder.url(Speak::Mysql)).unwrap();
+    let options = Options { patience: 0.2, busy_workload: "select_one".to_owned(), ..Options::default() };
+    let params = Params { dialect: url.dialect, connections: 5, options };
+    let storm = Arc::from(workloads::by_name("storm", &params).unwrap());
+    let plan = Plan { workload: storm, ..plan(&responder.url(Speak::Mysql), "select_one", 5) };
+    let report = run(plan, |sum| {
+        if sum.reconnects >= 10 {
+            responder.held.store(false, Ordering::Relaxed);
+        }
+        sum.queries > 0
+    })
+    .unwrap();
+    let (count, _) = code(&report, "query", "patience");
+    assert!(report.errors == 0 && count >= 10 && report.reconnects >= 10, "{}", report.to_text());
+}
+
+#[test]
+fn some_clients_work_beside_the_idle_ones() {
+    let responder = Responder::start(Speak::Postgres, Quirk::None);
+    let url = Url::parse(&responder.url(Speak::Postgres)).unwrap();
+    let options = Options { busy: 3, busy_workload: "select_one".to_owned(), ..Options::default() };
+    let params = Params { dialect: url.dialect, connections: 40, options };
+    let idle = Arc::from(workloads::by_name("idle", &params).unwrap());
+    let plan = Plan { workload: idle, ..plan(&responder.url(Speak::Postgres), "select_one", 40) };
+    let report = run(plan, |sum| sum.queries > 50).unwrap();
+    assert!(report.errors == 0 && report.connected == 40 && report.queries > 50, "{}", report.to_text());
+    assert!(report.per_second.iter().all(|second| second.busy <= 3));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// How the responder misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +24,15 @@ pub enum Quirk {
     Refuse,
     /// Replies come byte by byte.
     Dribble,
+    /// No reply while the responder is told to hold still.
+    Hold,
 }
 
 pub struct Responder {
     pub address: SocketAddr,
     pub queries: Arc<AtomicU64>,
+    /// With [`Quirk::Hold`]: hold still.
+    pub held: Arc<AtomicBool>,
 }
 
 /// Which protocol is spoken.
@@ -42,10 +47,12 @@ impl Responder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let queries = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&queries);
+        let held = Arc::new(AtomicBool::new(false));
+        let (count, hold) = (Arc::clone(&queries), Arc::clone(&held));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let mut session = Session { stream, quirk, queries: Arc::clone(&count) };
+                let mut session =
+                    Session { stream, quirk, queries: Arc::clone(&count), held: Arc::clone(&hold) };
                 std::thread::spawn(move || {
                     // A client that leaves ends its thread by an error.
                     let _ = match speak {
@@ -55,7 +62,7 @@ impl Responder {
                 });
             }
         });
-        Responder { address, queries }
+        Responder { address, queries, held }
     }
 
     pub fn url(&self, speak: Speak) -> String {
@@ -70,6 +77,7 @@ struct Session {
     stream: TcpStream,
     quirk: Quirk,
     queries: Arc<AtomicU64>,
+    held: Arc<AtomicBool>,
 }
 
 /// What to do with one query.
@@ -111,6 +119,12 @@ impl Session {
             Quirk::Error(n) if number.is_multiple_of(n) => Ok(Answer::Error),
             Quirk::Close(n) if number.is_multiple_of(n) => Err(closed()),
             Quirk::Silence => Ok(Answer::Nothing),
+            Quirk::Hold => {
+                while self.held.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(Duration::from_millis(1));
+                }
+                Ok(Answer::Value(value))
+            }
             _ => Ok(Answer::Value(value)),
         }
     }
