@@ -21,6 +21,8 @@ pub fn accept_params(method: AuthMethod) -> AcceptParams {
         id: 7,
         nonce: [0x2a; 64],
         unix: false,
+        tls: TlsOffer::Off,
+        secured: None,
         greeting: Arc::new(ServerGreeting { version: "8.0.36".into(), collation: 255, capabilities: u64::MAX }),
         default_method: method,
         rsa: None,
@@ -36,6 +38,8 @@ pub fn connect_params(secret: Option<Arc<Secret>>, variant: u32) -> ConnectParam
         parameters: vec![("application_name".to_owned(), "fuzz".to_owned())],
         nonce: [0x15; 64],
         unix: false,
+        tls: TlsWish::Off,
+        cancel: None,
         variant,
         max_prepared_statements: 5,
     }
@@ -82,7 +86,7 @@ pub fn accept<W: Peers>(data: &[u8]) {
             loop {
                 let answer = match step {
                     AcceptStep::More => break,
-                    AcceptStep::Cancel { .. } => return,
+                    AcceptStep::Cancel { .. } | AcceptStep::Tls => return,
                     AcceptStep::Lookup(_) => {
                         let admission = Admission { method, secret: secret.clone() };
                         machine.handle_lookup(admission, &mut out)
@@ -164,7 +168,7 @@ pub fn front<W: Peers>() -> Option<W::Front> {
                     machine.handle_lookup(admission, &mut out).ok()?
                 }
                 AcceptStep::LoggedIn => return Some(machine.into_front()),
-                AcceptStep::Work(_) | AcceptStep::Cancel { .. } => return None,
+                AcceptStep::Work(_) | AcceptStep::Cancel { .. } | AcceptStep::Tls => return None,
             };
         }
     }
@@ -183,7 +187,7 @@ pub fn back<W: Peers>(variant: u32) -> Option<W::Back> {
         match step {
             ConnectStep::More => {}
             ConnectStep::LoggedIn => return Some(machine.into_back()),
-            ConnectStep::Work(_) => return None,
+            ConnectStep::Work(_) | ConnectStep::Tls => return None,
         }
     }
     None

@@ -53,6 +53,7 @@ impl Routes for SimRoutes {
             servers_since: self.epoch,
             login: login.clone(),
             wing,
+            tls: None,
             server_database: database.clone(),
             database,
             user: login.user.clone(),

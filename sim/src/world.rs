@@ -129,6 +129,7 @@ impl World {
         let post = Post::new(&network, dice.split(), plan.workers);
         let routes = Arc::new(SimRoutes::new(&plan));
         let settings = Settings {
+            tls: weir_proxy::settings::ClientTls::default(),
             max_client_conn: plan.max_clients,
             timeouts: plan.timeouts.clone(),
             routes: routes.clone(),

@@ -53,6 +53,45 @@ pub struct ServerGreeting {
     pub capabilities: u64,
 }
 
+/// What a client may have of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TlsOffer {
+    /// No TLS here.
+    #[default]
+    Off,
+    /// If it asks for it.
+    Offered,
+    /// No login without.
+    Required,
+}
+
+/// What a server is asked for before the login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TlsWish {
+    /// No TLS.
+    #[default]
+    Off,
+    /// TLS if the server has it.
+    IfOffered,
+    /// TLS or no login.
+    Required,
+}
+
+/// What is known of an encrypted transport.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Secured {
+    /// `tls-server-end-point` of the server's certificate, if its kind has any.
+    pub end_point: Option<Arc<[u8]>>,
+    /// Common name in the client's certificate, which was verified.
+    pub peer_name: Option<String>,
+    /// Both sides agreed on the database's own application protocol (ALPN).
+    pub alpn: bool,
+    /// OpenSSL's name of the version.
+    pub version: &'static str,
+    /// OpenSSL's name of the cipher.
+    pub cipher: &'static str,
+}
+
 /// What a client login machine (we are the server) starts from.
 #[derive(Clone)]
 pub struct AcceptParams {
@@ -63,6 +102,10 @@ pub struct AcceptParams {
     pub nonce: [u8; 64],
     /// Connected by Unix socket.
     pub unix: bool,
+    /// What this client may have of TLS.
+    pub tls: TlsOffer,
+    /// The transport is encrypted already (a login on top of a session).
+    pub secured: Option<Arc<Secured>>,
     /// MySQL: how to greet. PostgreSQL does not use it.
     pub greeting: Arc<ServerGreeting>,
     /// MySQL: the method named in the greeting, before the user is known.
@@ -87,6 +130,9 @@ pub enum AcceptStep {
         /// The secret that client was given.
         secret: Box<[u8]>,
     },
+    /// From here on all bytes are TLS: begin as its server with those that are left, and call `handle_secured` when
+    /// the handshake is done. What was appended to `out` goes in clear before it.
+    Tls,
     /// The client has proved itself: call `into_front`.
     LoggedIn,
 }
@@ -106,6 +152,10 @@ pub struct ConnectParams {
     pub nonce: [u8; 64],
     /// Connected by Unix socket: the path is as safe as TLS for clear passwords.
     pub unix: bool,
+    /// What to ask of the server before the login.
+    pub tls: TlsWish,
+    /// In place of a login, once the transport is as wished: this cancel request (PostgreSQL).
+    pub cancel: Option<Vec<u8>>,
     /// What the pool's clients chose that a server cannot change later: `Front::pool_variant`.
     pub variant: u32,
     /// Statements to keep prepared on this server at most (`max_prepared_statements`).
@@ -119,6 +169,9 @@ pub enum ConnectStep {
     More,
     /// Run this away from the worker and call `handle_job`.
     Work(Job),
+    /// From here on all bytes are TLS: begin as its client, once what was appended to `out` is sent in clear, and call
+    /// `handle_secured` when the handshake is done.
+    Tls,
     /// Logged in: call `into_back`.
     LoggedIn,
 }

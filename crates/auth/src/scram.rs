@@ -1,5 +1,6 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: no channel binding, the
-//! user name of the startup packet counts and the one in the SCRAM message is ignored.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup packet
+//! counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`, tls-server-end-point of RFC
+//! 5929) both sides prove that they see the same certificate.
 //!
 //! Invariants: no PBKDF2 runs here except in [`ScramKeys::derive`], which only a job may call; proofs and
 //! signatures are compared in constant time; an unknown user gets a salt that never changes and fails at
@@ -18,6 +19,34 @@ use zeroize::Zeroize;
 
 /// The mechanism's name on the wire.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
+
+/// The mechanism with channel binding.
+pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// Of the client's first message, with channel binding.
+const PLUS_HEADER: &[u8] = b"p=tls-server-end-point,,";
+
+/// What the server's side knows of the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerBinding<'a> {
+    /// [`MECHANISM_PLUS`] was not offered.
+    NotOffered,
+    /// It was offered and the client chose the other one.
+    NotChosen,
+    /// It was chosen; the data of our certificate.
+    Chosen(&'a [u8]),
+}
+
+/// What the client's side knows of the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientBinding<'a> {
+    /// Nothing could be bound to.
+    Unsupported,
+    /// The server did not offer it; if it did, somebody in between has taken that away, and the server will notice.
+    NotOffered,
+    /// The data of the server's certificate.
+    Bound(&'a [u8]),
+}
 
 /// Rounds for passwords Weir has in clear: PostgreSQL's default (`scram_iterations`).
 pub const DEFAULT_ITERATIONS: u32 = 4096;
@@ -184,8 +213,8 @@ pub struct ServerExpectFinal {
     secret: Option<Arc<Secret>>,
     salt: Box<[u8]>,
     iterations: u32,
-    /// `gs2-header` of the client, which it must repeat in its final message.
-    gs2: &'static [u8],
+    /// `cbind-input`: the client's `gs2-header`, then the data of the channel. It must be in the final message.
+    bound: Box<[u8]>,
     nonce: Box<[u8]>,
     /// client-first-message-bare "," server-first-message ","
     auth_message: Vec<u8>,
@@ -208,13 +237,28 @@ impl ServerExpectFinal {
         secret: Option<Arc<Secret>>,
         nonce: &[u8; 32],
         client_first: &[u8],
+        binding: ServerBinding<'_>,
     ) -> Result<(Self, Vec<u8>), ScramError> {
         // RFC 5802 section 7: gs2-header = gs2-cbind-flag "," [ authzid ] ","
-        let (gs2, bare): (&'static [u8], &[u8]) = match client_first {
-            [b'n', b',', b',', bare @ ..] => (b"n,,", bare),
-            [b'y', b',', b',', bare @ ..] => (b"y,,", bare),
-            [b'p', ..] => return Err(ScramError::Malformed("channel binding was not offered")),
-            [b'n' | b'y', b',', b'a', ..] => return Err(ScramError::Malformed("authzid is not supported")),
+        let (bound, bare): (Box<[u8]>, &[u8]) = match (client_first, binding) {
+            ([b'n', b',', b',', bare @ ..], ServerBinding::NotOffered | ServerBinding::NotChosen) => {
+                ((*b"n,,").into(), bare)
+            }
+            ([b'y', b',', b',', bare @ ..], ServerBinding::NotOffered) => ((*b"y,,").into(), bare),
+            ([b'y', b',', b',', ..], ServerBinding::NotChosen) => {
+                return Err(ScramError::Malformed("the offer of channel binding did not reach the client"));
+            }
+            ([b'p', ..], ServerBinding::Chosen(data)) => match client_first.strip_prefix(PLUS_HEADER) {
+                Some(bare) => ([PLUS_HEADER, data].concat().into(), bare),
+                None => return Err(ScramError::Malformed("unknown type of channel binding")),
+            },
+            ([b'p', ..], _) => return Err(ScramError::Malformed("channel binding was not offered")),
+            ([b'n' | b'y', b',', b',', ..], ServerBinding::Chosen(_)) => {
+                return Err(ScramError::Malformed("channel binding was chosen and is not used"));
+            }
+            ([b'n' | b'y', b',', b'a', ..], _) => {
+                return Err(ScramError::Malformed("authzid is not supported"));
+            }
             _ => return Err(ScramError::Malformed("bad gs2 header")),
         };
         let mut reader = Reader::new(bare);
@@ -236,7 +280,7 @@ impl ServerExpectFinal {
         first.extend_from_slice(format!(",s={},i={iterations}", BASE64.encode(&salt)).as_bytes());
         let auth_message = [bare, b",", &first, b","].concat();
         let state =
-            ServerExpectFinal { secret, salt, iterations, gs2, nonce: full_nonce.into(), auth_message };
+            ServerExpectFinal { secret, salt, iterations, bound, nonce: full_nonce.into(), auth_message };
         Ok((state, first))
     }
 
@@ -245,7 +289,7 @@ impl ServerExpectFinal {
         const NO_PROOF: ScramError = ScramError::Malformed("no proof");
         let mut reader = Reader::new(client_final);
         let binding = attribute(&mut reader, b'c')?;
-        if BASE64.encode(self.gs2).as_bytes() != binding {
+        if BASE64.encode(&self.bound).as_bytes() != binding {
             return Err(ScramError::Malformed("channel binding does not match"));
         }
         if attribute(&mut reader, b'r')? != &*self.nonce {
@@ -314,6 +358,8 @@ enum Keys {
 #[derive(Debug)]
 pub struct ClientExpectFirst {
     nonce: String,
+    /// `cbind-input`, as for the server's side.
+    bound: Box<[u8]>,
 }
 
 /// The client's side, with the server's challenge in hand.
@@ -334,10 +380,15 @@ pub struct ClientExpectFinal {
 
 impl ClientExpectFirst {
     /// The state and the client's first message. `nonce` is fresh.
-    pub fn begin(nonce: &[u8; 32]) -> (Self, Vec<u8>) {
+    pub fn begin(nonce: &[u8; 32], binding: ClientBinding<'_>) -> (Self, Vec<u8>) {
         let nonce = BASE64.encode(&nonce[..NONCE_BYTES]);
-        let first = format!("n,,n=,r={nonce}").into_bytes();
-        (ClientExpectFirst { nonce }, first)
+        let (header, data): (&[u8], &[u8]) = match binding {
+            ClientBinding::Unsupported => (b"n,,", b""),
+            ClientBinding::NotOffered => (b"y,,", b""),
+            ClientBinding::Bound(data) => (PLUS_HEADER, data),
+        };
+        let first = [header, b"n=,r=", nonce.as_bytes()].concat();
+        (ClientExpectFirst { nonce, bound: [header, data].concat().into() }, first)
     }
 
     /// Reads the server's first message.
@@ -355,7 +406,8 @@ impl ClientExpectFirst {
             .and_then(|n| n.parse().ok())
             .filter(|n| (1..=MAX_ITERATIONS).contains(n))
             .ok_or(ScramError::Malformed("bad iteration count"))?;
-        let without_proof = [b"c=biws,r=", nonce].concat();
+        let bound = BASE64.encode(&self.bound);
+        let without_proof = [b"c=", bound.as_bytes(), b",r=", nonce].concat();
         let auth_message = [b"n=,r=", own, b",", server_first, b",", &without_proof].concat();
         Ok(ClientChallenge { salt: salt.into(), iterations, without_proof, auth_message })
     }

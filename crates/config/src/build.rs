@@ -27,6 +27,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
     let mut realms = realms(&mut draft);
     check_realms(&mut draft, &realms);
     let listeners = all_listeners(&mut draft, &realms);
+    let client_tls = crate::tls::client_tls(&mut draft, &listeners);
     let http = http(&mut draft);
     if !draft.findings.problems.is_empty() {
         return Err(Problems(draft.findings.problems));
@@ -50,6 +51,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
             .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::ScramSha256))),
         limits: limits(&values),
         timeouts: timeouts(&values),
+        client_tls,
         tcp: tcp_options(&values),
         log: log(&values, draft.folder.as_deref()),
         pidfile: path(Key::Pidfile).map(|p| relative_to(draft.folder.as_deref(), p)),

@@ -17,6 +17,8 @@ pub(crate) struct Draft {
     /// Relative paths in the file start here; `None`: where the process is.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) findings: Findings,
+    /// Made once for all databases that ask for the same.
+    pub(crate) connectors: Vec<(weir_tls::ConnectorSettings, weir_tls::Connector)>,
 }
 
 impl Draft {
@@ -28,6 +30,7 @@ impl Draft {
             users: BTreeMap::new(),
             folder,
             findings: Findings::default(),
+            connectors: Vec::new(),
         }
     }
 

@@ -18,11 +18,7 @@ pub enum Fate {
     },
 }
 
-use Fate::{Covered, Missing, Refused};
-
-const NO_TLS: &str = "Weir does not speak TLS yet, and will not go on in clear";
-const TLS_DETAIL: &str = "Weir does not speak TLS yet; the setting has no effect";
-const HARMLESS_TLS: &[&str] = &["disable", "allow", "prefer"];
+use Fate::{Covered, Missing};
 
 /// Keys of `[pgbouncer]`.
 pub static PGBOUNCER: &[(&str, Fate)] = &[
@@ -77,25 +73,13 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("unix_socket_group", Missing("the socket's group is the process's; unix_socket_mode holds")),
     ("user", Missing("Weir goes on as the user who started it; a service manager can choose that user")),
     (
+        "client_tls_dheparams",
+        Covered("Keys are exchanged by elliptic curves; there is no DHE to have parameters."),
+    ),
+    (
         "peer_id",
         Missing("several Weirs do not forward each other's cancel requests yet; one Weir uses all cores"),
     ),
-    ("client_tls_sslmode", Refused { harmless: HARMLESS_TLS, why: NO_TLS }),
-    ("client_tls_key_file", Missing(TLS_DETAIL)),
-    ("client_tls_cert_file", Missing(TLS_DETAIL)),
-    ("client_tls_ca_file", Missing(TLS_DETAIL)),
-    ("client_tls_protocols", Missing(TLS_DETAIL)),
-    ("client_tls_ciphers", Missing(TLS_DETAIL)),
-    ("client_tls13_ciphers", Missing(TLS_DETAIL)),
-    ("client_tls_ecdhcurve", Missing(TLS_DETAIL)),
-    ("client_tls_dheparams", Missing(TLS_DETAIL)),
-    ("server_tls_sslmode", Refused { harmless: HARMLESS_TLS, why: NO_TLS }),
-    ("server_tls_ca_file", Missing(TLS_DETAIL)),
-    ("server_tls_key_file", Missing(TLS_DETAIL)),
-    ("server_tls_cert_file", Missing(TLS_DETAIL)),
-    ("server_tls_protocols", Missing(TLS_DETAIL)),
-    ("server_tls_ciphers", Missing(TLS_DETAIL)),
-    ("server_tls13_ciphers", Missing(TLS_DETAIL)),
 ];
 
 /// Keys of a connection string in `[databases]`.

@@ -24,6 +24,7 @@ pub mod registry;
 mod resolve;
 mod route;
 mod snapshot;
+mod tls;
 mod toml_file;
 mod url;
 mod userlist;
@@ -40,5 +41,6 @@ pub use snapshot::{
     Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
     Tcp, Timeouts, User,
 };
-pub use url::DatabaseUrl;
+pub use tls::{ClientTls, ServerTls};
+pub use url::{DatabaseUrl, UrlTls};
 pub use values::{ConfigRow, Flavour, Value, Values};

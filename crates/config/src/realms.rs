@@ -5,7 +5,8 @@ use crate::entry::Entry;
 use crate::problem::{Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::snapshot::same_secret;
-use crate::url::{DatabaseUrl, postgres_socket, server_at};
+use crate::tls::server_tls;
+use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
 use crate::{Auth, Database, ForcedUser, PoolMode, Protocol, Realm, Server, User};
@@ -189,9 +190,12 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         let text = "a password without a user has no effect: clients log in with their own";
         draft.findings.warn(WarningKind::Doubtful, entry.place_of("password"), text);
     }
+    let place = Some(if entry.from_ini { entry.place_of("host") } else { entry.place_of("url") });
+    let tls = server_tls(draft, url.protocol, &url.server, &url.tls, place);
     let database = Database {
         name: name.to_owned(),
         server: url.server,
+        tls,
         server_database: if whole_server { None } else { url.database },
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
@@ -232,6 +236,7 @@ fn ini_server(draft: &Draft, entry: &Entry) -> Result<DatabaseUrl, Misplaced> {
         user: None,
         password: None,
         server,
+        tls: UrlTls::default(),
         database: entry.text("dbname").filter(|name| !name.is_empty()).map(str::to_owned),
     })
 }

@@ -258,6 +258,48 @@ PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "r
         Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Restart, All,
         "Sent bytes may stay unacknowledged so long. 0: what the system does.";
 
+    ClientTlsSslmode "tls.client" "sslmode" = "client_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "disable", Live, All,
+        "TLS with clients. disable: none. allow, prefer: if the client asks for it. require: no client without it, except \
+         on Unix sockets. verify-ca, verify-full: also every client must show a certificate signed by a CA of ca_file.";
+    ClientTlsCertFile "tls.client" "cert_file" = "client_tls_cert_file", Kind::Path, "", Live, All,
+        "Weir's certificate, in PEM, and behind it those between it and its root. Empty: Weir makes one for itself.";
+    ClientTlsKeyFile "tls.client" "key_file" = "client_tls_key_file", Kind::Path, "", Live, All,
+        "The private key of cert_file, in PEM.";
+    ClientTlsCaFile "tls.client" "ca_file" = "client_tls_ca_file", Kind::Path, "", Live, All,
+        "CAs whose certificates clients may show, in PEM. With sslmode below verify-ca a client need not show one, but one \
+         that is shown must be good.";
+    ClientTlsSelfMadeFile "tls.client" "self_made_file", Kind::Path, "", Live, All,
+        "Where the certificate that Weir makes for itself is kept, with its key. Empty: nowhere, each start makes another.";
+    ClientTlsTickets "tls.client" "tickets", Kind::Bool, "true", Live, All,
+        "Clients may resume an earlier session, which is cheaper for both.";
+    ClientTlsProtocols "tls.client" "protocols" = "client_tls_protocols", Kind::Text, "secure", Live, All,
+        "Versions: tlsv1.2, tlsv1.3, or both separated by a comma; secure means both.";
+    ClientTlsCiphers "tls.client" "ciphers" = "client_tls_ciphers", Kind::Text, "default", Live, All,
+        "Ciphers of TLS 1.2, by OpenSSL's names, separated by colons. default: all that Weir has, which are safe.";
+    ClientTls13Ciphers "tls.client" "tls13_ciphers" = "client_tls13_ciphers", Kind::Text, "", Live, All,
+        "Ciphers of TLS 1.3, likewise. Empty: all.";
+    ClientTlsEcdhcurve "tls.client" "ecdhcurve" = "client_tls_ecdhcurve", Kind::Text, "auto", Live, All,
+        "Curves for the key exchange: X25519, prime256v1, secp384r1, X25519MLKEM768, separated by colons; auto: all.";
+
+    ServerTlsSslmode "tls.server" "sslmode" = "server_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "prefer", Live, All,
+        "TLS with servers, as libpq means it. disable: none. allow: if the server takes nothing else. prefer: if the server \
+         has it. require: TLS or nothing. verify-ca: also the server's certificate must be signed by a CA of ca_file. \
+         verify-full: also it must be for the host. A URL's sslmode goes before it.";
+    ServerTlsCaFile "tls.server" "ca_file" = "server_tls_ca_file", Kind::Path, "", Live, All,
+        "CAs that verify-ca and verify-full trust, in PEM. Empty: those of the system.";
+    ServerTlsCertFile "tls.server" "cert_file" = "server_tls_cert_file", Kind::Path, "", Live, All,
+        "Weir's certificate for servers that ask for one, in PEM.";
+    ServerTlsKeyFile "tls.server" "key_file" = "server_tls_key_file", Kind::Path, "", Live, All,
+        "The private key of cert_file, in PEM.";
+    ServerTlsProtocols "tls.server" "protocols" = "server_tls_protocols", Kind::Text, "secure", Live, All,
+        "Versions, as for tls.client.";
+    ServerTlsCiphers "tls.server" "ciphers" = "server_tls_ciphers", Kind::Text, "default", Live, All,
+        "Ciphers of TLS 1.2, as for tls.client.";
+    ServerTls13Ciphers "tls.server" "tls13_ciphers" = "server_tls13_ciphers", Kind::Text, "", Live, All,
+        "Ciphers of TLS 1.3, as for tls.client.";
+    ServerTlsEcdhcurve "tls.server" "ecdhcurve", Kind::Text, "auto", Live, All,
+        "Curves, as for tls.client.";
+
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
     LogConnections "log" "log_connections" = "log_connections", Kind::Bool, "false" ini "true", Live, All,

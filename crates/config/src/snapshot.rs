@@ -99,6 +99,8 @@ pub struct Snapshot {
     pub limits: Limits,
     /// All waiting times.
     pub timeouts: Timeouts,
+    /// TLS with clients.
+    pub client_tls: crate::ClientTls,
     /// Options of TCP sockets, on both sides.
     pub tcp: Tcp,
     /// What is logged, and where.
@@ -179,6 +181,8 @@ pub struct Database {
     pub name: String,
     /// Where its server is.
     pub server: Server,
+    /// TLS with it; `None`: none.
+    pub tls: Option<Arc<crate::ServerTls>>,
     /// The name on the server. `None`: the name the client asked for.
     pub server_database: Option<String>,
     /// All servers log in as this user; `None`: as the client's user.

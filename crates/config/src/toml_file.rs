@@ -52,13 +52,19 @@ impl Reader<'_> {
     }
 
     fn section(&self, section: &str, place: Place, table: &DeTable<'_>, draft: &mut Draft) {
-        if section == "tls" {
-            return draft.findings.problem(
-                place,
-                "Weir does not speak TLS yet, and will not run as if this section were not here",
-            );
-        }
         let known = sections();
+        // [tls.client] and [tls.server] are tables in a table that has nothing of its own.
+        let prefix = format!("{section}.");
+        if known.iter().any(|known| known.starts_with(&prefix)) {
+            for (key, value) in in_order(table) {
+                let (full, place) = (format!("{prefix}{}", key.get_ref()), self.at(key.span().start));
+                match value.get_ref() {
+                    DeValue::Table(table) => self.section(&full, place, table, draft),
+                    _ => draft.findings.problem(place, unknown_key(section, key.get_ref())),
+                }
+            }
+            return;
+        }
         if !known.contains(&section) {
             let near = did_you_mean(section, &known);
             return draft.findings.problem(place, format!("unknown section [{section}]{near}"));

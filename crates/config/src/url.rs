@@ -6,6 +6,7 @@ use crate::values::did_you_mean;
 use crate::{Protocol, Server};
 use std::borrow::Cow;
 use std::path::PathBuf;
+use weir_tls::SslMode;
 
 /// What a URL says.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,20 +19,53 @@ pub struct DatabaseUrl {
     pub password: Option<String>,
     /// Where the database is.
     pub server: Server,
+    /// What it says about TLS.
+    pub tls: UrlTls,
     /// Database (schema).
     pub database: Option<String>,
+}
+
+/// What a URL says about TLS. What it does not say is as `tls.server` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UrlTls {
+    /// `sslmode`, in either family's words.
+    pub mode: Option<SslMode>,
+    /// `sslrootcert`: a file, or `system`.
+    pub ca: Option<String>,
+    /// `sslcert`.
+    pub certificate: Option<String>,
+    /// `sslkey`.
+    pub key: Option<String>,
+    /// `sslnegotiation=direct`.
+    pub direct: Option<bool>,
 }
 
 /// Without the password.
 impl std::fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DatabaseUrl { protocol, user, password: _, server, database } = self;
+        let DatabaseUrl { protocol, user, password: _, server, tls: _, database } = self;
         let shown = (protocol, user, server, database);
         f.debug_tuple("DatabaseUrl").field(&shown).finish()
     }
 }
 
-const PARAMETERS: [&str; 7] = ["host", "port", "socket", "user", "password", "dbname", "sslmode"];
+const PARAMETERS: [&str; 15] = [
+    "host",
+    "port",
+    "socket",
+    "user",
+    "password",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "sslnegotiation",
+    "ssl-mode",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+];
 
 impl DatabaseUrl {
     /// Reads a URL. The error is a sentence without its full stop; it never contains the password.
@@ -54,8 +88,7 @@ impl DatabaseUrl {
             Some((login, address)) => (Some(login), address),
             None => (None, authority),
         };
-        let mut parts =
-            Parts { port: None, host: None, socket: None, user: None, password: None, database: None };
+        let mut parts = Parts::default();
         if let Some(login) = login {
             let (user, password) = match login.split_once(':') {
                 Some((user, password)) => (user, Some(password)),
@@ -76,6 +109,7 @@ impl DatabaseUrl {
     }
 }
 
+#[derive(Default)]
 struct Parts {
     user: Option<String>,
     password: Option<String>,
@@ -83,6 +117,7 @@ struct Parts {
     port: Option<u16>,
     socket: Option<String>,
     database: Option<String>,
+    tls: UrlTls,
 }
 
 impl Parts {
@@ -94,7 +129,22 @@ impl Parts {
             "user" => self.user = Some(value),
             "password" => self.password = Some(value),
             "dbname" => self.database = Some(value),
-            "sslmode" => refuse_tls(&value)?,
+            "sslmode" | "ssl-mode" => {
+                let mode = SslMode::from_name(&value);
+                let mode = mode.ok_or_else(|| {
+                    let modes = SslMode::NAMES.join(", ");
+                    format!("{key} must be one of {modes} (or MySQL's words for them), not `{value}`")
+                })?;
+                self.tls.mode = Some(mode);
+            }
+            "sslrootcert" | "ssl-ca" => self.tls.ca = Some(value),
+            "sslcert" | "ssl-cert" => self.tls.certificate = Some(value),
+            "sslkey" | "ssl-key" => self.tls.key = Some(value),
+            "sslnegotiation" => match value.as_str() {
+                "postgres" => self.tls.direct = Some(false),
+                "direct" => self.tls.direct = Some(true),
+                _ => return Err(format!("sslnegotiation must be postgres or direct, not `{value}`")),
+            },
             unknown => {
                 let near = did_you_mean(unknown, &PARAMETERS);
                 return Err(format!("the URL has an unknown parameter `{unknown}`{near}"));
@@ -121,6 +171,7 @@ impl Parts {
             user: self.user,
             password: self.password,
             server,
+            tls: self.tls,
             database: self.database,
         })
     }
@@ -143,20 +194,6 @@ pub(crate) fn server_at(protocol: Protocol, host: &str, port: u16) -> Result<Ser
 /// PostgreSQL's socket in a directory, by libpq's rule.
 pub(crate) fn postgres_socket(directory: &str, port: u16) -> PathBuf {
     PathBuf::from(format!("{}/.s.PGSQL.{port}", directory.trim_end_matches('/')))
-}
-
-/// Weir speaks no TLS yet. What asks for it is refused, never weakened.
-pub(crate) fn refuse_tls(sslmode: &str) -> Result<(), String> {
-    match sslmode {
-        "disable" | "allow" | "prefer" => Ok(()),
-        "require" | "verify-ca" | "verify-full" => Err(format!(
-            "sslmode={sslmode} asks for TLS, which Weir does not speak yet, and Weir will not send in clear what was to be encrypted"
-        )),
-        other => {
-            let modes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
-            Err(format!("sslmode must be one of {}, not `{other}`", modes.join(", ")))
-        }
-    }
 }
 
 /// `host:port`, `[v6]:port` or one of them without a port.
@@ -249,6 +286,10 @@ mod tests {
         assert_eq!(parse("postgres://user@/db?host=/var/run/postgresql/&port=6000").server, socket);
         let url = parse("mysql://user@localhost/db?socket=/run/mysqld/mysqld.sock");
         assert_eq!(url.server, Server::Unix("/run/mysqld/mysqld.sock".into()));
+        let url = parse("mysql://u@h/d?ssl-mode=VERIFY_CA&ssl-ca=ca.pem");
+        assert_eq!((url.tls.mode, url.tls.ca.as_deref()), (Some(SslMode::VerifyCa), Some("ca.pem")));
+        let url = parse("postgres://u@h/d?sslmode=require&sslnegotiation=direct");
+        assert_eq!((url.tls.mode, url.tls.direct), (Some(SslMode::Require), Some(true)));
         let url = parse("postgres://a%40b:p%2Fw%3A%25@h/d%20b?sslmode=prefer");
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("a@b"), Some("p/w:%")));
         assert_eq!(url.database.as_deref(), Some("d b"));
@@ -268,7 +309,7 @@ mod tests {
             ("mysql://u:hunter2@/d", "names no host; for a Unix socket add ?socket="),
             ("postgres://u:hunter2%zz@h/d", "password in the URL has a %"),
             ("postgres://u:hunter2%ff@h/d", "password in the URL is not UTF-8"),
-            ("postgres://u:hunter2@h/d?sslmode=require", "asks for TLS"),
+            ("postgres://u:hunter2@h/d?sslnegotiation=yes", "sslnegotiation must be"),
             ("postgres://u:hunter2@h/d?sslmode=on", "sslmode must be one of"),
             ("postgres://u:hunter2@h/d?prot=1", "unknown parameter `prot`; did you mean `port`?"),
             ("postgres://u:hunter2@[::1/d", "`[` without its `]`"),

@@ -81,9 +81,22 @@ fn weir_toml() {
             "[databases.b]\nurl = \"postgres://app:other@h/b\"",
             "weir.toml:3:12: user app has another password elsewhere; say in [users] which one clients use",
         ),
+        ("[tls.client]\nmode = \"require\"", "weir.toml:4:1: unknown key `mode` in [tls.client]"),
         (
-            "[tls.client]\nmode = \"require\"",
-            "weir.toml:3:2: Weir does not speak TLS yet, and will not run as if this section were not here",
+            "[tls.client]\nsslmode = \"verify-full\"",
+            "weir.toml:4:1: client_tls_sslmode: verify-full needs client_tls_ca_file: whose certificates are good?",
+        ),
+        (
+            "[tls.client]\nsslmode = \"prefer\"\ncert_file = \"no-such-file\"\nkey_file = \"no-such-file\"",
+            "weir.toml:5:1: client_tls_cert_file: no-such-file: No such file or directory (os error 2)",
+        ),
+        (
+            "[tls.client]\nsslmode = \"prefer\"\nprotocols = \"tlsv1.1\"",
+            "weir.toml:5:1: client_tls_protocols: has tlsv1.1, which is no longer safe: Weir has tlsv1.2 and tlsv1.3",
+        ),
+        (
+            "[databases.b]\nurl = \"postgres://b:hunter2@h/b?sslnegotiation=direct\"",
+            "weir.toml:4:1: sslnegotiation=direct is PostgreSQL's and needs sslmode=require or higher",
         ),
         (
             "[postgres]\nauth_file = \"no-such-file\"",
@@ -140,9 +153,10 @@ fn pgbouncer_ini() {
              any, plain, md5 or scram-sha-256",
         ),
         (
-            "client_tls_sslmode = require",
-            "p.ini:4:22: client_tls_sslmode = require: Weir does not speak TLS yet, and will not go on in clear",
+            "client_tls_sslmode = on",
+            "p.ini:4:22: client_tls_sslmode must be disable, allow, prefer, require, verify-ca or verify-full, not `on`",
         ),
+        ("server_tls_cert_file = no-such-file", "p.ini:4:1: server_tls_cert_file: needs server_tls_key_file"),
         (
             "[databases]\nb = host=h1,h2",
             "p.ini:5:5: host names several hosts; Weir does not support that yet: name one",

@@ -12,6 +12,13 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ClientProtocol => (1835, "HY000", "Malformed communication packet"),
         FaultKind::ClientTooLarge => (1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes"),
         FaultKind::LoginFailed => (1045, "28000", "Access denied"),
+        FaultKind::ClientTls => (1043, "08S01", "Bad handshake"),
+        FaultKind::TlsRequired => (
+            3159,
+            "HY000",
+            "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+        ),
+        FaultKind::ServerTls => (2026, "HY000", "SSL connection to the database server failed"),
         FaultKind::LoginTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),

@@ -21,6 +21,7 @@ use crate::rewrite;
 use crate::session_state::{Charset, Flavour, Slot, State};
 use crate::warnings::Warnings;
 use std::sync::Arc;
+use weir_auth::login::Secured;
 use weir_sql::{Class, Dialect, Locks, Uses};
 use weir_wire::{Fault, FaultKind, Pin, Pins};
 
@@ -113,6 +114,15 @@ pub(crate) struct Outcome {
     pub pinged: bool,
 }
 
+/// What few logins leave behind.
+#[derive(Debug, Default)]
+pub(crate) struct FromLogin {
+    /// The scramble of the greeting, for a client that knows no other way to prove itself again.
+    pub scramble: Option<[u8; SCRAMBLE_BYTES]>,
+    /// The client came inside TLS.
+    pub secured: Option<Arc<Secured>>,
+}
+
 /// A logged-in client.
 #[derive(Debug)]
 pub struct Front {
@@ -164,8 +174,8 @@ pub struct Front {
     pub(crate) reply_seq: u8,
     /// COM_CHANGE_USER was refused so often.
     refused_logins: u8,
-    /// The scramble of the greeting, for a client that knows no other way to prove itself again.
-    pub(crate) scramble: Option<Box<[u8; SCRAMBLE_BYTES]>>,
+    /// What few logins leave behind.
+    pub(crate) login: Option<Box<FromLogin>>,
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
@@ -252,7 +262,7 @@ impl Front {
             reply_begun: false,
             reply_seq: 1,
             refused_logins: 0,
-            scramble: None,
+            login: None,
         }
     }
 
@@ -315,12 +325,18 @@ impl Front {
         }
     }
 
+    /// The TLS of this client's connection.
+    pub(crate) fn secured(&self) -> Option<&Arc<Secured>> {
+        self.login.as_deref()?.secured.as_ref()
+    }
+
     /// What the text may ask about this client, for [`rewrite::text`].
     fn answers(&self) -> rewrite::Answers {
         rewrite::Answers {
             id: self.id,
             row_count: self.row_count,
             found_rows: (self.found_rows != ROWS_UNKNOWN).then_some(self.found_rows),
+            tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 use common::{accept_params, back, connect_params, error_in, packets, set_up_answers};
 use std::sync::{Arc, OnceLock};
 use weir_auth::job::RsaKey;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish};
 use weir_auth::{AuthMethod, Login, Secret, native};
 use weir_mysql::frame::put;
 use weir_mysql::message::Command;
@@ -22,6 +22,8 @@ struct Met {
     ends: Result<(Front, Back), Refused>,
     login: Option<Login>,
     jobs: usize,
+    /// TLS was asked for. (The bytes of these tests go on in clear.)
+    secured: bool,
     /// All that the client was sent.
     heard: Vec<u8>,
     /// All that the server was sent until the client was in.
@@ -76,6 +78,11 @@ fn serve(
                     accept.handle_job(job.run(), out)?
                 }
                 AcceptStep::Cancel { .. } => panic!("MySQL has no cancel packet"),
+                AcceptStep::Tls => {
+                    met.secured = true;
+                    accept.handle_secured(Arc::default())?;
+                    AcceptStep::More
+                }
                 AcceptStep::LoggedIn => return Ok(true),
             };
         }
@@ -99,6 +106,7 @@ fn connect_more(
             ConnectStep::LoggedIn => return Ok(true),
             ConnectStep::More if used == 0 => return Ok(false),
             ConnectStep::More => {}
+            ConnectStep::Tls => connect.handle_secured(Arc::default(), out)?,
             ConnectStep::Work(job) => {
                 met.jobs += 1;
                 connect.handle_job(job.run(), out)?;
@@ -108,7 +116,14 @@ fn connect_more(
 }
 
 fn meet(accept: AcceptParams, connect: ConnectParams, admission: &Admission, piece: usize) -> Met {
-    let mut met = Met { ends: Err(nothing_yet()), login: None, jobs: 0, heard: Vec::new(), said: Vec::new() };
+    let mut met = Met {
+        ends: Err(nothing_yet()),
+        login: None,
+        jobs: 0,
+        secured: false,
+        heard: Vec::new(),
+        said: Vec::new(),
+    };
     let (mut accept, mut connect) = (Some(Accept::new(accept)), Connect::new(connect));
     let (mut to_server, mut to_client) = (Wire::default(), Wire::default());
     let mut front = None;
@@ -438,4 +453,49 @@ fn a_login_on_top_of_a_session_needs_its_own_proof() {
     assert_eq!(again(&front, prove("pw")).expect("the right password").id(), front.id());
     assert_eq!(again(&front, prove("no")).unwrap_err().kind, FaultKind::LoginFailed);
     assert_eq!(again(&front, |_| Vec::new()).unwrap_err().kind, FaultKind::LoginFailed);
+}
+
+#[test]
+fn tls_makes_passwords_safe_and_needs_no_key() {
+    let method = AuthMethod::CachingSha2;
+    let admission = admit(method, hashed("secret"));
+    for (offer, wish, inside) in [
+        (TlsOffer::Required, TlsWish::Required, true),
+        (TlsOffer::Offered, TlsWish::IfOffered, true),
+        (TlsOffer::Offered, TlsWish::Off, false),
+        (TlsOffer::Off, TlsWish::IfOffered, false),
+    ] {
+        for piece in PIECES {
+            let accept = AcceptParams { tls: offer, ..serving(method, false) };
+            let connect = ConnectParams { tls: wish, ..connecting(Some("secret"), false) };
+            let met = meet(accept, connect, &admission, piece);
+            assert!(met.ends.is_ok() && met.secured == inside, "{offer:?} {wish:?}");
+            assert_eq!(met.jobs, if inside { 0 } else { 2 }, "RSA is for those without TLS");
+        }
+    }
+}
+
+#[test]
+fn clear_passwords_are_taken_inside_tls_only() {
+    let admission = admit(AuthMethod::Plain, plain("secret"));
+    let accept = || AcceptParams { tls: TlsOffer::Offered, ..serving(AuthMethod::CachingSha2, false) };
+    let connect = |tls| ConnectParams { tls, ..connecting(Some("secret"), false) };
+    assert!(meet(accept(), connect(TlsWish::IfOffered), &admission, 7).ends.is_ok());
+    assert!(meet(accept(), connect(TlsWish::Off), &admission, 7).ends.is_err());
+}
+
+#[test]
+fn who_requires_tls_does_not_go_on_without() {
+    let method = AuthMethod::CachingSha2;
+    let admission = admit(method, plain("secret"));
+    let accept = |tls| AcceptParams { tls, ..serving(method, false) };
+    let connect = |tls| ConnectParams { tls, ..connecting(Some("secret"), false) };
+    let met = meet(accept(TlsOffer::Required), connect(TlsWish::Off), &admission, 7);
+    let Err(refused) = met.ends else { panic!("let in") };
+    assert_eq!(refused.accept.kind, FaultKind::TlsRequired);
+    let mut weir = weir_mysql::Connect::new(connect(TlsWish::Required));
+    let (mut greeting, mut out) = (Vec::new(), Vec::new());
+    weir_mysql::Accept::new(accept(TlsOffer::Off)).start(&mut greeting);
+    let fault = weir.handle_input(&greeting, &mut out).unwrap_err();
+    assert!(fault.kind == FaultKind::ServerTls && out.is_empty());
 }

@@ -405,7 +405,7 @@ fn log_in_at_server(lines: &[Line], cut: Cut) -> Result<(Vec<u8>, bool), Fault> 
                         return Ok((out, true));
                     }
                     ConnectStep::More if used == 0 => break,
-                    ConnectStep::More => {}
+                    ConnectStep::More | ConnectStep::Tls => {}
                     ConnectStep::Work(job) => {
                         connect.handle_job(job.run(), &mut out)?;
                     }

@@ -10,7 +10,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep};
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
+};
 use weir_auth::{JobDone, Secret};
 use weir_postgres::{Accept, Back, Connect, Front, Welcomes};
 use weir_wire::{Boundary, Found, INTERNAL, Owner, Step};
@@ -98,6 +100,8 @@ fn connect(address: &str, user: &str, database: &str, secret: Option<Arc<Secret>
         parameters: vec![],
         nonce: nonce(99),
         unix: false,
+        tls: TlsWish::Off,
+        cancel: None,
         max_prepared_statements: 100,
         variant: 0,
     });
@@ -185,7 +189,7 @@ impl Pool {
                         let done: JobDone = job.run();
                         accept.handle_job(done, &mut pipe.output)
                     }
-                    AcceptStep::Cancel { .. } => {
+                    AcceptStep::Cancel { .. } | AcceptStep::Tls => {
                         pipe.open = false;
                         return Stage::Login(accept);
                     }
@@ -402,6 +406,8 @@ fn main() {
                 id: next,
                 nonce: nonce(u64::from(next)),
                 unix: false,
+                tls: TlsOffer::Off,
+                secured: None,
                 greeting: Arc::default(),
                 default_method: AuthMethod::Trust,
                 rsa: None,

@@ -63,6 +63,13 @@ pub const UNKNOWN_OPTION: Words = words(
     "Only \"-c name=value\" and \"--name=value\" can be given through Weir.",
 );
 
+/// Direct TLS without ALPN, which tells it from other protocols (CVE-2021-3618).
+pub const NO_ALPN: Words = words(
+    "08P01",
+    "direct TLS connection without the application protocol \"postgresql\"",
+    "Use a driver with sslnegotiation=direct, or ask for TLS by an SSLRequest.",
+);
+
 /// A major version other than 3.
 pub const UNKNOWN_VERSION: Words = words(
     "0A000",
@@ -87,6 +94,18 @@ pub fn words_of(kind: FaultKind) -> Words {
             "28P01",
             "password authentication failed",
             "Check the user name, the password and the database name.",
+        ),
+        FaultKind::ClientTls => words("08P01", "the TLS handshake failed", "Weir's log says why."),
+        // PostgreSQL says "no pg_hba.conf entry for host ..., no encryption".
+        FaultKind::TlsRequired => words(
+            "28000",
+            "SSL required",
+            "Connect with sslmode=require or higher (client_tls_sslmode in Weir asks for it).",
+        ),
+        FaultKind::ServerTls => words(
+            "08001",
+            "no TLS connection to the database server could be made",
+            "Weir's log says why; see server_tls_sslmode.",
         ),
         FaultKind::LoginTimeout => words(
             "08P01",

@@ -8,7 +8,7 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, TlsOffer};
 use weir_postgres::{Accept, Front};
 use weir_wire::{FaultKind, Found};
 
@@ -17,6 +17,8 @@ fn accept() -> Accept {
         id: 3,
         nonce: std::array::from_fn(|i| i as u8 ^ 0x5a),
         unix: false,
+        tls: TlsOffer::Off,
+        secured: None,
         greeting: Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
@@ -46,7 +48,7 @@ fn log_in(method: AuthMethod, secret: &str, password: &str) -> Result<Front, Fau
                 }
                 AcceptStep::LoggedIn => return Ok(accept.into_front()),
                 AcceptStep::More => break,
-                AcceptStep::Cancel { .. } => panic!("nobody cancels"),
+                AcceptStep::Cancel { .. } | AcceptStep::Tls => panic!("nobody cancels or asks for TLS"),
             };
         }
         let mut bytes = BytesMut::from(&to_them[..]);

@@ -1,7 +1,9 @@
 //! Sessions recorded from a real server, replayed through a front and a back: whole, cut at every byte on
 //! either side, and with one byte changed.
 
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep};
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
+};
 use weir_postgres::{Accept, Back, Connect, Front};
 use weir_wire::{Fault, Found, Step};
 
@@ -44,6 +46,8 @@ fn front() -> Front {
         id: 3,
         nonce: [7; 64],
         unix: false,
+        tls: TlsOffer::Off,
+        secured: None,
         greeting: std::sync::Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
@@ -65,6 +69,8 @@ fn connect(login: &[u8]) -> Result<Option<Back>, Fault> {
         parameters: vec![],
         nonce: [1; 64],
         unix: false,
+        tls: TlsWish::Off,
+        cancel: None,
         max_prepared_statements: 50,
         variant: 0,
     });

@@ -4,6 +4,7 @@
 //! Signals, HTTP and reading files are the caller's (`src/cli`).
 
 use crate::context::{Shared, Ticket};
+use crate::front_tls::FrontTls;
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
@@ -41,6 +42,9 @@ pub enum StartError {
     /// Too many workers.
     #[error("workers = {0}: at most {MAX_WORKERS} are possible")]
     Workers(usize),
+    /// No TLS with clients.
+    #[error("TLS with clients: {0}")]
+    Tls(#[from] weir_tls::TlsError),
     /// The system refused something else.
     #[error("cannot {what}: {source}")]
     System {
@@ -59,6 +63,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
 pub struct Proxy {
     shared: Arc<Shared<Kernel>>,
     routes: Mutex<Arc<ConfigRoutes>>,
+    front_tls: Mutex<FrontTls>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     files: Vec<SocketFile>,
     listening: Vec<(Protocol, Target)>,
@@ -79,11 +84,12 @@ impl Proxy {
         let (doors, files, listening) = open_doors(snapshot, workers, &options)?;
         let fleet = Fleet::new(plan.clone(), &[], options).map_err(system("prepare the workers"))?;
         let routes = Arc::new(ConfigRoutes::new(snapshot.clone()));
+        let front_tls = FrontTls::new(snapshot, &FrontTls::default())?;
         let (addresses, mailboxes): (Vec<_>, Vec<_>) =
             (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
         let submit = start_crypto(addresses.clone(), workers).map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
-            settings: ArcSwap::from_pointee(settings(snapshot, routes.clone())),
+            settings: ArcSwap::from_pointee(settings(snapshot, routes.clone(), &front_tls)),
             postgres: Registry::new(workers),
             mysql: Registry::new(workers),
             metrics: Metrics::new(workers, &[Postgres::NAME, MySql::NAME]),
@@ -105,7 +111,8 @@ impl Proxy {
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
         let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
-        Ok(Proxy { shared, routes, workers, files, listening, plan, _fleet: fleet })
+        let front_tls = Mutex::new(front_tls);
+        Ok(Proxy { shared, routes, front_tls, workers, files, listening, plan, _fleet: fleet })
     }
 
     /// What is counted.
@@ -149,7 +156,12 @@ impl Proxy {
                 "{needed} connections would need descriptors for more than {capacity}: restart Weir"
             );
         }
-        self.shared.settings.store(Arc::new(settings(snapshot, routes)));
+        let mut front_tls = self.front_tls.lock().unwrap_or_else(PoisonError::into_inner);
+        match FrontTls::new(snapshot, &front_tls) {
+            Ok(new) => *front_tls = new,
+            Err(error) => tracing::error!("TLS with clients stays as it was: {error}"),
+        }
+        self.shared.settings.store(Arc::new(settings(snapshot, routes, &front_tls)));
         (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Reload));
     }
 
@@ -334,7 +346,7 @@ fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
     greetings
 }
 
-fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {
+fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls) -> Settings {
     let t = &snapshot.timeouts;
     Settings {
         epoch: routes.epoch(),
@@ -360,6 +372,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>) -> Settings {
             cancel_wait_ms: t.cancel_wait_timeout_ms,
             drain_ms: t.drain_timeout_ms,
         },
+        tls: front_tls.tls.clone(),
         routes,
     }
 }

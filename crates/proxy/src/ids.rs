@@ -4,31 +4,37 @@
 //! keys, and the numbers clients are known by outside.
 //! Invariant: a key of a thing that has gone never finds the slot's next tenant.
 
+use std::num::NonZeroU64;
 use weir_net::Token;
 
 /// Slot and generation of something in an [`Arena`]. Never 0, so it can be a queue owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(u64);
+pub struct Key(NonZeroU64);
 
 /// Generations use 28 bits, so that a token has room for its kind.
 const GENERATION_MASK: u32 = (1 << 28) - 1;
 
 impl Key {
+    /// Generations start at 1: no key is 0, and none at all costs no room.
+    fn new(generation: u32, slot: u32) -> Key {
+        debug_assert!(generation > 0);
+        Key(NonZeroU64::new(u64::from(generation) << 32 | u64::from(slot)).unwrap_or(NonZeroU64::MAX))
+    }
     /// From what [`Key::raw`] gave.
     pub fn from_raw(raw: u64) -> Option<Key> {
-        (raw >> 32 != 0).then_some(Key(raw))
+        NonZeroU64::new(raw).filter(|raw| raw.get() >> 32 != 0).map(Key)
     }
     /// As a number: generation in the upper half, slot in the lower.
     pub fn raw(self) -> u64 {
-        self.0
+        self.0.get()
     }
     /// The slot.
     pub fn slot(self) -> u32 {
-        self.0 as u32
+        self.raw() as u32
     }
     /// The generation: 1 to 2^28 - 1.
     pub fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.raw() >> 32) as u32
     }
 }
 
@@ -70,7 +76,7 @@ impl<T> Arena<T> {
         });
         let place = &mut self.slots[slot as usize];
         place.value = Some(value);
-        Key(u64::from(place.generation) << 32 | u64::from(slot))
+        Key::new(place.generation, slot)
     }
     /// The key that the next `insert` will return.
     pub fn next_key(&self) -> Key {
@@ -78,7 +84,7 @@ impl<T> Arena<T> {
             Some(&slot) => (slot, self.slots[slot as usize].generation),
             None => (self.slots.len() as u32, 1),
         };
-        Key(u64::from(generation) << 32 | u64::from(slot))
+        Key::new(generation, slot)
     }
     /// Takes a thing out.
     pub fn remove(&mut self, key: Key) -> Option<T> {
@@ -115,7 +121,7 @@ impl<T> Arena<T> {
     pub fn key_of(&self, slot: u32) -> Option<Key> {
         let place = self.slots.get(slot as usize)?;
         place.value.as_ref()?;
-        Some(Key(u64::from(place.generation) << 32 | u64::from(slot)))
+        Some(Key::new(place.generation, slot))
     }
     /// All keys, lowest slot first.
     pub fn keys(&self) -> Vec<Key> {
@@ -125,7 +131,7 @@ impl<T> Arena<T> {
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.slots.iter().enumerate().filter_map(|(slot, place)| {
             let value = place.value.as_ref()?;
-            Some((Key(u64::from(place.generation) << 32 | slot as u64), value))
+            Some((Key::new(place.generation, slot as u32), value))
         })
     }
 }
@@ -159,7 +165,7 @@ pub struct Tag {
 impl Tag {
     /// Packs into 64 bits: 3 kind, 1 wing, 28 generation, 32 slot.
     pub fn pack(self) -> u64 {
-        (self.kind as u64) << 61 | u64::from(self.wing & 1) << 60 | self.key.0
+        (self.kind as u64) << 61 | u64::from(self.wing & 1) << 60 | self.key.raw()
     }
     /// A token for the event loop.
     pub fn token(self) -> Token {
@@ -180,7 +186,7 @@ impl Tag {
     }
     /// A tag for something that lives for ever in an indexed list.
     pub fn fixed(kind: Kind, wing: u8, index: u32) -> Tag {
-        Tag { kind, wing, key: Key(1 << 32 | u64::from(index)) }
+        Tag { kind, wing, key: Key::new(1, index) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What workers and the control thread tell each other.
 
 use crate::ids::{Key, Kind};
+use crate::line::Tls;
 use crate::pool::{Place, PoolEntry};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
@@ -90,6 +91,8 @@ pub enum Warrant {
 pub struct Transfer<W: Wing, N: Net> {
     /// Its connection.
     pub parcel: N::Parcel,
+    /// The TLS over it.
+    pub tls: Option<Box<Tls>>,
     /// Where it leads.
     pub target: Target,
     /// Its pool.

@@ -114,6 +114,7 @@ impl Routes for ConfigRoutes {
                 Protocol::Mysql => String::new(),
             },
             targets,
+            tls: route.database.tls.clone(),
             mode: match route.pool_mode {
                 weir_config::PoolMode::Session => PoolMode::Session,
                 weir_config::PoolMode::Transaction => PoolMode::Transaction,

@@ -1,6 +1,7 @@
-//! One server: its socket, its back, who holds it.
+//! One server: its connection, its back, who holds it.
 
 use crate::ids::Key;
+use crate::line::Line;
 use crate::pending::Pending;
 use crate::pool::PoolId;
 use crate::wing::{Back, Wing};
@@ -10,7 +11,7 @@ use weir_net::Target;
 /// A connection to a database.
 pub struct Server<W: Wing, S> {
     /// Its connection.
-    pub socket: S,
+    pub line: Line<S>,
     /// Where it leads.
     pub target: Target,
     /// Its pool.
@@ -72,6 +73,8 @@ pub enum ServerPhase<W: Wing> {
         connected: bool,
         /// Slow work is under way elsewhere.
         busy: bool,
+        /// The second try, by the other transport.
+        second: bool,
     },
     /// Logged in.
     Live(W::Back),

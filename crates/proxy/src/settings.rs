@@ -3,8 +3,11 @@
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use weir_auth::login::TlsOffer;
 use weir_auth::{Admission, Login, Secret};
+use weir_config::ServerTls;
 use weir_net::{Peer, Target};
+use weir_tls::Acceptor;
 use weir_wire::Fault;
 
 /// When a server is free for the next client. The words and meanings are PgBouncer's.
@@ -123,6 +126,8 @@ pub struct PoolSpec {
     pub secret: Option<Arc<Secret>>,
     /// The database's name on the server.
     pub server_database: String,
+    /// TLS with the server; `None`: none.
+    pub tls: Option<Arc<ServerTls>>,
     /// Where the server is. Several addresses of one name are tried in turn.
     pub targets: Targets,
     /// When a server is free for the next client.
@@ -156,7 +161,24 @@ impl PoolSpec {
             && self.user == other.user
             && self.server_database == other.server_database
             && Arc::ptr_eq(&self.targets.0, &other.targets.0)
+            && self.tls == other.tls
             && self.max_prepared_statements == other.max_prepared_statements
+    }
+}
+
+/// TLS with clients. A reload makes another; handshakes under way and connections go on with the one they began with.
+#[derive(Debug, Clone, Default)]
+pub struct ClientTls {
+    /// What they may have of it.
+    pub offer: TlsOffer,
+    /// By wing.
+    pub acceptors: [Option<Acceptor>; 2],
+}
+
+impl ClientTls {
+    /// Makes the server's end of connections of one protocol.
+    pub fn acceptor(&self, wing: u8) -> Option<&Acceptor> {
+        self.acceptors.get(usize::from(wing))?.as_ref()
     }
 }
 
@@ -203,6 +225,8 @@ pub struct Settings {
     pub max_client_conn: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,
+    /// TLS with clients.
+    pub tls: ClientTls,
     /// Users and databases.
     pub routes: Arc<dyn Routes>,
 }

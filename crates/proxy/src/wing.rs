@@ -13,7 +13,8 @@ use crate::pool::Registry;
 use std::sync::Arc;
 use weir_auth::JobDone;
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, ServerGreeting,
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, Secured,
+    ServerGreeting,
 };
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
@@ -60,6 +61,8 @@ pub trait Accept<W: Wing> {
     fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
     /// The answer to `AcceptStep::Work`.
     fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
+    /// The handshake that `AcceptStep::Tls` asked for is done.
+    fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault>;
     /// The last words to a client whose login ends here, in a form it can read in its state.
     fn refuse(&self, fault: &Fault, out: &mut Vec<u8>);
     /// After `LoggedIn`.
@@ -76,6 +79,10 @@ pub trait Connect<W: Wing> {
     fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault>;
     /// The answer to `ConnectStep::Work`.
     fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
+    /// The handshake that `ConnectStep::Tls` asked for is done; or one before `start`, when TLS goes first.
+    fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault>;
+    /// The server refused for what may be the transport: it may take the login by the other one.
+    fn is_transport_refused(&self) -> bool;
     /// The server's own refusal (payload of its ErrorResponse or ERR packet), to be shown to the clients
     /// that wait for this pool.
     fn rejection(&self) -> Option<&[u8]>;

@@ -70,7 +70,8 @@ fn words_of(error: &rustls::Error) -> String {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "the certificate is not valid yet".to_owned()
             }
-            CertificateError::UnknownIssuer => {
+            // A bad signature: a CA of the same name and another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "the certificate is not signed by a CA that is trusted here".to_owned()
             }
             CertificateError::NotValidForName => "the certificate is for another host".to_owned(),

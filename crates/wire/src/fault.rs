@@ -41,6 +41,10 @@ fault_kinds! {
     ClientTooLarge Client "client_too_large",
     /// Wrong user or password. Never says which.
     LoginFailed Client "login_failed",
+    /// No TLS came about: not TLS at all, no common version, a certificate that is not good.
+    ClientTls Client "client_tls",
+    /// A login in clear where `client_tls_sslmode` asks for TLS.
+    TlsRequired Client "tls_required",
     /// Login did not finish in `client_login_timeout`.
     LoginTimeout Client "login_timeout",
     /// No such database in Weir's configuration.
@@ -71,6 +75,8 @@ fault_kinds! {
     ServerUnavailable Server "server_unavailable",
     /// The server refused Weir's login; its message is in `detail`.
     ServerLoginFailed Server "server_login_failed",
+    /// No TLS with the server where `server_tls_sslmode` asks for it, or its certificate is not good.
+    ServerTls Server "server_tls",
     /// The server connection ended while it owed a reply.
     ServerLost Server "server_lost",
     /// The server sent bytes that are not the protocol.

@@ -342,7 +342,8 @@ impl PgClient {
             (10, Phase::Login) => {
                 let mut nonce = [0; 32];
                 stage.dice.fill(&mut nonce);
-                let (state, first) = ClientExpectFirst::begin(&nonce);
+                let (state, first) =
+                    ClientExpectFirst::begin(&nonce, weir_auth::scram::ClientBinding::Unsupported);
                 let mut answer = Vec::new();
                 put_text(&mut answer, "SCRAM-SHA-256");
                 answer.extend_from_slice(&(first.len() as u32).to_be_bytes());

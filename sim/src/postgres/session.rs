@@ -309,6 +309,7 @@ impl PgSession {
                         Some(Arc::clone(&stage.plan.secrets[1])),
                         &nonce,
                         first,
+                        weir_auth::scram::ServerBinding::NotOffered,
                     )
                 });
                 let Some(Ok((state, first))) = begun else {

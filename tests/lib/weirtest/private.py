@@ -12,13 +12,14 @@ TOOL = os.path.join(ROOT, "tests/servers/servers")
 
 
 class PrivateServer:
-    def __init__(self, kind, max_connections=200):
+    def __init__(self, kind, max_connections=200, tls=None):
+        """`tls`: a folder with ca.pem, server.pem and server.key."""
         self.kind = kind
         suite = re.sub(r"\W+", "-", os.environ.get("WEIR_SUITE", "suite")).strip("-")
         # tests/run takes down what a killed suite left: it knows them by this name.
         self.dir = os.path.join(ROOT, f"target/servers-{suite}")
         self.tool("down")
-        self.tool("up", kind, "--max-connections", str(max_connections))
+        self.tool("up", kind, "--max-connections", str(max_connections), *(["--tls", tls] if tls else []))
         atexit.register(self.tool, "down")
         self.read()
 

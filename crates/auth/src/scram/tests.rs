@@ -3,8 +3,9 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 
 fn exchange(server_secret: Option<Arc<Secret>>, client_secret: &Arc<Secret>) -> Result<u32, ScramError> {
     let mut jobs = 0;
-    let (client, first) = ClientExpectFirst::begin(&[1; 32]);
-    let (server, server_first) = ServerExpectFinal::begin("u", server_secret, &[2; 32], &first)?;
+    let (client, first) = ClientExpectFirst::begin(&[1; 32], ClientBinding::Unsupported);
+    let (server, server_first) =
+        ServerExpectFinal::begin("u", server_secret, &[2; 32], &first, ServerBinding::NotOffered)?;
     let challenge = client.challenge(&server_first)?;
     let keys = match challenge.keys(client_secret)? {
         Ok(keys) => keys,
@@ -28,7 +29,7 @@ fn exchange(server_secret: Option<Arc<Secret>>, client_secret: &Arc<Secret>) -> 
 /// RFC 7677 section 3, with its nonces put in place of ours.
 #[test]
 fn rfc_7677_vector() {
-    let client = ClientExpectFirst { nonce: "rOprNGfwEbeRWgbNEkqO".into() };
+    let client = ClientExpectFirst { nonce: "rOprNGfwEbeRWgbNEkqO".into(), bound: (*b"n,,").into() };
     let server_first =
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
     let mut challenge = client.challenge(server_first).unwrap();
@@ -67,7 +68,8 @@ fn wrong_password_and_unknown_user_fail_at_the_same_message() {
 fn the_salt_of_a_user_without_one_never_changes() {
     let first = b"n,,n=,r=abc";
     let salt = |user, secret, nonce: u8| {
-        let (state, _) = ServerExpectFinal::begin(user, secret, &[nonce; 32], first).unwrap();
+        let (state, _) =
+            ServerExpectFinal::begin(user, secret, &[nonce; 32], first, ServerBinding::NotOffered).unwrap();
         state.salt
     };
     assert_eq!(salt("ghost", None, 1), salt("ghost", None, 2));
@@ -104,10 +106,11 @@ fn malformed_client_messages() {
         b"p=tls-server-end-point,,n=,r=abc",
         b"n,,m=ext,n=,r=abc",
     ] {
-        let result = ServerExpectFinal::begin("u", None, &[0; 32], bad);
+        let result = ServerExpectFinal::begin("u", None, &[0; 32], bad, ServerBinding::NotOffered);
         assert!(matches!(result, Err(ScramError::Malformed(_))), "{bad:?}");
     }
-    let (state, _) = ServerExpectFinal::begin("u", None, &[0; 32], b"y,,n=,r=abc").unwrap();
+    let (state, _) =
+        ServerExpectFinal::begin("u", None, &[0; 32], b"y,,n=,r=abc", ServerBinding::NotOffered).unwrap();
     for bad in [&b""[..], b"c=biws", b"c=eSws", b"c=eSws,r=abc,p=", b"c=eSws,r=,p=AAAA", b",p="] {
         assert!(matches!(state.verify(bad), Err(ScramError::Malformed(_))), "{bad:?}");
     }
@@ -133,7 +136,7 @@ fn malformed_server_messages() {
         "r=NONCEx,s=AAAA,i=1000001",
         "e=other-error",
     ] {
-        let (state, _) = ClientExpectFirst::begin(&[7; 32]);
+        let (state, _) = ClientExpectFirst::begin(&[7; 32], ClientBinding::Unsupported);
         let text = bad.replace("NONCE", &state.nonce);
         assert!(matches!(state.challenge(text.as_bytes()), Err(ScramError::Malformed(_))), "{bad}");
     }
@@ -141,7 +144,7 @@ fn malformed_server_messages() {
 
 #[test]
 fn a_server_that_does_not_know_the_password_is_refused() {
-    let (state, _) = ClientExpectFirst::begin(&[7; 32]);
+    let (state, _) = ClientExpectFirst::begin(&[7; 32], ClientBinding::Unsupported);
     let first = format!("r={}srv,s=AAAA,i=1", state.nonce);
     let challenge = state.challenge(first.as_bytes()).unwrap();
     let (last, _) = challenge.answer(&ScramKeys::derive("pw", &[0, 0, 0], 1));
@@ -153,13 +156,50 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn no_bytes_panic(first in any::<Vec<u8>>(), last in any::<Vec<u8>>()) {
-        let _ = ServerExpectFinal::begin("u", None, &[0; 32], &first);
-        let _ = ServerExpectFinal::begin("u", None, &[0; 32], &[b"n,,n=,r=", &first[..]].concat());
-        let (state, _) = ServerExpectFinal::begin("u", None, &[0; 32], b"n,,n=,r=abc").unwrap();
+        let _ = ServerExpectFinal::begin("u", None, &[0; 32], &first, ServerBinding::NotOffered);
+        let _ = ServerExpectFinal::begin("u", None, &[0; 32], &[b"n,,n=,r=", &first[..]].concat(), ServerBinding::NotOffered);
+        let (state, _) = ServerExpectFinal::begin("u", None, &[0; 32], b"n,,n=,r=abc", ServerBinding::NotOffered).unwrap();
         let _ = state.verify(&last);
         let _ = state.verify(&[b"c=biws,r=", &*state.nonce, b",", &last].concat());
-        let (client, _) = ClientExpectFirst::begin(&[0; 32]);
+        let (client, _) = ClientExpectFirst::begin(&[0; 32], ClientBinding::NotOffered);
         let _ = client.challenge(&last);
         let _ = ScramVerifier::parse(&String::from_utf8_lossy(&last));
+    }
+}
+
+#[test]
+fn channel_binding_holds_only_when_both_see_the_same_certificate() {
+    use ClientBinding::{Bound, NotOffered, Unsupported};
+    let secret = Arc::new(Secret::plain("pw"));
+    let try_it = |client: ClientBinding<'_>, server: ServerBinding<'_>| {
+        let (client, first) = ClientExpectFirst::begin(&[1; 32], client);
+        let (server, server_first) =
+            ServerExpectFinal::begin("u", Some(secret.clone()), &[2; 32], &first, server)?;
+        let challenge = client.challenge(&server_first)?;
+        let keys = match challenge.keys(&secret)? {
+            Ok(keys) => keys,
+            Err(job) => job.run().into_scram_keys().ok_or(ScramError::NoKeys)?,
+        };
+        let (client, last) = challenge.answer(&keys);
+        let mut verdict = server.verify(&last)?;
+        if let Verdict::Work(job) = verdict {
+            job.run();
+            verdict = server.verify(&last)?;
+        }
+        let Verdict::Verified(server_last) = verdict else { panic!("asked for work twice") };
+        client.verify(&server_last)
+    };
+    assert_eq!(try_it(Bound(b"certificate"), ServerBinding::Chosen(b"certificate")), Ok(()));
+    assert_eq!(try_it(Unsupported, ServerBinding::NotChosen), Ok(()));
+    assert_eq!(try_it(NotOffered, ServerBinding::NotOffered), Ok(()));
+    for (client, server) in [
+        (Bound(b"certificate"), ServerBinding::Chosen(b"another")),
+        (Bound(b"certificate"), ServerBinding::NotOffered),
+        (Bound(b"certificate"), ServerBinding::NotChosen),
+        (Unsupported, ServerBinding::Chosen(b"certificate")),
+        // Somebody has taken the offer away.
+        (NotOffered, ServerBinding::NotChosen),
+    ] {
+        assert!(matches!(try_it(client, server), Err(ScramError::Malformed(_))), "{client:?} {server:?}");
     }
 }

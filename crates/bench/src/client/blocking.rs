@@ -260,7 +260,7 @@ fn advance<P: Protocol>(
         match step {
             ConnectStep::LoggedIn => return Ok(true),
             ConnectStep::More if n == 0 => return Ok(false),
-            ConnectStep::More | ConnectStep::Work(_) => {}
+            ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => {}
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Url;
 use std::io;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::login::{ConnectParams, ConnectStep, TlsWish};
 use weir_wire::Fault;
 
 /// Bytes of one message that are looked at. Longer messages (rows) pass unread.
@@ -104,6 +104,8 @@ pub fn connect_params(url: &Url, nonce: [u8; 64]) -> ConnectParams {
         parameters: Vec::new(),
         nonce,
         unix: matches!(url.target, weir_net::Target::Unix(_)),
+        tls: TlsWish::Off,
+        cancel: None,
         variant: 0,
         max_prepared_statements: 0,
     }

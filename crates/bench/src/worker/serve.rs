@@ -281,8 +281,8 @@ impl<P: Protocol> Worker<P> {
                         self.logged_in(i);
                         Flow::Used(used)
                     }
-                    ConnectStep::More | ConnectStep::Work(_) if used == 0 => Flow::Wait,
-                    ConnectStep::More | ConnectStep::Work(_) => Flow::Used(used),
+                    ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls if used == 0 => Flow::Wait,
+                    ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => Flow::Used(used),
                 }
             }
         }

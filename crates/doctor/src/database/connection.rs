@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::login::{ConnectParams, ConnectStep, TlsWish};
 use weir_auth::{JobDone, Secret};
 use weir_config::Protocol;
 use weir_mysql::message::{lenenc, ok};
@@ -178,7 +178,7 @@ impl Connection {
             match step {
                 ConnectStep::LoggedIn => return Ok(true),
                 ConnectStep::More if n == 0 => return Ok(false),
-                ConnectStep::More | ConnectStep::Work(_) => {}
+                ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => {}
             }
         }
     }
@@ -344,6 +344,8 @@ fn params(place: &Place) -> ConnectParams {
         parameters,
         nonce: rand::random(),
         unix: matches!(place.target, Target::Unix(_)),
+        tls: TlsWish::Off,
+        cancel: None,
         variant: 0,
         max_prepared_statements: 0,
     }

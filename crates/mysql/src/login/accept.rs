@@ -1,6 +1,6 @@
 //! A client logs in to Weir: greeting, handshake response, AuthSwitch, mysql_native_password,
-//! caching_sha2_password (fast, full by RSA, full in clear on a Unix socket), mysql_clear_password on a
-//! Unix socket.
+//! caching_sha2_password (fast, full by RSA, full in clear inside TLS or on a Unix socket), mysql_clear_password
+//! inside TLS or on a Unix socket.
 //!
 //! Owns: the order of the packets, the sequence number, the capabilities the client has.
 //! Must not know: users (the proxy looks them up), sockets, clocks.
@@ -9,19 +9,21 @@
 //! words; the final OK is not sent here but when the client is greeted (see `welcome.rs`), so that a
 //! schema or a charset that does not exist is refused inside the login, as the server would do it.
 //!
-//! TLS is not offered yet: its place is `ExpectResponse`, where a packet of 32 bytes with the SSL flag
-//! would arrive.
+//! TLS begins behind a response that is cut short to 32 bytes with the SSL flag; the whole one follows inside. What a
+//! client that asked for TLS sent in clear is not looked at again.
 
 use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
 use crate::error;
 use crate::frame;
-use crate::front::Front;
+use crate::front::{FromLogin, Front};
 use crate::message::greeting::{Greeting, SCRAMBLE_BYTES};
-use crate::message::response::{ChangeUser, HandshakeResponse, put_auth_switch, read_capabilities};
+use crate::message::response::{
+    ChangeUser, HandshakeResponse, SSL_REQUEST_BYTES, put_auth_switch, read_capabilities,
+};
 use crate::message::{Capabilities, status};
 use std::sync::Arc;
 use weir_auth::caching_sha2::{self, Fast};
-use weir_auth::login::{AcceptParams, AcceptStep, Admission};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, Secured, TlsOffer};
 use weir_auth::{AuthMethod, Job, JobDone, Login, Secret, native};
 use weir_wire::{Fault, FaultKind, limits};
 use zeroize::Zeroizing;
@@ -30,6 +32,8 @@ use zeroize::Zeroizing;
 enum State {
     /// The client's handshake response.
     ExpectResponse,
+    /// The TLS handshake is under way.
+    ExpectSecured,
     /// The proxy's word about the user.
     ExpectLookup { plugin: Option<Vec<u8>>, answer: Vec<u8> },
     /// The answer to an AuthSwitchRequest.
@@ -102,8 +106,8 @@ impl Accept {
         accept.user = String::from_utf8_lossy(change.user).into_owned();
         accept.with_password = !change.answer.is_empty();
         accept.stale = true;
-        if let Some(scramble) = front.scramble.as_deref() {
-            accept.scramble = *scramble;
+        if let Some(scramble) = front.login.as_deref().and_then(|login| login.scramble) {
+            accept.scramble = scramble;
             accept.stale = false;
         }
         let database = String::from_utf8_lossy(change.database).into_owned();
@@ -129,7 +133,26 @@ impl Accept {
     }
 
     fn offered(&self) -> Capabilities {
-        Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities))
+        let offered = Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities));
+        if self.params.tls == TlsOffer::Off { offered } else { offered.or(Capabilities::SSL) }
+    }
+
+    /// What is said here can be read by the client only.
+    fn is_safe(&self) -> bool {
+        self.params.unix || self.params.secured.is_some()
+    }
+
+    /// The handshake that [`AcceptStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// None was under way.
+    pub fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
+        let State::ExpectSecured = self.state else {
+            return Err(Fault::new(FaultKind::ClientProtocol, "no handshake was due"));
+        };
+        self.params.secured = Some(secured);
+        self.state = State::ExpectResponse;
+        Ok(())
     }
 
     /// Looks at the client's bytes; returns how many are dealt with.
@@ -142,7 +165,11 @@ impl Accept {
             | State::ExpectSwitched(_)
             | State::ExpectFull(_)
             | State::ExpectSealed(_) => {}
-            State::ExpectLookup { .. } | State::ExpectJob(_) | State::Done | State::Failed => {
+            State::ExpectSecured
+            | State::ExpectLookup { .. }
+            | State::ExpectJob(_)
+            | State::Done
+            | State::Failed => {
                 return Ok((0, AcceptStep::More));
             }
         }
@@ -160,9 +187,11 @@ impl Accept {
             State::ExpectSwitched(admission) => self.check(admission, payload, out)?,
             State::ExpectFull(secret) => self.handle_full(secret, payload, out)?,
             State::ExpectSealed(secret) => self.handle_sealed(secret, payload)?,
-            State::ExpectLookup { .. } | State::ExpectJob(_) | State::Done | State::Failed => {
-                AcceptStep::More
-            }
+            State::ExpectSecured
+            | State::ExpectLookup { .. }
+            | State::ExpectJob(_)
+            | State::Done
+            | State::Failed => AcceptStep::More,
         };
         Ok((used, step))
     }
@@ -173,11 +202,24 @@ impl Accept {
         if !said.has(Capabilities::PROTOCOL_41) {
             return Err(Fault::new(FaultKind::ClientProtocol, "a client older than 4.1"));
         }
-        if said.has(Capabilities::SSL) {
-            return Err(Fault::new(FaultKind::ClientProtocol, "TLS was not offered"));
+        if said.has(Capabilities::SSL) && self.params.secured.is_none() {
+            if self.params.tls == TlsOffer::Off {
+                return Err(Fault::new(FaultKind::ClientProtocol, "TLS was not offered"));
+            }
+            if payload.len() != SSL_REQUEST_BYTES {
+                return Err(Fault::new(
+                    FaultKind::ClientProtocol,
+                    "a login in clear in place of an SSLRequest",
+                ));
+            }
+            self.state = State::ExpectSecured;
+            return Ok(AcceptStep::Tls);
+        }
+        if self.params.tls == TlsOffer::Required && !self.is_safe() {
+            return Err(FaultKind::TlsRequired.into());
         }
         let response = HandshakeResponse::read(payload).map_err(malformed)?;
-        self.capabilities = response.capabilities.and(self.offered());
+        self.capabilities = response.capabilities.and(self.offered()).without(Capabilities::SSL);
         self.collation = u16::from(response.collation);
         self.user = String::from_utf8_lossy(response.user).into_owned();
         let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());
@@ -202,8 +244,8 @@ impl Accept {
             return Ok(self.logged_in());
         }
         let wanted = plugin_of(admission.method);
-        if wanted == CLEAR && !self.params.unix {
-            let text = "mysql_clear_password is only taken on a Unix socket";
+        if wanted == CLEAR && !self.is_safe() {
+            let text = "mysql_clear_password is only taken inside TLS and on a Unix socket";
             return Err(Fault::new(FaultKind::LoginFailed, text));
         }
         // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
@@ -260,7 +302,7 @@ impl Accept {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<AcceptStep, Fault> {
-        if payload == [KEY_REQUEST] && !self.params.unix {
+        if payload == [KEY_REQUEST] && !self.is_safe() {
             let Some(key) = &self.params.rsa else {
                 return Err(Fault::new(FaultKind::LoginFailed, "there is no RSA key to send"));
             };
@@ -272,7 +314,7 @@ impl Accept {
             return Ok(AcceptStep::More);
         }
         match payload.strip_suffix(&[0]) {
-            Some(password) if self.params.unix => {
+            Some(password) if self.is_safe() => {
                 let right = caching_sha2::verify_full(secret.as_deref(), password);
                 self.verdict(right)
             }
@@ -334,8 +376,9 @@ impl Accept {
         let mut front = Front::new(self.params.id, self.capabilities, self.collation, self.seq);
         front.set_schema(self.database.as_deref());
         front.state.multi_statements = self.multi_statements.unwrap_or(front.state.multi_statements);
-        if !self.capabilities.has(Capabilities::PLUGIN_AUTH) {
-            front.scramble = Some(Box::new(self.scramble));
+        let scramble = (!self.capabilities.has(Capabilities::PLUGIN_AUTH)).then_some(self.scramble);
+        if scramble.is_some() || self.params.secured.is_some() {
+            front.login = Some(Box::new(FromLogin { scramble, secured: self.params.secured }));
         }
         front
     }

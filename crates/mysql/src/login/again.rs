@@ -72,7 +72,7 @@ impl Again {
                 answer
             }
             [MORE_DATA, FAST_OK] => return Ok(Verdict::More),
-            [MORE_DATA, FULL_NEEDED] if self.credentials.unix => self.credentials.password()?,
+            [MORE_DATA, FULL_NEEDED] if self.credentials.safe => self.credentials.password()?,
             [MORE_DATA, FULL_NEEDED] => vec![KEY_REQUEST].into(),
             [MORE_DATA, pem @ ..] => {
                 let masked = self.credentials.masked(&self.scramble)?;

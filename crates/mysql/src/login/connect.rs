@@ -19,17 +19,25 @@ use crate::back::Back;
 use crate::frame::{self, Header};
 use crate::message::greeting::Greeting;
 use crate::message::ok::{self, OkPacket};
-use crate::message::response::HandshakeResponse;
+use crate::message::response::{HandshakeResponse, put_ssl_request};
 use crate::message::{Capabilities, Command, lenenc, status};
 use crate::session_state::{Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
 use std::sync::Arc;
-use weir_auth::login::{ConnectParams, ConnectStep, ServerGreeting};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
 use weir_auth::{Job, JobDone};
 use weir_wire::{Fault, FaultKind, Reader, limits};
+
+/// Longest packet Weir takes: what a server may have set at most.
+const MAX_PACKET_BYTES: u32 = 0x4000_0000;
 
 /// What the login waits for.
 enum State {
     ExpectGreeting,
+    /// The TLS handshake is under way; then the login that answers this greeting goes out.
+    ExpectSecured {
+        method: Method,
+        scramble: Vec<u8>,
+    },
     /// OK, ERR, a switch, or more data of the method under way.
     ExpectVerdict {
         method: Method,
@@ -96,7 +104,7 @@ impl Connect {
     /// A login that has not begun.
     pub fn new(params: ConnectParams) -> Self {
         let credentials =
-            Credentials { user: params.user.clone(), secret: params.secret.clone(), unix: params.unix };
+            Credentials { user: params.user.clone(), secret: params.secret.clone(), safe: params.unix };
         Connect {
             params,
             credentials,
@@ -133,7 +141,9 @@ impl Connect {
     /// `ServerProtocol` for what is no login.
     pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
         match self.state {
-            State::ExpectJob { .. } | State::Done | State::Failed => return Ok((0, ConnectStep::More)),
+            State::ExpectSecured { .. } | State::ExpectJob { .. } | State::Done | State::Failed => {
+                return Ok((0, ConnectStep::More));
+            }
             State::ExpectGreeting
             | State::ExpectVerdict { .. }
             | State::ExpectKey { .. }
@@ -172,7 +182,9 @@ impl Connect {
                 Ok(ConnectStep::More)
             }
             State::ExpectBase(at) => self.handle_base(at, payload),
-            State::ExpectJob { .. } | State::Done | State::Failed => Ok(ConnectStep::More),
+            State::ExpectSecured { .. } | State::ExpectJob { .. } | State::Done | State::Failed => {
+                Ok(ConnectStep::More)
+            }
         }
     }
 
@@ -203,10 +215,46 @@ impl Connect {
         self.facts.id = u64::from(greeting.id);
         // An unknown method: answer for the one every server of that kind has, it will switch.
         let method = Method::named(greeting.plugin).filter(|m| *m != Method::Clear).unwrap_or(Method::Native);
-        let answer = self.credentials.answer(method, &greeting.scramble)?;
-        self.put_response(method, &answer, out);
-        self.state = State::ExpectVerdict { method, scramble: greeting.scramble.to_vec() };
+        let scramble = greeting.scramble.to_vec();
+        if self.params.tls != TlsWish::Off && greeting.capabilities.has(Capabilities::SSL) {
+            self.facts.capabilities = self.facts.capabilities.or(Capabilities::SSL);
+            let capabilities = self.facts.capabilities;
+            self.seq = frame::put(out, self.seq, |out| {
+                put_ssl_request(out, capabilities, MAX_PACKET_BYTES, LOGIN_COLLATION);
+            });
+            self.state = State::ExpectSecured { method, scramble };
+            return Ok(ConnectStep::Tls);
+        }
+        if self.params.tls == TlsWish::Required {
+            return Err(Fault::new(FaultKind::ServerTls, "the server does not offer TLS"));
+        }
+        self.respond(method, scramble, out)?;
         Ok(ConnectStep::More)
+    }
+
+    /// The handshake that [`ConnectStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// As for [`Connect::handle_input`], or none was under way.
+    pub fn handle_secured(&mut self, _: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let State::ExpectSecured { method, scramble } = std::mem::replace(&mut self.state, State::Failed)
+        else {
+            return Err(malformed("no handshake was due"));
+        };
+        self.credentials.safe = true;
+        self.respond(method, scramble, out)
+    }
+
+    fn respond(&mut self, method: Method, scramble: Vec<u8>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let answer = self.credentials.answer(method, &scramble)?;
+        self.put_response(method, &answer, out);
+        self.state = State::ExpectVerdict { method, scramble };
+        Ok(())
+    }
+
+    /// A refusal by MySQL is never about the transport alone.
+    pub fn is_transport_refused(&self) -> bool {
+        false
     }
 
     fn put_response(&mut self, method: Method, answer: &[u8], out: &mut Vec<u8>) {
@@ -217,7 +265,7 @@ impl Connect {
         }
         let response = HandshakeResponse {
             capabilities: self.facts.capabilities,
-            max_packet_bytes: 0x4000_0000,
+            max_packet_bytes: MAX_PACKET_BYTES,
             collation: LOGIN_COLLATION,
             user: self.params.user.as_bytes(),
             answer,
@@ -263,7 +311,7 @@ impl Connect {
     ) -> Result<ConnectStep, Fault> {
         match data {
             [FAST_OK] => self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble },
-            [FULL_NEEDED] if self.credentials.unix => {
+            [FULL_NEEDED] if self.credentials.safe => {
                 let password = self.credentials.password()?;
                 self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&password));
                 self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble };

@@ -2,7 +2,7 @@
 //!
 //! Owns: the answer to a method's scramble. Must not know: the order of packets.
 //!
-//! Invariant: the password leaves in clear only on a Unix socket.
+//! Invariant: the password leaves in clear only inside TLS or on a Unix socket.
 
 use super::{CACHING_SHA2, CLEAR, NATIVE};
 use std::borrow::Cow;
@@ -40,8 +40,8 @@ impl Method {
 pub(crate) struct Credentials {
     pub user: String,
     pub secret: Option<Arc<Secret>>,
-    /// The connection is a Unix socket.
-    pub unix: bool,
+    /// The connection is a Unix socket or inside TLS: nobody else reads it.
+    pub safe: bool,
 }
 
 /// A method, its scramble, and the answer to it.
@@ -50,7 +50,7 @@ type Switched = (Method, Vec<u8>, Zeroizing<Vec<u8>>);
 impl Credentials {
     /// The answer to a scramble.
     pub(crate) fn answer(&self, method: Method, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
-        if method == Method::Clear && !self.unix {
+        if method == Method::Clear && !self.safe {
             return Err(refuse("the server asks for the password in clear"));
         }
         let Some(secret) = self.secret.as_deref() else { return Ok(Zeroizing::default()) };

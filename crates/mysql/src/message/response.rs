@@ -29,6 +29,16 @@ pub struct HandshakeResponse<'a> {
 /// Only the fixed part of a login with the SSL flag: an SSLRequest.
 pub const SSL_REQUEST_BYTES: usize = 32;
 
+/// Appends the payload of an SSLRequest.
+pub fn put_ssl_request(out: &mut Vec<u8>, capabilities: Capabilities, max_packet_bytes: u32, collation: u8) {
+    let [a, b, c, d, own @ ..] = capabilities.0.to_le_bytes();
+    out.extend_from_slice(&[a, b, c, d]);
+    out.extend_from_slice(&max_packet_bytes.to_le_bytes());
+    out.push(collation);
+    out.extend_from_slice(&[0; 19]);
+    out.extend_from_slice(&own);
+}
+
 impl<'a> HandshakeResponse<'a> {
     /// Reads the payload of a client that has PROTOCOL_41 (check [`read_capabilities`] first).
     pub fn read(payload: &'a [u8]) -> Result<Self, Short> {

@@ -5,7 +5,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish};
 use weir_auth::{AuthMethod, Secret};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::greeting::Greeting;
@@ -269,6 +269,8 @@ pub fn accept_params(id: u32, method: AuthMethod) -> AcceptParams {
         id,
         nonce: std::array::from_fn(|i| i as u8 + 33),
         unix: false,
+        tls: TlsOffer::Off,
+        secured: None,
         greeting: Arc::new(weir_mysql::message::greeting::before_any("9.7.4")),
         default_method: method,
         rsa: None,
@@ -283,6 +285,8 @@ pub fn connect_params(secret: Option<&str>) -> ConnectParams {
         parameters: vec![("program_name".into(), "weir".into())],
         nonce: [9; 64],
         unix: false,
+        tls: TlsWish::Off,
+        cancel: None,
         variant: 0,
         max_prepared_statements: 10,
     }
@@ -332,6 +336,7 @@ pub fn back_with(id: u32, params: ConnectParams, version: &str) -> Back {
                 ConnectStep::More if used == 0 => return false,
                 ConnectStep::More => {}
                 ConnectStep::Work(_) => panic!("no key was sent"),
+                ConnectStep::Tls => panic!("TLS was not wished for"),
             }
         }
     };

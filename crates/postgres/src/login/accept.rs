@@ -6,7 +6,9 @@
 //! with the same words.
 
 use crate::cancel::ClientKey;
-use crate::error::{NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error, words_of};
+use crate::error::{
+    NO_ALPN, NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error, words_of,
+};
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
 use crate::message::auth;
@@ -14,11 +16,14 @@ use crate::message::startup::{First, NEWEST_MINOR, Startup, put_negotiate, read_
 use crate::session_state::Settings;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login};
-use weir_auth::scram::{self, ScramError, ServerExpectFinal, Verdict};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login, Secured, TlsOffer};
+use weir_auth::scram::{self, ScramError, ServerBinding, ServerExpectFinal, Verdict};
 use weir_auth::{Job, JobDone, Secret, SecretKind, md5};
 use weir_wire::limits::LOGIN_BYTES;
 use weir_wire::{Fault, FaultKind};
+
+/// The type of a TLS record that carries a handshake.
+const TLS_HANDSHAKE: u8 = 22;
 
 /// A login under way.
 pub struct Accept {
@@ -39,8 +44,14 @@ struct Session {
 
 enum State {
     ExpectFirst {
-        ssl_refused: bool,
-        gss_refused: bool,
+        /// TLS was asked for and refused, or is there.
+        ssl_done: bool,
+        gss_done: bool,
+    },
+    /// The handshake is under way.
+    ExpectSecured {
+        /// It began without SSLRequest.
+        direct: bool,
     },
     ExpectAdmission,
     ExpectPassword {
@@ -92,7 +103,7 @@ impl Accept {
 
     /// A login that has not begun.
     pub fn new(params: AcceptParams) -> Self {
-        let state = State::ExpectFirst { ssl_refused: false, gss_refused: false };
+        let state = State::ExpectFirst { ssl_done: false, gss_done: false };
         Accept { params, state, session: None, words: None, bytes_seen: 0 }
     }
 
@@ -106,8 +117,8 @@ impl Accept {
     /// The login ends: tell the client with [`Accept::refuse`] and close.
     pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
         let (used, step) = match &self.state {
-            State::ExpectFirst { ssl_refused, gss_refused } => {
-                let (ssl, gss) = (*ssl_refused, *gss_refused);
+            State::ExpectFirst { ssl_done, gss_done } => {
+                let (ssl, gss) = (*ssl_done, *gss_done);
                 self.first(input, ssl, gss, out)?
             }
             State::ExpectPassword { .. }
@@ -117,9 +128,10 @@ impl Accept {
                 Some((body, length)) => (length, self.authenticate(body, out)?),
             },
             // Bytes that come early wait until the answer is there.
-            State::ExpectAdmission | State::ExpectScramKeys { .. } | State::ExpectPasswordKeys { .. } => {
-                (0, AcceptStep::More)
-            }
+            State::ExpectSecured { .. }
+            | State::ExpectAdmission
+            | State::ExpectScramKeys { .. }
+            | State::ExpectPasswordKeys { .. } => (0, AcceptStep::More),
             State::LoggedIn => (0, AcceptStep::LoggedIn),
             State::Cancelled => (0, AcceptStep::More),
             State::Ended => return Err(protocol("bytes after the end of a login")),
@@ -134,20 +146,30 @@ impl Accept {
     fn first(
         &mut self,
         input: &[u8],
-        ssl_refused: bool,
-        gss_refused: bool,
+        ssl_done: bool,
+        gss_done: bool,
         out: &mut Vec<u8>,
     ) -> Result<(usize, AcceptStep), Fault> {
+        // PostgreSQL 17's direct TLS: the first byte of a ClientHello, which no startup packet begins with.
+        if input.first() == Some(&TLS_HANDSHAKE) && self.offers_tls() && !ssl_done && !gss_done {
+            self.state = State::ExpectSecured { direct: true };
+            return Ok((0, AcceptStep::Tls));
+        }
         let Some((length, first)) = read_first(input)? else { return Ok((0, AcceptStep::More)) };
         match first {
-            First::Ssl if !ssl_refused => {
-                refuse_encryption(input, length, out)?;
-                self.state = State::ExpectFirst { ssl_refused: true, gss_refused };
+            First::Ssl if !ssl_done && self.offers_tls() => {
+                answer_encryption(input, length, b'S', out)?;
+                self.state = State::ExpectSecured { direct: false };
+                Ok((length, AcceptStep::Tls))
+            }
+            First::Ssl if !ssl_done => {
+                answer_encryption(input, length, b'N', out)?;
+                self.state = State::ExpectFirst { ssl_done: true, gss_done };
                 Ok((length, AcceptStep::More))
             }
-            First::GssEnc if !gss_refused => {
-                refuse_encryption(input, length, out)?;
-                self.state = State::ExpectFirst { ssl_refused, gss_refused: true };
+            First::GssEnc if !gss_done => {
+                answer_encryption(input, length, b'N', out)?;
+                self.state = State::ExpectFirst { ssl_done, gss_done: true };
                 Ok((length, AcceptStep::More))
             }
             First::Ssl | First::GssEnc => Err(protocol("encryption was asked for twice")),
@@ -163,7 +185,32 @@ impl Accept {
         }
     }
 
+    /// PostgreSQL has no TLS on Unix sockets.
+    fn offers_tls(&self) -> bool {
+        self.params.tls != TlsOffer::Off && !self.params.unix
+    }
+
+    /// The handshake that [`AcceptStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// A direct one was meant for another protocol, or none was under way.
+    pub fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
+        let State::ExpectSecured { direct } = self.state else {
+            return Err(protocol("no handshake was due"));
+        };
+        if direct && !secured.alpn {
+            self.words = Some(NO_ALPN);
+            return Err(protocol("direct TLS without ALPN"));
+        }
+        self.params.secured = Some(secured);
+        self.state = State::ExpectFirst { ssl_done: true, gss_done: true };
+        Ok(())
+    }
+
     fn startup(&mut self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        if self.params.tls == TlsOffer::Required && self.params.secured.is_none() && !self.params.unix {
+            return Err(FaultKind::TlsRequired.into());
+        }
         let mut user = None;
         let mut database = None;
         let mut replication = false;
@@ -226,7 +273,10 @@ impl Accept {
                 Ok(AcceptStep::More)
             }
             AuthMethod::Md5 | AuthMethod::ScramSha256 => {
-                auth::put_sasl(out, scram::MECHANISM);
+                match self.end_point() {
+                    Some(_) => auth::put_sasl(out, &[scram::MECHANISM_PLUS, scram::MECHANISM]),
+                    None => auth::put_sasl(out, &[scram::MECHANISM]),
+                }
                 self.state = State::ExpectSaslInitial { secret };
                 Ok(AcceptStep::More)
             }
@@ -254,18 +304,26 @@ impl Accept {
             State::ExpectSaslInitial { secret } => {
                 let (mechanism, data) =
                     auth::read_sasl_initial(body).map_err(|_| protocol("malformed SASL message"))?;
-                if mechanism != scram::MECHANISM.as_bytes() {
+                let plus = mechanism == scram::MECHANISM_PLUS.as_bytes();
+                let binding = match self.end_point() {
+                    Some(data) if plus => ServerBinding::Chosen(data),
+                    Some(_) => ServerBinding::NotChosen,
+                    None => ServerBinding::NotOffered,
+                };
+                let offered = matches!(binding, ServerBinding::Chosen(_));
+                if mechanism != scram::MECHANISM.as_bytes() && !offered {
                     return Err(protocol("a SASL mechanism that was not offered"));
                 }
                 let nonce = self.cut_nonce::<32>(0);
-                let (scram, answer) =
-                    ServerExpectFinal::begin(self.user(), secret, &nonce, data).map_err(scram_fault)?;
+                let (scram, answer) = ServerExpectFinal::begin(self.user(), secret, &nonce, data, binding)
+                    .map_err(scram_fault)?;
                 auth::put_sasl_continue(out, &answer);
                 self.state = State::ExpectSaslFinal { scram: Box::new(scram) };
                 Ok(AcceptStep::More)
             }
             State::ExpectSaslFinal { scram } => self.sasl_final(scram, body, out),
             State::ExpectFirst { .. }
+            | State::ExpectSecured { .. }
             | State::ExpectAdmission
             | State::ExpectScramKeys { .. }
             | State::ExpectPasswordKeys { .. }
@@ -343,6 +401,7 @@ impl Accept {
                 _ => Err(login_failed("password")),
             },
             State::ExpectFirst { .. }
+            | State::ExpectSecured { .. }
             | State::ExpectAdmission
             | State::ExpectPassword { .. }
             | State::ExpectSaslInitial { .. }
@@ -357,6 +416,11 @@ impl Accept {
         auth::put_ok(out);
         self.state = State::LoggedIn;
         AcceptStep::LoggedIn
+    }
+
+    /// What both sides can bind SCRAM to.
+    fn end_point(&self) -> Option<&[u8]> {
+        self.params.secured.as_deref()?.end_point.as_deref()
     }
 
     fn user(&self) -> &str {
@@ -384,13 +448,13 @@ impl Accept {
     }
 }
 
-/// Answers "no". A client that sends on without waiting for the answer is either broken, or somebody has put
-/// bytes in front of what it will encrypt.
-fn refuse_encryption(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Answers a request for encryption. A client that sends on without waiting for the answer is either broken, or
+/// somebody has put bytes in front of what it will encrypt.
+fn answer_encryption(input: &[u8], length: usize, answer: u8, out: &mut Vec<u8>) -> Result<(), Fault> {
     if input.len() > length {
         return Err(protocol("unencrypted bytes behind a request for encryption"));
     }
-    out.push(b'N');
+    out.push(answer);
     Ok(())
 }
 

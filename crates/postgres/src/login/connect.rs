@@ -9,11 +9,13 @@ use crate::error::field;
 use crate::frame::{ServerTag, body, server_header};
 use crate::message::auth::{self, Request};
 use crate::message::reply::{read_key, read_parameter, read_ready};
-use crate::message::startup::put_startup;
+use crate::message::startup::{put_ssl_request, put_startup};
 use crate::session_state::Reported;
 use std::sync::Arc;
-use weir_auth::login::{ConnectParams, ConnectStep};
-use weir_auth::scram::{self, ClientChallenge, ClientExpectFinal, ClientExpectFirst, ScramError, ScramKeys};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
+use weir_auth::scram::{
+    self, ClientBinding, ClientChallenge, ClientExpectFinal, ClientExpectFirst, ScramError, ScramKeys,
+};
 use weir_auth::{JobDone, Secret, SecretKind, md5};
 use weir_wire::limits::LOGIN_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind};
@@ -24,11 +26,20 @@ pub struct Connect {
     state: State,
     reported: Reported,
     key: ServerKey,
+    secured: Option<Arc<Secured>>,
+    /// Data of a password or proof is on its way: a refusal is no longer about the transport.
+    proving: bool,
     rejection: Option<Box<[u8]>>,
     bytes_seen: usize,
 }
 
 enum State {
+    /// The one byte that answers SSLRequest.
+    ExpectTlsAnswer,
+    /// The handshake is under way.
+    ExpectSecured,
+    /// A cancel request has been sent: the server closes without a word.
+    ExpectEnd,
     ExpectRequest,
     ExpectSaslContinue {
         scram: ClientExpectFirst,
@@ -63,13 +74,44 @@ impl Connect {
             state: State::ExpectRequest,
             reported: Reported::default(),
             key: ServerKey::default(),
+            secured: None,
+            proving: false,
             rejection: None,
             bytes_seen: 0,
         }
     }
 
-    /// The startup packet. Version 3.0: every server speaks it, and Weir needs nothing of 3.2 there.
+    /// SSLRequest, if TLS is wished for and not there yet; else the startup packet (or the cancel request).
     pub fn start(&mut self, out: &mut Vec<u8>) {
+        if self.params.tls != TlsWish::Off && self.secured.is_none() {
+            put_ssl_request(out);
+            self.state = State::ExpectTlsAnswer;
+        } else {
+            self.begin(out);
+        }
+    }
+
+    /// A handshake is done: the one that [`ConnectStep::Tls`] asked for, or a direct one before
+    /// [`Connect::start`].
+    ///
+    /// # Errors
+    /// None so far: the other wing has some.
+    pub fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.secured = Some(secured);
+        if let State::ExpectSecured = self.state {
+            self.begin(out);
+        }
+        Ok(())
+    }
+
+    /// Version 3.0: every server speaks it, and Weir needs nothing of 3.2 there.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if let Some(cancel) = self.params.cancel.take() {
+            out.extend_from_slice(&cancel);
+            self.state = State::ExpectEnd;
+            return;
+        }
+        self.state = State::ExpectRequest;
         let user = [("user", self.params.user.as_str())];
         let database =
             (!self.params.database.is_empty()).then_some(("database", self.params.database.as_str()));
@@ -85,7 +127,10 @@ impl Connect {
     pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
         match self.state {
             State::LoggedIn => return Ok((0, ConnectStep::LoggedIn)),
-            State::ExpectKeys { .. } => return Ok((0, ConnectStep::More)),
+            State::ExpectKeys { .. } | State::ExpectSecured | State::ExpectEnd => {
+                return Ok((0, ConnectStep::More));
+            }
+            State::ExpectTlsAnswer => return self.tls_answer(input, out),
             State::Ended => return Err(protocol("bytes after the end of a login")),
             State::ExpectRequest
             | State::ExpectSaslContinue { .. }
@@ -101,6 +146,34 @@ impl Connect {
         self.bytes_seen += header.total;
         let step = self.message(header.tag, body(message), out)?;
         Ok((header.total, step))
+    }
+
+    fn tls_answer(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+        match input {
+            [] => Ok((0, ConnectStep::More)),
+            [b'S'] => {
+                self.state = State::ExpectSecured;
+                Ok((1, ConnectStep::Tls))
+            }
+            // Somebody has put bytes in front of what the server will encrypt (CVE-2021-23222).
+            [b'S', ..] => Err(protocol("unencrypted bytes behind the answer to SSLRequest")),
+            [b'N', ..] if self.params.tls == TlsWish::IfOffered => {
+                self.begin(out);
+                Ok((1, ConnectStep::More))
+            }
+            [b'N', ..] => Err(Fault::new(FaultKind::ServerTls, "the server does not offer TLS")),
+            // Nobody has proved to be the server yet: its words are not shown to clients (CVE-2024-10977).
+            [b'E', ..] => {
+                Err(Fault::new(FaultKind::ServerUnavailable, "the server refuses with an error before TLS"))
+            }
+            [_, ..] => Err(protocol("an answer to SSLRequest that is neither S nor N")),
+        }
+    }
+
+    /// The server refused before any proof, for what may be the transport: "no pg_hba.conf entry".
+    pub fn is_transport_refused(&self) -> bool {
+        let code = self.rejection.as_deref().and_then(|body| field(body, b'C'));
+        !self.proving && code == Some(b"28000")
     }
 
     fn message(&mut self, tag: ServerTag, body: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
@@ -143,6 +216,7 @@ impl Connect {
 
     fn authentication(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         let request = auth::read_request(body).map_err(|_| protocol("malformed authentication request"))?;
+        self.proving = true;
         match (std::mem::replace(&mut self.state, State::Ended), request) {
             (State::ExpectRequest | State::ExpectOk, Request::Ok) => {
                 self.state = State::ExpectReady;
@@ -201,13 +275,20 @@ impl Connect {
     }
 
     fn begin_scram(&mut self, mechanisms: &[&[u8]], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
+        let plus = mechanisms.contains(&scram::MECHANISM_PLUS.as_bytes());
+        let end_point = self.secured.as_deref().and_then(|secured| secured.end_point.as_deref());
+        let (mechanism, binding) = match end_point {
+            Some(data) if plus => (scram::MECHANISM_PLUS, ClientBinding::Bound(data)),
+            Some(_) => (scram::MECHANISM, ClientBinding::NotOffered),
+            None => (scram::MECHANISM, ClientBinding::Unsupported),
+        };
+        if !mechanisms.contains(&mechanism.as_bytes()) {
             return Err(refused("the server offers no SASL mechanism that Weir has"));
         }
         self.secret()?;
         let nonce = self.params.nonce.first_chunk::<32>().copied().unwrap_or([0; 32]);
-        let (scram, first) = ClientExpectFirst::begin(&nonce);
-        auth::put_sasl_initial(out, scram::MECHANISM, &first);
+        let (scram, first) = ClientExpectFirst::begin(&nonce, binding);
+        auth::put_sasl_initial(out, mechanism, &first);
         self.state = State::ExpectSaslContinue { scram };
         Ok(ConnectStep::More)
     }

@@ -10,7 +10,10 @@ use crate::message::reply::{put_key, put_parameter, put_ready};
 use crate::message::startup::{put_cancel, put_startup};
 use crate::testing::{s, tags};
 use std::sync::Arc;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, Login};
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, Login, Secured, TlsOffer,
+    TlsWish,
+};
 use weir_auth::scram::{ScramKeys, ScramVerifier};
 use weir_auth::{Secret, md5};
 use weir_wire::{Boundary, Fault, FaultKind};
@@ -20,6 +23,8 @@ fn accept() -> Accept {
         id: 5,
         nonce: std::array::from_fn(|i| i as u8),
         unix: false,
+        tls: TlsOffer::Off,
+        secured: None,
         greeting: Arc::default(),
         default_method: AuthMethod::Trust,
         rsa: None,
@@ -34,6 +39,8 @@ fn connect(secret: Option<Secret>) -> Connect {
         parameters: vec![("application_name".into(), "weir".into())],
         nonce: [9; 64],
         unix: false,
+        tls: TlsWish::Off,
+        cancel: None,
         max_prepared_statements: 10,
         variant: 0,
     })
@@ -72,6 +79,7 @@ fn meet(mut accept: Accept, mut connect: Connect, admission: &Admission, chunk: 
                         accept.handle_job(job.run(), &mut to_client)?
                     }
                     AcceptStep::Cancel { .. } => panic!("no cancel was sent"),
+                    AcceptStep::Tls => panic!("TLS was not asked for"),
                     AcceptStep::LoggedIn => {
                         accepted = true;
                         put_parameter(&mut to_client, "server_version", b"15.6");
@@ -93,7 +101,7 @@ fn meet(mut accept: Accept, mut connect: Connect, admission: &Admission, chunk: 
             client_input.drain(..used);
             match step {
                 ConnectStep::More if used == 0 => break,
-                ConnectStep::More => {}
+                ConnectStep::More | ConnectStep::Tls => {}
                 ConnectStep::Work(job) => {
                     jobs += 1;
                     connect.handle_job(job.run(), &mut to_server)?;
@@ -388,4 +396,153 @@ fn a_server_cannot_fill_the_memory() {
     answered(&mut c, &request(0, b"")).unwrap();
     let many: Vec<u8> = (0..5000).flat_map(|n| s::parameter(&format!("x.n{n}"), "value")).collect();
     assert_eq!(answered(&mut c, &many).unwrap_err().kind, FaultKind::ServerTooLarge);
+}
+
+fn offered(tls: TlsOffer) -> Accept {
+    let nonce = std::array::from_fn(|i| i as u8);
+    Accept::new(AcceptParams {
+        id: 5,
+        nonce,
+        unix: false,
+        tls,
+        secured: None,
+        greeting: Arc::default(),
+        default_method: AuthMethod::Trust,
+        rsa: None,
+    })
+}
+
+fn secured(alpn: bool, end_point: Option<&[u8]>) -> Arc<Secured> {
+    Arc::new(Secured { alpn, end_point: end_point.map(Arc::from), ..Secured::default() })
+}
+
+/// A client that has asked for TLS and has it.
+fn accept_inside(end_point: Option<&[u8]>) -> Accept {
+    let (mut accept, mut out) = (offered(TlsOffer::Required), Vec::new());
+    let (used, step) = accept.handle_input(&first(SSL), &mut out).unwrap();
+    assert!(used == 8 && matches!(step, AcceptStep::Tls) && out == b"S");
+    assert!(matches!(accept.handle_input(b"ciphertext", &mut out), Ok((0, AcceptStep::More))));
+    accept.handle_secured(secured(false, end_point)).unwrap();
+    accept
+}
+
+#[test]
+fn tls_begins_once_and_behind_a_declined_gssenc() {
+    let (mut accept, mut out) = (offered(TlsOffer::Offered), Vec::new());
+    accept.handle_input(&first(GSS), &mut out).unwrap();
+    let (_, step) = accept.handle_input(&first(SSL), &mut out).unwrap();
+    assert!(matches!(step, AcceptStep::Tls) && out == b"NS");
+    for code in [SSL, GSS] {
+        let found = accept_inside(None).handle_input(&first(code), &mut Vec::new());
+        assert_eq!(found.unwrap_err().kind, FaultKind::ClientProtocol);
+    }
+    let early = [first(SSL), startup(3 << 16, &[("user", "u")])].concat();
+    let mut out = Vec::new();
+    let found = offered(TlsOffer::Offered).handle_input(&early, &mut out);
+    assert!(found.unwrap_err().kind == FaultKind::ClientProtocol && out.is_empty());
+}
+
+#[test]
+fn direct_tls_needs_its_application_protocol() {
+    let hello = [22, 3, 1, 0, 200, 1];
+    for alpn in [true, false] {
+        let mut accept = offered(TlsOffer::Offered);
+        assert!(matches!(accept.handle_input(&hello, &mut Vec::new()), Ok((0, AcceptStep::Tls))));
+        assert_eq!(accept.handle_secured(secured(alpn, None)).is_ok(), alpn);
+    }
+    let found = offered(TlsOffer::Off).handle_input(&hello, &mut Vec::new());
+    assert_eq!(found.unwrap_err().kind, FaultKind::ClientProtocol);
+}
+
+#[test]
+fn a_login_in_clear_is_refused_where_tls_is_required() {
+    let packet = startup(3 << 16, &[("user", "u")]);
+    let mut accept = offered(TlsOffer::Required);
+    let fault = accept.handle_input(&packet, &mut Vec::new()).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TlsRequired);
+    let (_, step) = accept_inside(None).handle_input(&packet, &mut Vec::new()).unwrap();
+    assert!(matches!(step, AcceptStep::Lookup(_)));
+}
+
+fn wishing(tls: TlsWish) -> (Connect, Vec<u8>) {
+    let secret = Some(Arc::new(Secret::plain("pw")));
+    let mut connect = Connect::new(ConnectParams {
+        user: "user".into(),
+        secret,
+        database: "base".into(),
+        parameters: Vec::new(),
+        nonce: [9; 64],
+        unix: false,
+        tls,
+        cancel: None,
+        max_prepared_statements: 10,
+        variant: 0,
+    });
+    let mut out = Vec::new();
+    connect.start(&mut out);
+    (connect, out)
+}
+
+#[test]
+fn a_server_is_asked_for_tls_and_held_to_the_mode() {
+    let (mut connect, mut out) = wishing(TlsWish::Required);
+    assert_eq!(out, first(SSL));
+    out.clear();
+    assert!(matches!(connect.handle_input(b"S", &mut out), Ok((1, ConnectStep::Tls))));
+    assert!(out.is_empty());
+    connect.handle_secured(secured(false, None), &mut out).unwrap();
+    assert_eq!(out[4..8], (3_u32 << 16).to_be_bytes(), "the startup packet goes inside");
+    let (mut connect, mut out) = wishing(TlsWish::IfOffered);
+    out.clear();
+    assert!(matches!(connect.handle_input(b"N", &mut out), Ok((1, ConnectStep::More))));
+    assert_eq!(out[4..8], (3_u32 << 16).to_be_bytes());
+    for (tls, answer, kind) in [
+        (TlsWish::Required, &b"N"[..], FaultKind::ServerTls),
+        (TlsWish::IfOffered, b"SR", FaultKind::ServerProtocol),
+        (TlsWish::IfOffered, b"X", FaultKind::ServerProtocol),
+        (TlsWish::IfOffered, b"E\0\0\0\x20SFATAL\0", FaultKind::ServerUnavailable),
+    ] {
+        let (mut connect, mut out) = wishing(tls);
+        out.clear();
+        assert_eq!(connect.handle_input(answer, &mut out).unwrap_err().kind, kind, "{answer:?}");
+        assert!(out.is_empty() && connect.rejection().is_none());
+    }
+}
+
+#[test]
+fn scram_is_bound_to_the_channel_when_both_see_it() {
+    let admission = admission(AuthMethod::ScramSha256, Some(Secret::plain("pw")));
+    let try_it = |ours: Option<&[u8]>, theirs: Option<&[u8]>| {
+        let mut connect = connect(Some(Secret::plain("pw")));
+        connect.handle_secured(secured(false, theirs), &mut Vec::new()).unwrap();
+        meet(accept_inside(ours), connect, &admission, 1 << 20).map(|_| ())
+    };
+    try_it(Some(b"certificate"), Some(b"certificate")).unwrap();
+    try_it(None, Some(b"certificate")).unwrap();
+    try_it(Some(b"certificate"), None).unwrap();
+    // Somebody in between has shown another certificate.
+    try_it(Some(b"certificate"), Some(b"another")).unwrap_err();
+}
+
+#[test]
+fn a_cancel_request_goes_inside_tls() {
+    let mut connect = Connect::new(ConnectParams {
+        user: "user".into(),
+        secret: None,
+        database: String::new(),
+        parameters: Vec::new(),
+        nonce: [9; 64],
+        unix: false,
+        tls: TlsWish::Required,
+        cancel: Some(b"cancel request".to_vec()),
+        max_prepared_statements: 10,
+        variant: 0,
+    });
+    let mut out = Vec::new();
+    connect.start(&mut out);
+    assert_eq!(out, first(SSL));
+    out.clear();
+    connect.handle_input(b"S", &mut out).unwrap();
+    connect.handle_secured(secured(false, None), &mut out).unwrap();
+    assert_eq!(out, b"cancel request");
 }

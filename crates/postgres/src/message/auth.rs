@@ -70,10 +70,11 @@ pub fn put_md5(out: &mut Vec<u8>, salt: [u8; 4]) {
     put_request(out, 5, &salt);
 }
 
-/// AuthenticationSASL with one mechanism.
-pub fn put_sasl(out: &mut Vec<u8>, mechanism: &str) {
-    let mut list = mechanism.as_bytes().to_vec();
-    list.extend_from_slice(b"\0\0");
+/// AuthenticationSASL with these mechanisms, the preferred one first.
+pub fn put_sasl(out: &mut Vec<u8>, mechanisms: &[&str]) {
+    let mut list = Vec::new();
+    mechanisms.iter().for_each(|mechanism| put_cstr(&mut list, mechanism.as_bytes()));
+    list.push(0);
     put_request(out, 10, &list);
 }
 
@@ -137,7 +138,7 @@ mod tests {
         put_md5(&mut out, [1, 2, 3, 4]);
         assert_eq!(read_request(&out[5..]), Ok(Request::Md5Password([1, 2, 3, 4])));
         out.clear();
-        put_sasl(&mut out, "SCRAM-SHA-256");
+        put_sasl(&mut out, &["SCRAM-SHA-256"]);
         assert_eq!(read_request(&out[5..]), Ok(Request::Sasl(vec![b"SCRAM-SHA-256"])));
         assert_eq!(read_request(&out[5..out.len() - 1]), Err(Short));
         assert_eq!(read_request(b"\0\0\0\x07"), Ok(Request::Other(7)));

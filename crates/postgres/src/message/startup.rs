@@ -118,6 +118,11 @@ pub fn put_startup<'a>(out: &mut Vec<u8>, parameters: impl Iterator<Item = (&'a 
     });
 }
 
+/// Appends an SSLRequest.
+pub fn put_ssl_request(out: &mut Vec<u8>) {
+    put_untyped(out, |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
+}
+
 /// Appends a CancelRequest.
 pub fn put_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
     put_untyped(out, |out| {

@@ -4,16 +4,20 @@
 //! change hands until the cancel's own connection is over. A request that only waits simply leaves the
 //! queue.
 
+use super::handshake::connect_tls;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
+use crate::line::{Line, Received};
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::pending::Pending;
 use crate::server::ServerPhase;
 use crate::wing::{Back, Connect, Front, Wing};
+use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{CancelPlan, ConnectStep, KillOutcome};
+use weir_auth::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
+use weir_config::ServerTls;
 use weir_net::{Event, Net};
 use weir_wire::{FaultKind, limits};
 
@@ -22,7 +26,9 @@ const CANCEL_MS: u64 = 10_000;
 
 /// A connection that carries a cancel request to a server.
 pub struct Canceller<W: Wing, S> {
-    socket: S,
+    line: Line<S>,
+    /// TLS with the server, if the server that is to be cancelled on has it.
+    tls: Option<Arc<ServerTls>>,
     /// The server that must not change hands until this is over.
     server: Key,
     asker: Option<(usize, Key)>,
@@ -155,7 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
         let plan = back.cancel_plan();
-        let (id, target) = (held.pool, held.target.clone());
+        let (id, target, is_tls) = (held.pool, held.target.clone(), held.line.is_tls());
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.cancellers.next_key();
         let tag = Tag { kind: Kind::Canceller, wing: W::INDEX, key };
@@ -170,18 +176,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return answer(self, cx);
             }
         };
-        let connect = match &plan {
-            CancelPlan::Raw(_) => None,
-            CancelPlan::AfterLogin(_) => match self.connect_params(cx, id, unix) {
-                Some(params) => Some(Box::new(W::Connect::new(params))),
-                None => return answer(self, cx),
-            },
+        // As safe as the connection it is about: its secret is not to be read by others, either.
+        let tls = self.pool(id).and_then(|pool| pool.spec.tls.clone()).filter(|_| is_tls);
+        let wish = if tls.is_some() { TlsWish::Required } else { TlsWish::Off };
+        let connect = match (&plan, self.connect_params(cx, id, unix, wish)) {
+            (CancelPlan::Raw(_), _) if tls.is_none() => None,
+            (CancelPlan::Raw(bytes), Some(params)) => {
+                Some(Box::new(W::Connect::new(ConnectParams { cancel: Some(bytes.clone()), ..params })))
+            }
+            (CancelPlan::AfterLogin(_), Some(params)) => Some(Box::new(W::Connect::new(params))),
+            (_, None) => return answer(self, cx),
         };
         if let Some(held) = self.servers.get_mut(server) {
             held.holds += 1;
         }
         self.cancellers.insert(Canceller {
-            socket,
+            line: Line::new(socket),
+            tls,
             server,
             asker,
             plan,
@@ -200,11 +211,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn canceller_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(canceller) = self.cancellers.get_mut(key) else { return };
         if !canceller.connected && (event.writable || event.hangup) {
-            match cx.net.connect_outcome(&canceller.socket) {
+            match cx.net.connect_outcome(canceller.line.socket()) {
                 Ok(true) => {
                     canceller.connected = true;
+                    let direct = canceller.tls.clone().filter(|tls| tls.direct);
                     match (&canceller.plan, &mut canceller.connect) {
-                        (_, Some(connect)) => connect.start(canceller.output.tail_mut()),
+                        (_, Some(connect)) => match direct {
+                            Some(tls) => {
+                                if connect_tls(&mut canceller.line, cx.net, &tls, &[]).is_err() {
+                                    return self.canceller_over(cx, key);
+                                }
+                            }
+                            None => connect.start(canceller.output.tail_mut()),
+                        },
                         (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes), None) => {
                             canceller.output.append(bytes);
                         }
@@ -226,8 +245,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Sends what waits. False when the connection is gone.
     fn canceller_flush(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(canceller) = self.cancellers.get_mut(key) else { return true };
+        if canceller.line.has_unsent() && canceller.line.nudge(cx.net).is_err() {
+            return false;
+        }
         while canceller.connected && !canceller.output.is_empty() {
-            match cx.net.send(&canceller.socket, canceller.output.as_slice()) {
+            match canceller.line.send(cx.net, canceller.output.as_slice()) {
                 Ok(n) => canceller.output.consume(n),
                 Err(e) => return e.kind() == std::io::ErrorKind::WouldBlock,
             }
@@ -241,10 +263,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut bytes = [0; 4096];
         loop {
             let Some(canceller) = self.cancellers.get_mut(key) else { return false };
-            match cx.net.recv(&canceller.socket, &mut bytes) {
-                Ok(0) => return true,
-                Ok(n) => canceller.input.append(&bytes[..n]),
+            let received = canceller.line.recv(cx.net, &mut bytes);
+            if let Some(secured) = canceller.line.take_secured() {
+                let direct = canceller.tls.as_deref().is_some_and(|tls| tls.direct);
+                let Canceller { connect: Some(connect), output, .. } = canceller else { return true };
+                if connect.handle_secured(secured, output.tail_mut()).is_err() {
+                    return true;
+                }
+                if direct {
+                    connect.start(output.tail_mut());
+                }
+            }
+            match received {
+                Ok(Received { len: 0, .. }) => return true,
+                Ok(Received { len, .. }) => canceller.input.append(&bytes[..len]),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => return true,
             }
             if canceller.input.len() > limits::LOGIN_BYTES {
@@ -287,6 +321,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(canceller) = self.cancellers.get_mut(key) else { return false };
         match step {
             ConnectStep::More => false,
+            ConnectStep::Tls => {
+                if !self.canceller_flush(cx, key) {
+                    return true;
+                }
+                let Some(canceller) = self.cancellers.get_mut(key) else { return false };
+                let Some(tls) = canceller.tls.clone() else { return true };
+                let early = std::mem::take(&mut canceller.input);
+                !canceller.output.is_empty()
+                    || connect_tls(&mut canceller.line, cx.net, &tls, early.as_slice()).is_err()
+            }
             ConnectStep::Work(job) => {
                 canceller.busy = true;
                 let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Canceller, key };
@@ -328,7 +372,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(canceller) = self.cancellers.remove(key) else { return };
-        cx.net.close(canceller.socket, false);
+        canceller.line.close(cx.net, false);
         if let Some(server) = self.servers.get_mut(canceller.server) {
             server.holds = server.holds.saturating_sub(1);
             self.todo.push_back(Task::SettleServer(canceller.server));

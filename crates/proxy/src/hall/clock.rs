@@ -242,7 +242,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         if client.output.is_empty() {
-            let _ = cx.net.shutdown_write(&client.socket);
+            client.line.shutdown_write(cx.net);
         }
         self.arm_client(cx, key);
         self.todo.push_back(Task::PumpClient(key));
@@ -295,7 +295,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let (client, broken) = (client_number(cx.worker, key), client.is.broken);
             tracing::info!(protocol = W::NAME, client, user, database, broken, "client has left");
         }
-        cx.net.close(client.socket, abort);
+        client.line.close(cx.net, abort);
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         self.cells.wing.client_connections.dec();
     }

@@ -1,15 +1,18 @@
 //! Servers come to be, and cease.
 
+use super::handshake::connect_tls;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, Tag};
+use crate::line::{Line, Received};
 use crate::pending::Pending;
 use crate::pool::{Opening, Place, PoolId};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
+use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind, limits};
 
@@ -56,7 +59,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    pub(crate) fn connect_params(&mut self, cx: &Cx<'_, N>, id: PoolId, unix: bool) -> Option<ConnectParams> {
+    pub(crate) fn connect_params(
+        &mut self,
+        cx: &Cx<'_, N>,
+        id: PoolId,
+        unix: bool,
+        tls: TlsWish,
+    ) -> Option<ConnectParams> {
         let spec = &self.pool(id)?.spec;
         Some(ConnectParams {
             user: spec.user.clone(),
@@ -65,6 +74,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             parameters: Vec::new(),
             nonce: cx.nonce(),
             unix,
+            tls,
+            cancel: None,
             max_prepared_statements: spec.max_prepared_statements,
             variant: spec.variant,
         })
@@ -89,6 +100,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Starts one connect. The right to open it is already taken. False when it failed at once.
     fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId) -> bool {
+        self.open_by(cx, id, false)
+    }
+
+    /// The same; `second`: by the other transport, after the first was refused.
+    fn open_by(&mut self, cx: &mut Cx<'_, N>, id: PoolId, second: bool) -> bool {
         let Some(pool) = self.pool(id) else { return false };
         let Some(target) = pool.spec.targets.pick(pool.next_target) else {
             self.connect_failed(
@@ -103,7 +119,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
-        let Some(params) = self.connect_params(cx, id, unix) else { return false };
+        let mode = self.pool(id).and_then(|pool| pool.spec.tls.as_deref()).map(|tls| tls.mode);
+        let wish = Self::tls_wish(mode, second);
+        let Some(params) = self.connect_params(cx, id, unix, wish) else { return false };
         let opened = cx.net.connect(&target).and_then(|socket| {
             cx.net.register(&socket, tag.token())?;
             Ok(socket)
@@ -122,7 +140,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let spec_epoch = self.pool(id).map_or(0, |pool| pool.spec.epoch);
         self.servers.insert(Server {
-            socket,
+            line: Line::new(socket),
             target,
             pool: id,
             spec_epoch,
@@ -130,6 +148,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 connect: Some(Box::new(W::Connect::new(params))),
                 connected: false,
                 busy: false,
+                second,
             },
             state: ServerState::Login,
             input: Pending::default(),
@@ -153,10 +172,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let ServerPhase::Login { connect: Some(connect), connected, .. } = &mut server.phase
             && !*connected
         {
-            match cx.net.connect_outcome(&server.socket) {
+            match cx.net.connect_outcome(server.line.socket()) {
                 Ok(true) => {
                     *connected = true;
-                    connect.start(server.output.tail_mut());
+                    let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
+                    match pool.and_then(|pool| pool.spec.tls.as_deref()).filter(|tls| tls.direct) {
+                        Some(tls) => {
+                            if let Err(fault) = connect_tls(&mut server.line, cx.net, tls, &[]) {
+                                self.login_ended(cx, key, fault);
+                                return false;
+                            }
+                        }
+                        None => connect.start(server.output.tail_mut()),
+                    }
                 }
                 Ok(false) => return true,
                 Err(e) => {
@@ -183,13 +211,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
             {
                 break;
             }
-            match cx.net.recv(&server.socket, &mut scratch) {
-                Ok(0) => {
+            let received = server.line.recv(cx.net, &mut scratch);
+            if let Some(secured) = server.line.take_secured()
+                && self.server_secured(cx, key, secured)
+            {
+                break;
+            }
+            let Some(server) = self.servers.get_mut(key) else { break };
+            match received {
+                Ok(Received { len: 0, .. }) => {
                     let text = "the server closed the connection during the login";
                     self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, text));
                     break;
                 }
-                Ok(n) => {
+                Ok(Received { len: n, .. }) => {
                     server.input.append(&scratch[..n]);
                     if server.input.len() > limits::LOGIN_BYTES {
                         let text = "more bytes in a login than any server sends";
@@ -201,8 +236,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     server.is.readable = false;
                     break;
                 }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) => {
-                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{:?}: {e}", server.target));
+                    let kind = match e.kind() {
+                        std::io::ErrorKind::InvalidData => FaultKind::ServerTls,
+                        _ => FaultKind::ServerUnavailable,
+                    };
+                    let fault = Fault::new(kind, format!("{:?}: {e}", server.target));
                     self.login_ended(cx, key, fault);
                     break;
                 }
@@ -238,11 +278,49 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    /// A handshake with a server is done. True when the server is no longer in its login.
+    fn server_secured(&mut self, cx: &mut Cx<'_, N>, key: Key, secured: Arc<Secured>) -> bool {
+        let Some(server) = self.servers.get_mut(key) else { return true };
+        let Server { phase, output, pool, .. } = server;
+        let ServerPhase::Login { connect: Some(connect), .. } = phase else { return true };
+        let pool = self.pools.get(pool.0 as usize).and_then(|pool| pool.as_deref());
+        let direct = pool.and_then(|pool| pool.spec.tls.as_deref()).is_some_and(|tls| tls.direct);
+        let done = connect.handle_secured(secured, output.tail_mut());
+        if direct && done.is_ok() {
+            connect.start(output.tail_mut());
+        }
+        self.login_progress(cx, key, done.map(|()| ConnectStep::More))
+    }
+
+    /// A server's login machine asked for TLS: what it said before goes out in clear, and then all is TLS.
+    fn begin_server_tls(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Result<(), Fault> {
+        let Some(server) = self.servers.get_mut(key) else { return Ok(()) };
+        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
+        let Some(tls) = pool.and_then(|pool| pool.spec.tls.clone()) else {
+            return Err(Fault::new(FaultKind::ServerTls, "the settings have changed"));
+        };
+        let sent = server.line.send(cx.net, server.output.as_slice());
+        if sent.as_ref().ok() != Some(&server.output.len()) && !server.output.is_empty() {
+            let text = format!("the request for TLS could not be sent: {sent:?}");
+            return Err(Fault::new(FaultKind::ServerUnavailable, text));
+        }
+        server.output.clear();
+        let early = std::mem::take(&mut server.input);
+        connect_tls(&mut server.line, cx.net, &tls, early.as_slice())
+    }
+
     /// Does what a server's login machine asked for. True when the server is no longer in its login.
     fn login_progress(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<ConnectStep, Fault>) -> bool {
         self.mark_dirty(key);
         match step {
             Ok(ConnectStep::More) => false,
+            Ok(ConnectStep::Tls) => match self.begin_server_tls(cx, key) {
+                Ok(()) => false,
+                Err(fault) => {
+                    self.login_ended(cx, key, fault);
+                    true
+                }
+            },
             Ok(ConnectStep::Work(job)) => {
                 if let Some(server) = self.servers.get_mut(key)
                     && let ServerPhase::Login { busy, .. } = &mut server.phase
@@ -305,15 +383,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.
     pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { socket, pool: id, phase, .. } = server;
+        let Server { line, pool: id, phase, .. } = server;
+        let otherwise = self.may_try_otherwise(&phase, id, &fault, line.is_tls());
         let rejection = match &phase {
             ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
             ServerPhase::Login { connect: None, .. } | ServerPhase::Live(_) => None,
         };
-        cx.net.close(socket, true);
+        line.close(cx.net, true);
         self.count_pool(id, |cells| cells.servers_connecting.dec());
         if let Some(pool) = self.pool(id) {
             pool.connect_ends();
+        }
+        if otherwise {
+            tracing::debug!(protocol = W::NAME, "a login is tried again by the other transport: {fault}");
+            self.open_by(cx, id, true);
+            return;
         }
         self.connect_failed(cx, id, fault, rejection);
     }
@@ -436,9 +520,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(server) = self.servers.get_mut(key) else { return };
         let clean = server.output.is_empty();
-        if let Server { phase: ServerPhase::Live(back), output, socket, .. } = server {
+        if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
             back.quit(output.tail_mut());
-            let goodbye = cx.net.send(socket, output.as_slice());
+            let goodbye = line.send(cx.net, output.as_slice());
             let _ = goodbye;
         }
         self.drop_server(cx, key, !clean);
@@ -450,7 +534,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cells.server_closes.inc();
             server.state.gauge(cells).dec();
         });
-        cx.net.close(server.socket, abort);
+        server.line.close(cx.net, abort);
         let Some(pool) = self.pool(server.pool) else { return };
         pool.servers -= 1;
         let entry = pool.entry.clone();

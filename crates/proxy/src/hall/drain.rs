@@ -64,7 +64,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Some(true) => self.close_server(cx, key, "Weir stops"),
                 Some(false) | None => {
                     if let Some(server) = self.servers.remove(key) {
-                        cx.net.close(server.socket, true);
+                        server.line.close(cx.net, true);
                     }
                 }
             }

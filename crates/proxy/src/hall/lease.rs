@@ -4,6 +4,7 @@ use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
+use crate::line::Line;
 use crate::mail::{Transfer, WingMail};
 use crate::pending::Pending;
 use crate::pool::{PoolEntry, PoolId};
@@ -495,7 +496,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Moves a clean server to another worker.
     fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { socket, target, pool, phase, state, input, output, opened_ms, .. } = server;
+        let Server { line, target, pool, phase, state, input, output, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
         self.count_pool(pool, |cells| state.gauge(cells).dec());
         debug_assert!(output.is_empty());
@@ -503,10 +504,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(pool) = self.pool(pool) else { return };
         pool.servers -= 1;
         let entry = pool.entry.clone();
+        let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
                 let transfer = Transfer {
                     parcel,
+                    tls,
                     target,
                     pool: entry,
                     back,
@@ -529,7 +532,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
-        let Transfer { parcel, target, pool: entry, back, input, opened_ms, spec_epoch, cleaning, is } =
+        let Transfer { parcel, tls, target, pool: entry, back, input, opened_ms, spec_epoch, cleaning, is } =
             transfer;
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
@@ -545,7 +548,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         };
         self.servers.insert(Server {
-            socket,
+            line: Line::with(socket, tls),
             target,
             pool: entry.id,
             spec_epoch,

@@ -4,6 +4,7 @@ use super::{Hall, Task};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
+use crate::line::Line;
 use crate::mail::{Kill, Warrant};
 use crate::pending::Pending;
 use crate::pool::Link;
@@ -39,7 +40,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
         self.clients.insert(Client {
-            socket,
+            line: Line::new(socket),
             peer,
             phase: Phase::Login(Box::new(phase)),
             input: Pending::default(),
@@ -106,6 +107,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.refuse(cx, key, FaultKind::ClientTooLarge.into());
                 bytes.len()
             }
+            Ok((used, AcceptStep::Tls)) => {
+                self.begin_tls(cx, key, &bytes[used..]);
+                bytes.len()
+            }
             Ok((used, step)) => {
                 self.login_step(cx, key, step);
                 used
@@ -120,7 +125,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Does what a login machine asked for.
     fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
         match step {
-            AcceptStep::More => {}
+            // `Tls` is only answered to input, where it is dealt with.
+            AcceptStep::More | AcceptStep::Tls => {}
             AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
             AcceptStep::Work(job) => {
                 if let Some(phase) = self.login_phase(key) {
@@ -203,7 +209,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ns = cx.now_ns();
         let Some(client) = self.clients.get_mut(key) else { return };
         let Phase::Session(front) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
-        let params = accept_params::<W, N>(cx, key, &client.peer);
+        let mut params = accept_params::<W, N>(cx, key, &client.peer);
+        params.secured = client.line.secured();
         let begun = W::Accept::again(params, &front, request);
         let pool = client.pool.take();
         let (accept, step) = match begun {
@@ -361,6 +368,8 @@ fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> Acce
         id: client_number(cx.worker, key),
         nonce: cx.nonce(),
         unix: matches!(peer, Peer::Unix { .. }),
+        tls: cx.settings.tls.offer,
+        secured: None,
         greeting: cx.shared.greetings.current(),
         default_method: cx.settings.routes.default_method(W::INDEX),
         rsa: cx.shared.rsa.clone(),

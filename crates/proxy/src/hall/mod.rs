@@ -14,6 +14,7 @@ mod caps;
 mod clock;
 mod connect;
 mod drain;
+mod handshake;
 mod lease;
 mod login;
 mod reload;
@@ -53,6 +54,10 @@ pub struct Hall<W: Wing, N: Net> {
     /// Bytes a wing appends for a client, reused for all.
     staging: Vec<u8>,
     draining: bool,
+    /// Clients whose handshakes wait for a turn with room for them.
+    shaking: VecDeque<Key>,
+    /// Looks at handshakes in this turn.
+    handshakes: u32,
     /// Whom the server that is being closed leaves its place to.
     heir: Option<caps::Heir<W>>,
 }
@@ -86,6 +91,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             dirty: Vec::new(),
             staging: Vec::new(),
             draining: false,
+            shaking: VecDeque::new(),
+            handshakes: 0,
             heir: None,
         }
     }
@@ -109,7 +116,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.hup |= event.read_closed || event.hangup;
         client.is.hangup |= event.hangup;
-        if event.writable && !client.output.is_empty() {
+        if event.writable && (!client.output.is_empty() || client.line.has_unsent()) {
             self.flush_client(cx, key);
         }
         if (event.readable || event.read_closed || event.hangup)
@@ -139,6 +146,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub fn finish_turn(&mut self, cx: &mut Cx<'_, N>) {
         let later = std::mem::take(&mut self.later);
         self.todo.extend(later);
+        if self.handshakes > 0 || !self.shaking.is_empty() {
+            self.shake();
+        }
         loop {
             while let Some(task) = self.todo.pop_front() {
                 match task {
@@ -167,7 +177,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// There is work that must not wait for an event.
     pub fn has_later(&self) -> bool {
-        !self.later.is_empty()
+        !self.later.is_empty() || !self.shaking.is_empty()
     }
 
     /// Between turns nothing is left to be done in this one.
@@ -239,7 +249,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let mut sent = 0;
         if client.output.is_empty() {
-            match cx.net.send(&client.socket, bytes) {
+            match client.line.send(cx.net, bytes) {
                 Ok(n) => sent = n,
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => {
@@ -258,8 +268,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Sends what waits for a client.
     fn flush_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
+        if client.line.has_unsent() && client.line.nudge(cx.net).is_err() {
+            client.is.broken = true;
+            self.todo.push_back(Task::CloseClient(key));
+            return;
+        }
         while !client.output.is_empty() && !client.is.broken {
-            match cx.net.send(&client.socket, client.output.as_slice()) {
+            match client.line.send(cx.net, client.output.as_slice()) {
                 Ok(n) => {
                     self.cells.wing.client_sent_bytes.add(n as u64);
                     client.output.consume(n);
@@ -292,7 +307,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if client.is.eof {
                     self.todo.push_back(Task::CloseClient(key));
                 } else {
-                    let _ = cx.net.shutdown_write(&client.socket);
+                    client.line.shutdown_write(cx.net);
                 }
             }
         }
@@ -312,8 +327,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
         server.is.dirty = false;
+        if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {
+            // The read side tells why.
+            server.is.readable = true;
+            self.todo.push_back(Task::PumpServer(key));
+            return;
+        }
         while !server.output.is_empty() {
-            match cx.net.send(&server.socket, server.output.as_slice()) {
+            match server.line.send(cx.net, server.output.as_slice()) {
                 Ok(n) => {
                     if let Some(Some(pool)) = self.pools.get(server.pool.0 as usize) {
                         pool.cells.server_sent_bytes.add(n as u64);

@@ -4,6 +4,7 @@ use super::{Hall, READS_PER_TURN, Task};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
+use crate::line::Received;
 use crate::server::{ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
 use std::ops::Range;
@@ -32,8 +33,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.later.push_back(Task::PumpServer(key));
                 break;
             }
-            match cx.net.recv(&server.socket, &mut scratch) {
-                Ok(0) => {
+            match server.line.recv(cx.net, &mut scratch) {
+                Ok(Received { len: 0, .. }) => {
                     self.server_lost(
                         cx,
                         key,
@@ -41,8 +42,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     );
                     break;
                 }
-                Ok(n) => {
-                    if n < scratch.len() && !server.is.hup {
+                Ok(Received { len: n, drained }) => {
+                    if drained && !server.is.hup {
                         server.is.readable = false;
                     }
                     let id = server.pool;

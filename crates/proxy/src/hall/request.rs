@@ -4,6 +4,7 @@ use super::{Hall, READS_PER_TURN, Task};
 use crate::client::{Phase, Wants};
 use crate::context::Cx;
 use crate::ids::Key;
+use crate::line::Received;
 use crate::mail::{Kill, Warrant};
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Wing};
@@ -27,15 +28,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.later.push_back(Task::PumpClient(key));
                 break;
             }
+            if self.clients.get(key).is_some_and(|client| client.line.is_handshaking())
+                && !self.may_shake(key)
+            {
+                break;
+            }
             let Some(client) = self.clients.get_mut(key) else { break };
-            match cx.net.recv(&client.socket, &mut scratch) {
-                Ok(0) => {
+            let received = client.line.recv(cx.net, &mut scratch);
+            if let Some(secured) = client.line.take_secured()
+                && !self.client_secured(cx, key, secured)
+            {
+                break;
+            }
+            let Some(client) = self.clients.get_mut(key) else { break };
+            match received {
+                Ok(Received { len: 0, .. }) => {
                     client.is.eof = true;
                     self.client_ended(cx, key);
                     break;
                 }
-                Ok(n) => {
-                    if n < scratch.len() && !client.is.hup {
+                Ok(Received { len: n, drained }) => {
+                    if drained && !client.is.hup {
                         client.is.readable = false;
                     }
                     self.cells.wing.client_received_bytes.add(n as u64);
@@ -47,6 +60,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     break;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if client.line.is_tls() && e.kind() == std::io::ErrorKind::InvalidData => {
+                    self.tls_failed(cx, key, &e);
+                    break;
+                }
                 Err(_) => {
                     client.is.broken = true;
                     self.close_client(cx, key, Some(FaultKind::ClientGone.into()));

@@ -152,6 +152,7 @@ pub(super) mod tests {
             database: "app".into(),
             user: "me".into(),
             secret: None,
+            tls: None,
             server_database: "app".into(),
             targets: Targets::default(),
             mode: PoolMode::Transaction,

@@ -7,7 +7,8 @@ use crate::pool::Registry;
 use std::sync::Arc;
 use weir_auth::JobDone;
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, ServerGreeting,
+    AcceptParams, AcceptStep, Admission, CancelPlan, ConnectParams, ConnectStep, KillOutcome, Secured,
+    ServerGreeting,
 };
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
@@ -58,6 +59,9 @@ macro_rules! adapter {
             fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
                 self.handle_job(done, out)
             }
+            fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
+                self.handle_secured(secured)
+            }
             fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
                 self.refuse(fault, out);
             }
@@ -78,6 +82,12 @@ macro_rules! adapter {
             }
             fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
                 self.handle_job(done, out)
+            }
+            fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+                self.handle_secured(secured, out)
+            }
+            fn is_transport_refused(&self) -> bool {
+                self.is_transport_refused()
             }
             fn rejection(&self) -> Option<&[u8]> {
                 self.rejection()

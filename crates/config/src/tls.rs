@@ -1,0 +1,292 @@
+//! TLS: from settings and URL parameters to what the two sides are made from.
+//!
+//! Certificates and keys are read here, so that a file that is not there or not good is found before anything starts or
+//! changes. What is made without a file (our own certificate) is made at start.
+
+use crate::draft::Draft;
+use crate::problem::{Place, relative_to};
+use crate::registry::Key;
+use crate::url::UrlTls;
+use crate::{ListenAt, Listener, Protocol, Server};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use weir_tls::{
+    Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Identity, SslMode,
+    Verify, read_pem,
+};
+
+/// Sessions with servers that are remembered for resumption. There are as many servers as hosts.
+const SESSIONS: usize = 256;
+
+/// TLS with clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientTls {
+    /// What is asked of clients.
+    pub mode: SslMode,
+    /// Our certificate; `None`: one that Weir makes.
+    pub identity: Option<Identity>,
+    /// Where the one that Weir makes is kept; `None`: nowhere.
+    pub self_made_file: Option<PathBuf>,
+    /// Names and addresses in the one that Weir makes.
+    pub names: Vec<String>,
+    /// Clients' certificates.
+    pub client: ClientCertificate,
+    /// Versions and ciphers.
+    pub bounds: Bounds,
+    /// Sessions can be resumed.
+    pub tickets: bool,
+}
+
+impl ClientTls {
+    /// What the side of one protocol is made from, with this certificate.
+    pub fn settings(&self, protocol: Protocol, identity: Identity) -> AcceptorSettings {
+        AcceptorSettings {
+            identity,
+            bounds: self.bounds.clone(),
+            client: self.client.clone(),
+            alpn: alpn(protocol),
+            tickets: self.tickets,
+        }
+    }
+}
+
+/// TLS with one database's server.
+#[derive(Debug, Clone)]
+pub struct ServerTls {
+    /// What is asked of the server. Never `Disable`.
+    pub mode: SslMode,
+    /// TLS begins with the first byte (PostgreSQL 17).
+    pub direct: bool,
+    /// The host as it was named: for SNI, and to compare with the certificate.
+    pub host: String,
+    /// What `connector` was made from.
+    pub settings: ConnectorSettings,
+    /// Makes our end of connections.
+    pub connector: Connector,
+}
+
+impl PartialEq for ServerTls {
+    fn eq(&self, other: &Self) -> bool {
+        let all = |tls: &ServerTls| (tls.mode, tls.direct, tls.host.clone());
+        all(self) == all(other) && self.settings == other.settings
+    }
+}
+
+impl Eq for ServerTls {}
+
+fn alpn(protocol: Protocol) -> Vec<Vec<u8>> {
+    match protocol {
+        Protocol::Postgres => vec![b"postgresql".to_vec()],
+        Protocol::Mysql => Vec::new(),
+    }
+}
+
+/// A path of a setting; empty: none.
+fn path(draft: &Draft, key: Key) -> Option<PathBuf> {
+    let text = draft.values.text(key);
+    (!text.is_empty()).then(|| relative_to(draft.folder.as_deref(), text))
+}
+
+fn report(draft: &mut Draft, key: Key, text: impl std::fmt::Display) {
+    let place = draft.places.get(&key).cloned();
+    let name = crate::setting(key).show_name();
+    draft.findings.problem(place, format!("{name}: {text}"));
+}
+
+/// Versions and ciphers of one side, checked.
+fn bounds(draft: &mut Draft, keys: [Key; 4]) -> Bounds {
+    let [protocols, ciphers, ciphers13, curves] = keys;
+    let text = |key| draft.values.text(key).to_owned();
+    let bounds = Bounds {
+        protocols: text(protocols),
+        ciphers: text(ciphers),
+        ciphers13: text(ciphers13),
+        curves: text(curves),
+    };
+    for (key, checked) in [
+        (protocols, weir_tls::check_protocols(&bounds.protocols)),
+        (ciphers, weir_tls::check_ciphers(&bounds.ciphers, false)),
+        (ciphers13, weir_tls::check_ciphers(&bounds.ciphers13, true)),
+        (curves, weir_tls::check_curves(&bounds.curves)),
+    ] {
+        if let Err(text) = checked {
+            report(draft, key, text);
+        }
+    }
+    bounds
+}
+
+/// A certificate and its key, of two settings that go together.
+fn identity(draft: &mut Draft, certificate: Key, key: Key) -> Option<Identity> {
+    match (path(draft, certificate), path(draft, key)) {
+        (None, None) => None,
+        (Some(certificate_file), Some(key_file)) => match Identity::read(&certificate_file, &key_file) {
+            Ok(identity) => Some(identity),
+            Err(error) => {
+                report(draft, certificate, error);
+                None
+            }
+        },
+        (Some(_), None) => {
+            report(draft, certificate, format!("needs {}", crate::setting(key).show_name()));
+            None
+        }
+        (None, Some(_)) => {
+            report(draft, key, format!("needs {}", crate::setting(certificate).show_name()));
+            None
+        }
+    }
+}
+
+fn mode(draft: &Draft, key: Key) -> SslMode {
+    SslMode::from_name(draft.values.text(key)).unwrap_or_default()
+}
+
+/// TLS with clients, by the settings of `tls.client`.
+pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls {
+    let mode = mode(draft, Key::ClientTlsSslmode);
+    if mode == SslMode::Disable {
+        return ClientTls::default();
+    }
+    let bounds = bounds(
+        draft,
+        [Key::ClientTlsProtocols, Key::ClientTlsCiphers, Key::ClientTls13Ciphers, Key::ClientTlsEcdhcurve],
+    );
+    let identity = identity(draft, Key::ClientTlsCertFile, Key::ClientTlsKeyFile);
+    let client = match path(draft, Key::ClientTlsCaFile).map(|file| read_pem(&file)) {
+        Some(Ok(ca)) if mode.verifies() => ClientCertificate::Required(ca),
+        Some(Ok(ca)) => ClientCertificate::Optional(ca),
+        Some(Err(error)) => {
+            report(draft, Key::ClientTlsCaFile, error);
+            ClientCertificate::None
+        }
+        None if mode.verifies() => {
+            let text = format!("{} needs client_tls_ca_file: whose certificates are good?", mode.name());
+            report(draft, Key::ClientTlsSslmode, text);
+            ClientCertificate::None
+        }
+        None => ClientCertificate::None,
+    };
+    let tls = ClientTls {
+        mode,
+        identity,
+        self_made_file: path(draft, Key::ClientTlsSelfMadeFile),
+        names: own_names(listeners),
+        client,
+        bounds,
+        tickets: draft.values.bool(Key::ClientTlsTickets),
+    };
+    if let Some(identity) = &tls.identity
+        && draft.findings.problems.is_empty()
+        && let Err(error) = Acceptor::new(&tls.settings(Protocol::Postgres, identity.clone()))
+    {
+        report(draft, Key::ClientTlsCertFile, error);
+    }
+    tls
+}
+
+/// What clients may call Weir by, as far as it can know.
+fn own_names(listeners: &[Listener]) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned()];
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    names.extend(
+        host.ok().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty() && name.is_ascii()),
+    );
+    for listener in listeners {
+        match listener.at {
+            ListenAt::Tcp(address) if address.ip().is_unspecified() => {
+                names.push(IpAddr::from([127, 0, 0, 1]).to_string());
+            }
+            ListenAt::Tcp(address) => names.push(address.ip().to_string()),
+            ListenAt::Unix { .. } => {}
+        }
+    }
+    let mut seen = Vec::new();
+    names.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(name.clone());
+            true
+        }
+    });
+    names
+}
+
+/// TLS with the server of one database: its URL's word goes before that of `tls.server`.
+pub(crate) fn server_tls(
+    draft: &mut Draft,
+    protocol: Protocol,
+    server: &Server,
+    url: &UrlTls,
+    place: Option<Place>,
+) -> Option<Arc<ServerTls>> {
+    let mode = url.mode.unwrap_or_else(|| self::mode(draft, Key::ServerTlsSslmode));
+    let host = match (server, protocol) {
+        (Server::Tcp { host, .. }, _) => host.clone(),
+        // libpq has no TLS on Unix sockets; MySQL has it there if it must be.
+        (Server::Unix(_), Protocol::Postgres) => return None,
+        (Server::Unix(_), Protocol::Mysql) if !mode.is_required() => return None,
+        (Server::Unix(_), Protocol::Mysql) => "localhost".to_owned(),
+    };
+    if mode == SslMode::Disable {
+        return None;
+    }
+    let problem = |draft: &mut Draft, text: String| {
+        draft.findings.problem(place.clone(), text);
+        None
+    };
+    let direct = url.direct.unwrap_or(false);
+    if direct && (protocol == Protocol::Mysql || !mode.is_required()) {
+        let text = "sslnegotiation=direct is PostgreSQL's and needs sslmode=require or higher";
+        return problem(draft, text.to_owned());
+    }
+    let bounds = bounds(
+        draft,
+        [Key::ServerTlsProtocols, Key::ServerTlsCiphers, Key::ServerTls13Ciphers, Key::ServerTlsEcdhcurve],
+    );
+    let identity = match (&url.certificate, &url.key) {
+        (None, None) => identity(draft, Key::ServerTlsCertFile, Key::ServerTlsKeyFile),
+        (Some(certificate), Some(key)) => {
+            let file = |text: &str| relative_to(draft.folder.as_deref(), text);
+            match Identity::read(&file(certificate), &file(key)) {
+                Ok(identity) => Some(identity),
+                Err(error) => return problem(draft, error.to_string()),
+            }
+        }
+        _ => return problem(draft, "the URL has one of sslcert and sslkey and not the other".to_owned()),
+    };
+    let ca = match url.ca.as_deref() {
+        Some("system") => None,
+        Some(file) => Some(relative_to(draft.folder.as_deref(), file)),
+        None => path(draft, Key::ServerTlsCaFile),
+    };
+    let verify = match mode {
+        SslMode::VerifyFull => Verify::Full,
+        SslMode::VerifyCa => Verify::Ca,
+        SslMode::Disable | SslMode::Allow | SslMode::Prefer | SslMode::Require => Verify::None,
+    };
+    let ca = match ca.as_deref().filter(|_| verify != Verify::None).map(read_ca) {
+        Some(Ok(pem)) => Some(pem),
+        Some(Err(text)) => return problem(draft, text),
+        None => None,
+    };
+    let settings =
+        ConnectorSettings { verify, ca, identity, bounds, alpn: alpn(protocol), sessions: SESSIONS };
+    let connector = match draft.connectors.iter().find(|(known, _)| *known == settings) {
+        Some((_, connector)) => connector.clone(),
+        None => match Connector::new(&settings) {
+            Ok(connector) => {
+                draft.connectors.push((settings.clone(), connector.clone()));
+                connector
+            }
+            Err(_) if !draft.findings.problems.is_empty() => return None,
+            Err(error) => return problem(draft, format!("TLS with the server: {error}")),
+        },
+    };
+    Some(Arc::new(ServerTls { mode, direct, host, settings, connector }))
+}
+
+fn read_ca(file: &Path) -> Result<Vec<u8>, String> {
+    read_pem(file).map_err(|error| error.to_string())
+}

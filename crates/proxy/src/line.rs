@@ -1,0 +1,263 @@
+//! A connection's transport: a socket, and TLS over it if there is any.
+//!
+//! Owns: the socket, and what TLS keeps for it. For a plain connection each call is the socket's own behind one
+//! branch. Must not know: what the bytes mean, whose connection it is.
+//!
+//! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so whoever sends
+//! keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin with those that were given
+//! before; an idle connection keeps no buffer here.
+
+use std::io;
+use std::sync::Arc;
+use weir_auth::login::Secured;
+use weir_net::Net;
+use weir_tls::{Facts, Stream, TlsError};
+
+/// Plain bytes that are encrypted at a time: some records of 16 kB, so that a slow peer leaves little behind.
+const SEAL_BYTES: usize = 64 * 1024;
+
+/// Reads from a socket in one call, when what comes is not plain text for anybody (tickets, half records).
+const READS: u32 = 8;
+
+/// A socket, perhaps with TLS.
+pub struct Line<S> {
+    socket: S,
+    tls: Option<Box<Tls>>,
+}
+
+/// What TLS keeps for a connection.
+pub struct Tls {
+    stream: Stream,
+    /// Decrypted and not yet taken.
+    plain: Vec<u8>,
+    /// Of the peer, read before TLS began.
+    early: Vec<u8>,
+    /// Encrypted and not yet taken by the socket.
+    out: Vec<u8>,
+    /// Plain bytes that `out` ends with. Their sender still has them.
+    owed: usize,
+    /// The handshake has been reported to the login machine.
+    told: bool,
+}
+
+/// What a read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes; 0 is the end of the stream.
+    pub len: usize,
+    /// There is nothing more now. Not to be believed when the peer has announced its end.
+    pub drained: bool,
+}
+
+impl<S> Line<S> {
+    /// Without TLS.
+    pub fn new(socket: S) -> Self {
+        Line { socket, tls: None }
+    }
+
+    /// As it was before it was taken apart.
+    pub fn with(socket: S, tls: Option<Box<Tls>>) -> Self {
+        Line { socket, tls }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// The socket and the TLS over it, to go elsewhere together.
+    pub fn into_parts(self) -> (S, Option<Box<Tls>>) {
+        (self.socket, self.tls)
+    }
+
+    /// TLS begins. `early` was read already and belongs to it.
+    pub fn secure(&mut self, stream: Stream, early: &[u8]) {
+        let (plain, out) = (Vec::new(), Vec::new());
+        self.tls = Some(Box::new(Tls { stream, plain, early: early.to_vec(), out, owed: 0, told: false }));
+    }
+
+    /// A handshake is under way.
+    #[inline]
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.told && tls.stream.is_handshaking())
+    }
+
+    /// What a handshake that has just ended came to. Once.
+    #[inline]
+    pub fn take_secured(&mut self) -> Option<Arc<Secured>> {
+        let tls = self.tls.as_mut().filter(|tls| !tls.told)?;
+        let facts = tls.stream.facts()?;
+        tls.told = true;
+        Some(Arc::new(secured(facts)))
+    }
+
+    /// What is known of the TLS that is there.
+    pub fn secured(&self) -> Option<Arc<Secured>> {
+        self.tls.as_ref()?.stream.facts().map(|facts| Arc::new(secured(facts)))
+    }
+
+    /// There is TLS, or the beginning of it.
+    #[inline]
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Bytes of TLS itself wait for the socket.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty())
+    }
+
+    /// Reads what is there. An error of kind `InvalidData` is TLS's.
+    #[inline]
+    pub fn recv<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Received> {
+        match &mut self.tls {
+            None => {
+                let len = net.recv(&self.socket, buf)?;
+                Ok(Received { len, drained: len < buf.len() })
+            }
+            Some(tls) => tls.recv(net, &self.socket, buf),
+        }
+    }
+
+    /// Writes what there is room for.
+    #[inline]
+    pub fn send<N: Net<Socket = S>>(&mut self, net: &mut N, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => net.send(&self.socket, bytes),
+            Some(tls) => tls.send(net, &self.socket, bytes),
+        }
+    }
+
+    /// Begins a handshake (as a client), or sends what TLS has to say of its own accord.
+    pub fn nudge<N: Net<Socket = S>>(&mut self, net: &mut N) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        if tls.stream.is_handshaking() {
+            tls.process(net, &self.socket, &mut [])?;
+        }
+        match tls.flush(net, &self.socket) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub fn shutdown_write<N: Net<Socket = S>>(&mut self, net: &mut N) {
+        if let Some(tls) = &mut self.tls {
+            // Who cannot take the farewell now learns the same from the socket.
+            let _ = tls.stream.close(&mut tls.out);
+            let _ = tls.flush(net, &self.socket);
+        }
+        let _ = net.shutdown_write(&self.socket);
+    }
+
+    /// Closes it.
+    pub fn close<N: Net<Socket = S>>(self, net: &mut N, abort: bool) {
+        net.close(self.socket, abort);
+    }
+}
+
+fn secured(facts: Facts) -> Secured {
+    Secured {
+        end_point: facts.end_point,
+        peer_name: facts.peer_name,
+        // Each side names one protocol only.
+        alpn: facts.alpn.is_some(),
+        version: facts.version,
+        cipher: facts.cipher,
+    }
+}
+
+fn broken(error: TlsError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl Tls {
+    fn recv<N: Net>(&mut self, net: &mut N, socket: &N::Socket, buf: &mut [u8]) -> io::Result<Received> {
+        for _ in 0..READS {
+            if !self.plain.is_empty() {
+                return Ok(self.take_plain(buf, false));
+            }
+            if self.stream.is_peer_closed() {
+                return Ok(Received { len: 0, drained: true });
+            }
+            if !self.early.is_empty() {
+                let mut early = std::mem::take(&mut self.early);
+                self.process(net, socket, &mut early)?;
+                continue;
+            }
+            let len = net.recv(socket, buf)?;
+            // After an error what the peer still sends only has to be taken away.
+            if len == 0 || self.stream.is_failed() {
+                return Ok(Received { len, drained: len < buf.len() });
+            }
+            self.process(net, socket, &mut buf[..len])?;
+            if !self.plain.is_empty() {
+                return Ok(self.take_plain(buf, len < buf.len()));
+            }
+        }
+        Err(io::ErrorKind::Interrupted.into())
+    }
+
+    fn take_plain(&mut self, buf: &mut [u8], drained: bool) -> Received {
+        let len = self.plain.len().min(buf.len());
+        buf[..len].copy_from_slice(&self.plain[..len]);
+        if len == self.plain.len() {
+            self.plain = Vec::new();
+        } else {
+            self.plain.drain(..len);
+        }
+        Received { len, drained: drained && self.plain.is_empty() && !self.stream.is_peer_closed() }
+    }
+
+    /// Takes bytes of the peer, and sends what TLS answers by itself.
+    fn process<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &mut [u8]) -> io::Result<()> {
+        let done = self.stream.handle_input(bytes, &mut self.plain, &mut self.out);
+        match self.flush(net, socket) {
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock && done.is_ok() => return Err(e),
+            Ok(()) | Err(_) => {}
+        }
+        done.map_err(broken)
+    }
+
+    /// Sends what is encrypted, or as much as the socket takes.
+    fn flush<N: Net>(&mut self, net: &mut N, socket: &N::Socket) -> io::Result<()> {
+        let mut sent = 0;
+        let outcome = loop {
+            if sent == self.out.len() {
+                break Ok(());
+            }
+            match net.send(socket, &self.out[sent..]) {
+                Ok(n) => sent += n,
+                Err(e) => break Err(e),
+            }
+        };
+        if sent == self.out.len() {
+            self.out = Vec::new();
+        } else {
+            self.out.drain(..sent);
+        }
+        outcome
+    }
+
+    fn send<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &[u8]) -> io::Result<usize> {
+        self.flush(net, socket)?;
+        let mut sent = std::mem::take(&mut self.owed).min(bytes.len());
+        while sent < bytes.len() {
+            if self.stream.is_handshaking() {
+                return if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) };
+            }
+            let part = &bytes[sent..bytes.len().min(sent + SEAL_BYTES)];
+            self.stream.encrypt(part, &mut self.out).map_err(broken)?;
+            match self.flush(net, socket) {
+                Ok(()) => sent += part.len(),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.owed = part.len();
+                    return if sent > 0 { Ok(sent) } else { Err(e) };
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(sent)
+    }
+}
