@@ -141,6 +141,18 @@ def clients_show_certificates(_context):
 
 
 @weir
+def a_certificate_in_place_of_a_password(_context):
+    """auth_type = cert: the common name must be the user's."""
+    options = ["--set", "postgres.auth_type=cert"]
+    for setting in ("sslmode=require", f"ca_file={own('ca.pem')}", *shown("server")):
+        options += ["--set", f"tls.client.{setting}"]
+    with Weir("postgres", [behind(), *options], name="cert") as w:
+        assert login(w, "require", sslcert=own("user.pem"), sslkey=own("user.key")) == "TLS"
+        for more in ({"sslcert": own("client.pem"), "sslkey": own("client.key")}, {}):
+            assert "certificate authentication failed" in login(w, "require", **more)
+
+
+@weir
 def channel_binding_with_clients(_context):
     with front("sslmode=prefer", *shown("server")) as w:
         assert login(w, "require", channel_binding="require") == "TLS"

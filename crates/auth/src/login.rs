@@ -10,6 +10,9 @@ pub enum AuthMethod {
     Trust,
     /// Password in clear (PostgreSQL `password`, MySQL `mysql_clear_password`).
     Plain,
+    /// A certificate that was verified and names the user (PostgreSQL `cert`). A secret, whatever it is, says that the
+    /// user is known.
+    Cert,
     /// PostgreSQL md5.
     Md5,
     /// PostgreSQL SCRAM-SHA-256.

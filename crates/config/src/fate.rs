@@ -110,7 +110,7 @@ pub static USERS: &[(&str, Fate)] = &[
 ];
 
 /// Values of auth_type that Weir does not have.
-pub static AUTH_TYPES: &[&str] = &["hba", "cert", "pam", "ldap", "peer"];
+pub static AUTH_TYPES: &[&str] = &["hba", "pam", "ldap", "peer"];
 
 /// The fate of a key in one of the tables above.
 pub(crate) fn fate(table: &[(&str, Fate)], key: &str) -> Option<Fate> {

@@ -245,6 +245,7 @@ fn postgres_auth(word: &str) -> Auth {
     Auth::Method(match word {
         "any" => return Auth::Any,
         "trust" => AuthMethod::Trust,
+        "cert" => AuthMethod::Cert,
         "plain" => AuthMethod::Plain,
         "md5" => AuthMethod::Md5,
         _ => AuthMethod::ScramSha256,

@@ -165,9 +165,9 @@ settings! {
     PostgresListen "postgres" "listen", Kind::List, "127.0.0.1:6432" ini "", Restart, All,
         "Where PostgreSQL clients connect: HOST:PORT, *:PORT, or a directory for a Unix socket, as DIR or DIR:PORT.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
-        Kind::Word(&["trust", "any", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
+        Kind::Word(&["trust", "any", "cert", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
         "How PostgreSQL clients prove who they are. With md5, a user whose secret is a SCRAM verifier is asked for SCRAM. \
-         trust believes the name, which must be known; any believes any name and needs a user in each database's connection string.";
+         With cert, the common name of the client's certificate must be the user's name. trust believes the name, which must be known; any believes any name and needs a user in each database's connection string.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
         "File of user names and passwords, in PgBouncer's userlist.txt form.";
     ListenAddr "pgbouncer" "listen_addr" = "listen_addr", Kind::List, "", Restart, PgbouncerOnly,

@@ -139,6 +139,10 @@ impl Sizes {
 /// A known user: the method his secret allows.
 fn admit_known(method: AuthMethod, user: &User) -> Admission {
     let secret = user.secret.clone();
+    if method == AuthMethod::Cert {
+        // That there is one says that the user is known.
+        return Admission { method, secret: secret.or_else(|| Some(Arc::new(Secret::plain("")))) };
+    }
     let method = secret.as_deref().and_then(|secret| by_hash(method, secret)).unwrap_or(method);
     Admission { method, secret }
 }

@@ -146,6 +146,11 @@ fn mode(draft: &Draft, key: Key) -> SslMode {
 /// TLS with clients, by the settings of `tls.client`.
 pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls {
     let mode = mode(draft, Key::ClientTlsSslmode);
+    let by_certificate = draft.values.text(Key::PostgresAuthType) == "cert";
+    if by_certificate && (mode == SslMode::Disable || draft.values.text(Key::ClientTlsCaFile).is_empty()) {
+        let text = "cert needs client_tls_sslmode and client_tls_ca_file: whose certificates are good?";
+        report(draft, Key::PostgresAuthType, text);
+    }
     if mode == SslMode::Disable {
         return ClientTls::default();
     }

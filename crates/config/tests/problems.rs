@@ -83,6 +83,10 @@ fn weir_toml() {
         ),
         ("[tls.client]\nmode = \"require\"", "weir.toml:4:1: unknown key `mode` in [tls.client]"),
         (
+            "[postgres]\nauth_type = \"cert\"\n[tls.client]\nsslmode = \"require\"",
+            "weir.toml:4:1: auth_type: cert needs client_tls_sslmode and client_tls_ca_file: whose certificates are good?",
+        ),
+        (
             "[tls.client]\nsslmode = \"verify-full\"",
             "weir.toml:4:1: client_tls_sslmode: verify-full needs client_tls_ca_file: whose certificates are good?",
         ),
@@ -150,7 +154,7 @@ fn pgbouncer_ini() {
         (
             "auth_type = hba",
             "p.ini:4:13: auth_type = hba is not supported yet, and Weir will not let clients in by another proof; use trust, \
-             any, plain, md5 or scram-sha-256",
+             any, cert, plain, md5 or scram-sha-256",
         ),
         (
             "client_tls_sslmode = on",

@@ -70,6 +70,13 @@ pub const NO_ALPN: Words = words(
     "Use a driver with sslnegotiation=direct, or ask for TLS by an SSLRequest.",
 );
 
+/// Method `cert`: no certificate, or another user's.
+pub const CERT_FAILED: Words = words(
+    "28000",
+    "certificate authentication failed",
+    "The common name of the client's certificate must be the user's name.",
+);
+
 /// A major version other than 3.
 pub const UNKNOWN_VERSION: Words = words(
     "0A000",

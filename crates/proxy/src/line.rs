@@ -261,3 +261,6 @@ impl Tls {
         Ok(sent)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -278,7 +278,7 @@ impl PgSession {
                 request.push(0);
                 LoginState::SaslInitial
             }
-            AuthMethod::Trust | AuthMethod::Native | AuthMethod::CachingSha2 => {
+            AuthMethod::Trust | AuthMethod::Cert | AuthMethod::Native | AuthMethod::CachingSha2 => {
                 self.logged_in();
                 return Some(total);
             }

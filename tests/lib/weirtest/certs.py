@@ -68,6 +68,7 @@ def certificates():
     own.sign("expired", "localhost", ["localhost", "127.0.0.1"], until="20210101000000Z")
     own.sign("elsewhere", "elsewhere.test", ["elsewhere.test"])
     own.sign("client", "app_cert")
+    own.sign("user", "app_scram")
     foreign = Certificates(os.path.join(base, "foreign"))
     foreign.sign("server", "localhost", ["localhost", "127.0.0.1"])
     foreign.sign("client", "app_cert")

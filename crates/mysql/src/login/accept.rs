@@ -273,6 +273,7 @@ impl Accept {
                 let password = answer.strip_suffix(&[0]).unwrap_or(answer);
                 caching_sha2::verify_full(secret.as_deref(), password)
             }
+            AuthMethod::Cert => false,
             AuthMethod::CachingSha2 | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
                 // An empty password is answered by nothing or by its NUL.
                 let answer = if answer == [0] { &[] } else { answer };
@@ -401,9 +402,11 @@ fn plugin_of(method: AuthMethod) -> &'static [u8] {
     match method {
         AuthMethod::Native => NATIVE,
         AuthMethod::Plain => CLEAR,
-        AuthMethod::CachingSha2 | AuthMethod::Trust | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
-            CACHING_SHA2
-        }
+        AuthMethod::CachingSha2
+        | AuthMethod::Trust
+        | AuthMethod::Cert
+        | AuthMethod::Md5
+        | AuthMethod::ScramSha256 => CACHING_SHA2,
     }
 }
 

@@ -7,7 +7,8 @@
 
 use crate::cancel::ClientKey;
 use crate::error::{
-    NO_ALPN, NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error, words_of,
+    CERT_FAILED, NO_ALPN, NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error,
+    words_of,
 };
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
@@ -260,6 +261,14 @@ impl Accept {
         let is_verifier = matches!(secret.as_deref().map(Secret::kind), Some(SecretKind::ScramVerifier(_)));
         match admission.method {
             AuthMethod::Trust => Ok(self.logged_in(out)),
+            AuthMethod::Cert => {
+                let named = self.params.secured.as_deref().and_then(|secured| secured.peer_name.as_deref());
+                if secret.is_some() && named == Some(self.user()) {
+                    return Ok(self.logged_in(out));
+                }
+                self.words = Some(CERT_FAILED);
+                Err(login_failed("certificate"))
+            }
             AuthMethod::Plain => {
                 auth::put_cleartext(out);
                 self.state = State::ExpectPassword { method: PasswordMethod::Plain, secret };

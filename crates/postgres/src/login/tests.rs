@@ -546,3 +546,27 @@ fn a_cancel_request_goes_inside_tls() {
     connect.handle_secured(secured(false, None), &mut out).unwrap();
     assert_eq!(out, b"cancel request");
 }
+
+#[test]
+fn a_certificate_lets_in_whom_it_names_and_who_is_known() {
+    let known = || admission(AuthMethod::Cert, Some(Secret::plain("")));
+    let try_it = |name: Option<&str>, admission: Admission| {
+        let mut accept = offered(TlsOffer::Required);
+        accept.handle_input(&first(SSL), &mut Vec::new()).unwrap();
+        let secured = Secured { peer_name: name.map(str::to_owned), ..Secured::default() };
+        accept.handle_secured(Arc::new(secured)).unwrap();
+        accept.handle_input(&startup(3 << 16, &[("user", "alice")]), &mut Vec::new()).unwrap();
+        accept.handle_lookup(admission, &mut Vec::new()).map_err(|fault| {
+            let mut out = Vec::new();
+            accept.refuse(&fault, &mut out);
+            field(&out[5..], b'M').map(<[u8]>::to_vec)
+        })
+    };
+    assert!(matches!(try_it(Some("alice"), known()), Ok(AcceptStep::LoggedIn)));
+    for (name, admission) in
+        [(Some("bob"), known()), (None, known()), (Some("alice"), admission(AuthMethod::Cert, None))]
+    {
+        let said = try_it(name, admission).unwrap_err();
+        assert_eq!(said.as_deref(), Some(&b"certificate authentication failed"[..]));
+    }
+}

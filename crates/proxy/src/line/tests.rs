@@ -1,0 +1,186 @@
+//! Two lines over sockets with little room.
+
+use super::*;
+use std::collections::VecDeque;
+use std::time::Duration;
+use weir_net::{Event, Kept, Peer, Target, Token};
+use weir_tls::{
+    Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, self_made,
+};
+
+/// A pair of sockets, 0 and 1. What one sends waits for the other.
+struct Two {
+    waits: [VecDeque<u8>; 2],
+    ended: [bool; 2],
+    /// Bytes that may wait.
+    room: usize,
+    /// Bytes of one read.
+    piece: usize,
+}
+
+fn nothing() -> io::Error {
+    io::ErrorKind::WouldBlock.into()
+}
+
+impl Net for Two {
+    type Socket = usize;
+    type Listener = ();
+    type Parcel = usize;
+
+    fn now_ns(&self) -> u64 {
+        0
+    }
+    fn wait(&mut self, _: &mut Vec<Event>, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+    fn watch_listener(&mut self, (): &(), _: Token) -> io::Result<()> {
+        Ok(())
+    }
+    fn accept(&mut self, (): &()) -> io::Result<(usize, Peer)> {
+        Err(nothing())
+    }
+    fn connect(&mut self, _: &Target) -> io::Result<usize> {
+        Err(nothing())
+    }
+    fn connect_outcome(&mut self, _: &usize) -> io::Result<bool> {
+        Ok(true)
+    }
+    fn register(&mut self, _: &usize, _: Token) -> io::Result<()> {
+        Ok(())
+    }
+    fn recv(&mut self, socket: &usize, buf: &mut [u8]) -> io::Result<usize> {
+        let from = 1 - socket;
+        let len = self.waits[from].len().min(buf.len()).min(self.piece);
+        if len == 0 {
+            return if self.ended[from] { Ok(0) } else { Err(nothing()) };
+        }
+        for (to, byte) in buf.iter_mut().zip(self.waits[from].drain(..len)) {
+            *to = byte;
+        }
+        Ok(len)
+    }
+    fn send(&mut self, socket: &usize, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(self.room - self.waits[*socket].len());
+        self.waits[*socket].extend(&bytes[..len]);
+        if len == 0 { Err(nothing()) } else { Ok(len) }
+    }
+    fn shutdown_write(&mut self, socket: &usize) -> io::Result<()> {
+        self.ended[*socket] = true;
+        Ok(())
+    }
+    fn close(&mut self, _: usize, _: bool) {}
+    fn pack(&mut self, socket: usize, _: usize) -> Result<usize, Kept<usize>> {
+        Ok(socket)
+    }
+    fn unpack(&mut self, parcel: usize, _: Token) -> io::Result<usize> {
+        Ok(parcel)
+    }
+}
+
+fn acceptor() -> Acceptor {
+    Acceptor::new(&AcceptorSettings {
+        identity: self_made(&["db".to_owned()], None).unwrap().identity,
+        bounds: Bounds::default(),
+        client: ClientCertificate::None,
+        alpn: Vec::new(),
+        tickets: true,
+    })
+    .unwrap()
+}
+
+/// A server's and a client's end, after the handshake.
+fn ends(net: &mut Two) -> [Line<usize>; 2] {
+    let connector = Connector::new(&ConnectorSettings::default()).unwrap();
+    let [mut server, mut client] = [Line::new(0), Line::new(1)];
+    server.secure(acceptor().accept().unwrap(), &[]);
+    client.secure(connector.connect("db").unwrap(), &[]);
+    client.nudge(net).unwrap();
+    let mut buf = [0; 4096];
+    let mut secured = [false; 2];
+    while secured != [true; 2] {
+        for (line, secured) in [&mut server, &mut client].into_iter().zip(&mut secured) {
+            let found = line.recv(net, &mut buf).unwrap_err().kind();
+            assert!(matches!(found, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted));
+            line.nudge(net).unwrap();
+            *secured |= line.take_secured().is_some();
+        }
+    }
+    assert!(!server.is_handshaking() && !client.is_handshaking());
+    [server, client]
+}
+
+/// Reads all there is; returns false at the end of the stream.
+fn drain(net: &mut Two, line: &mut Line<usize>, buf: &mut [u8], into: &mut Vec<u8>) -> bool {
+    loop {
+        match line.recv(net, buf) {
+            Ok(Received { len: 0, .. }) => return false,
+            Ok(Received { len, .. }) => into.extend_from_slice(&buf[..len]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => {
+                assert_eq!(e.kind(), io::ErrorKind::WouldBlock);
+                return true;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_arrives_once_however_little_room_there_is() {
+    let text: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    for (room, piece, buf) in
+        [(100, 7, 64), (1_000, 1_000, 100), (20_000, 20_000, 4_096), (1 << 20, 1 << 20, 1 << 18)]
+    {
+        let mut net = Two { waits: Default::default(), ended: [false; 2], room, piece };
+        let [mut server, mut client] = ends(&mut net);
+        let (mut sent, mut heard) = (0, Vec::new());
+        let mut buf = vec![0; buf];
+        // More comes while the first bytes wait, as for a client that reads slowly.
+        let mut known = 1_000;
+        while heard.len() < text.len() {
+            match server.send(&mut net, &text[sent..known]) {
+                Ok(n) => sent += n,
+                Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
+            }
+            known = (known + 10_000).min(text.len());
+            assert!(drain(&mut net, &mut client, &mut buf, &mut heard));
+            assert!(heard.len() >= sent, "what is not on its way does not count as sent");
+        }
+        assert!(heard == text && sent == text.len());
+        assert!(!server.has_unsent() && server.send(&mut net, &[]).is_ok());
+        server.shutdown_write(&mut net);
+        assert!(!drain(&mut net, &mut client, &mut buf, &mut heard), "the end is the end here, too");
+    }
+}
+
+#[test]
+fn what_the_peer_sends_with_its_last_handshake_bytes_is_read_after_it() {
+    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let connector = Connector::new(&ConnectorSettings::default()).unwrap();
+    let [mut server, mut client] = [Line::new(0), Line::new(1)];
+    client.secure(connector.connect("db").unwrap(), &[]);
+    client.nudge(&mut net).unwrap();
+    // MySQL's ClientHello comes with what goes in clear before it.
+    let early: Vec<u8> = net.waits[1].drain(..).collect();
+    server.secure(acceptor().accept().unwrap(), &early);
+    let mut buf = [0; 4096];
+    assert!(server.recv(&mut net, &mut buf).is_err() && server.take_secured().is_none());
+    assert!(client.recv(&mut net, &mut buf).is_err() && client.take_secured().is_some());
+    assert_eq!(client.send(&mut net, b"select 1").unwrap(), 8);
+    let received = server.recv(&mut net, &mut buf).unwrap();
+    assert!(server.take_secured().is_some() && server.take_secured().is_none());
+    assert_eq!(buf[..received.len], *b"select 1");
+}
+
+#[test]
+fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
+    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut server = Line::new(0);
+    server.secure(acceptor().accept().unwrap(), &[]);
+    net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut buf = [0; 4096];
+    assert_eq!(server.recv(&mut net, &mut buf).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(net.waits[0].front(), Some(&21), "an alert tells the peer");
+    net.send(&1, b"more").unwrap();
+    assert_eq!(server.recv(&mut net, &mut buf).unwrap().len, 4);
+    assert!(server.send(&mut net, b"words").is_err(), "nothing is said in clear");
+}
