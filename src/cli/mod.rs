@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod drop_in;
 mod generate;
+mod lab;
 mod logging;
 mod process;
 mod serve;
@@ -81,6 +82,7 @@ Examples:
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
   weir doctor --connections 100000
   weir advise --url postgres://app:secret@127.0.0.1:5432/app
+  weir lab knee
   weir demo";
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
@@ -101,6 +103,7 @@ enum Command {
     Doctor(doctor::Args),
     Advise(advise::Args),
     Demo(weir_bench::demo::DemoArgs),
+    Lab(weir_bench::lab::LabArgs),
     #[command(hide = true)]
     Generate(generate::Args),
 }
@@ -122,6 +125,7 @@ pub fn main() -> ExitCode {
             Command::CheckConfig(args) => check::run(&args),
             Command::Bench(args) => return bench::run(&args),
             Command::Demo(args) => return demo::run(&args),
+            Command::Lab(args) => return lab::run(&args),
             Command::Generate(args) => generate::run(&args),
         }
     };

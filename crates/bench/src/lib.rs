@@ -19,6 +19,7 @@ pub mod demo;
 pub mod dice;
 pub mod fill;
 pub mod knee;
+pub mod lab;
 pub mod plan;
 pub mod prepare;
 pub mod procs;

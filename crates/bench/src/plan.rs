@@ -86,6 +86,9 @@ impl Ignored {
     }
 }
 
+/// How long replies are awaited after the end when nobody says.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
 /// A run.
 #[derive(Clone)]
 pub struct Plan {
@@ -121,6 +124,9 @@ pub struct Plan {
     pub connect_timeout: Duration,
     /// A reply that takes longer is an error.
     pub query_timeout: Duration,
+    /// How long replies are awaited after the end. With N clients that all wait it takes N / throughput until the last
+    /// has come its turn.
+    pub drain: Duration,
     /// Local addresses to connect from. Empty: chosen when one does not have enough ports.
     pub sources: Vec<IpAddr>,
     /// Processes whose CPU time and memory are watched: a name and a process id.
@@ -158,6 +164,7 @@ impl Plan {
             connect_rate: None,
             connect_timeout: Duration::from_secs(60),
             query_timeout: Duration::from_secs(60),
+            drain: DRAIN,
             sources: Vec::new(),
             watched: Vec::new(),
         }

@@ -171,7 +171,7 @@ fn split_place(place: &str, default_port: u16) -> Result<(String, u16), String> 
 }
 
 /// Percent-decoding (RFC 3986, section 2.1). Sequences that are no UTF-8 are refused.
-fn decode(text: &str) -> Result<String, String> {
+pub(crate) fn decode(text: &str) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

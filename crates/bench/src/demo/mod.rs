@@ -29,6 +29,10 @@ use std::time::{Duration, Instant};
 /// Rows of the demo's table.
 const TABLE_ROWS: u32 = 10_000;
 
+/// max_connections of the demo's servers: more than such a server is usually given.
+const DEMO_CONNECTIONS_POSTGRES: u32 = 400;
+const DEMO_CONNECTIONS_MYSQL: u32 = 1100;
+
 /// How long the direct clients are measured, at most.
 const DIRECT_SECONDS: u64 = 8;
 
@@ -81,7 +85,7 @@ impl Stop {
     }
 
     /// A run that ends with the demo.
-    fn control(&self) -> Arc<Control> {
+    pub fn control(&self) -> Arc<Control> {
         let control = Arc::new(Control::default());
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&control));
         // A stop that came in between.
@@ -122,11 +126,11 @@ impl Demo {
         stop: &Stop,
         screen: &mut Screen,
     ) -> Result<Option<Demo>, String> {
-        let home = Home::new()?;
+        let home = Home::new("demo")?;
         screen.say(&format!("Starting throw-away databases in {} ...", home.path.display()));
         let (postgres, mysql) = std::thread::scope(|scope| {
-            let mysql = scope.spawn(|| start_mysql(&home));
-            let postgres = start_postgres(&home);
+            let mysql = scope.spawn(|| start_mysql(&home, DEMO_CONNECTIONS_MYSQL, &[]));
+            let postgres = start_postgres(&home, DEMO_CONNECTIONS_POSTGRES);
             (postgres, mysql.join().unwrap_or_else(|_| Err("the start of MySQL panicked".to_owned())))
         });
         let mut servers = Vec::new();

@@ -32,9 +32,9 @@ pub struct Home {
 }
 
 impl Home {
-    /// Makes the directory.
-    pub fn new() -> Result<Home, String> {
-        let path = std::env::temp_dir().join(format!("weir-demo-{}", std::process::id()));
+    /// Makes the directory. `name` says what for.
+    pub fn new(name: &str) -> Result<Home, String> {
+        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let owner = rustix::process::geteuid().is_root().then(nobody);
         let home = Home { path, owner };
@@ -56,8 +56,16 @@ impl Home {
         }
     }
 
+    /// Writes a file that the servers may read.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let path = self.join(name);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        self.give(&path)?;
+        Ok(path)
+    }
+
     /// A command that runs as the owner, apart from our terminal, with its output in `log`.
-    fn command(&self, program: &Path, log: &str) -> Result<Command, String> {
+    pub fn command(&self, program: &Path, log: &str) -> Result<Command, String> {
         let log = self.join(log);
         let open = || File::options().create(true).append(true).open(&log);
         let failed = |e| format!("{}: {e}", log.display());
@@ -175,8 +183,9 @@ pub fn free_port(wanted: Option<u16>) -> Result<u16, String> {
     found.as_ref().map(SocketAddr::port).map_err(|e| format!("no free port on 127.0.0.1: {e}"))
 }
 
-/// PostgreSQL with an empty database for the demo.
-pub fn start_postgres(home: &Home) -> Result<Server, String> {
+/// PostgreSQL with an empty database for the demo. It takes `max_connections`, of which 100 are kept for others than
+/// direct clients.
+pub fn start_postgres(home: &Home, max_connections: u32) -> Result<Server, String> {
     let postgres = find(&["postgres"], POSTGRES_PLACES).ok_or(
         "PostgreSQL was not found (Debian: apt-get install postgresql; or put its bin directory into PATH)",
     )?;
@@ -195,18 +204,15 @@ pub fn start_postgres(home: &Home) -> Result<Server, String> {
     ]);
     finish(home, command, "initdb", "initdb.log")?;
     let port = free_port(None)?;
-    let direct_clients = 300;
+    let direct_clients = max_connections.saturating_sub(100);
     let mut command = home.command(&postgres, "postgres.log")?;
     command.arg("-D").arg(&data).arg("-k").arg(&home.path).args(["-p", &port.to_string()]);
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "fsync=off",
-        "shared_buffers=64MB",
-        "max_connections=400",
-        "update_process_title=off",
-    ] {
+    for setting in
+        ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=64MB", "update_process_title=off"]
+    {
         command.args(["-c", setting]);
     }
+    command.args(["-c", &format!("max_connections={max_connections}")]);
     let mut process = Process::new(spawn(command, &postgres)?, "PostgreSQL", true);
     let admin = format!("postgres://postgres@127.0.0.1:{port}/postgres");
     let mut client = await_server(home, &mut process, &admin, "postgres.log")?;
@@ -217,8 +223,9 @@ pub fn start_postgres(home: &Home) -> Result<Server, String> {
     server(title, format!("postgres://{NAME}@127.0.0.1:{port}/{NAME}"), direct_clients, process)
 }
 
-/// MariaDB, or MySQL where that is what is installed, with an empty database for the demo.
-pub fn start_mysql(home: &Home) -> Result<Server, String> {
+/// MariaDB, or MySQL where that is what is installed, with an empty database for the demo. It takes `max_connections`,
+/// of which 100 are kept for others than direct clients; `options` go to its command line.
+pub fn start_mysql(home: &Home, max_connections: u32, options: &[&str]) -> Result<Server, String> {
     let mysqld = find(&["mariadbd", "mysqld"], MYSQL_PLACES)
         .ok_or("neither MariaDB nor MySQL was found (Debian: apt-get install mariadb-server)")?;
     let title = version(&mysqld, "MySQL");
@@ -242,11 +249,11 @@ pub fn start_mysql(home: &Home) -> Result<Server, String> {
     command.arg(format!("--port={port}"));
     command.args([
         "--bind-address=127.0.0.1",
-        "--max-connections=1100",
         "--skip-log-bin",
         "--skip-name-resolve",
         "--innodb-flush-log-at-trx-commit=0",
     ]);
+    command.arg(format!("--max-connections={max_connections}")).args(options);
     let mut process = Process::new(spawn(command, &mysqld)?, "MySQL", false);
     let admin = format!("mysql://root@/?socket={}", home.join("mysql.sock").display());
     let mut client = await_server(home, &mut process, &admin, "mysql.log")?;
@@ -257,7 +264,8 @@ pub fn start_mysql(home: &Home) -> Result<Server, String> {
     ] {
         client.run(text).map_err(|e| format!("{title}: {text}: {e}"))?;
     }
-    server(title, format!("mysql://{NAME}@127.0.0.1:{port}/{NAME}"), 1000, process)
+    let direct_clients = max_connections.saturating_sub(100);
+    server(title, format!("mysql://{NAME}@127.0.0.1:{port}/{NAME}"), direct_clients, process)
 }
 
 fn server(title: String, url_text: String, direct_clients: u32, process: Process) -> Result<Server, String> {
@@ -325,7 +333,7 @@ const MYSQL_PLACES: &[&str] = &[
 ];
 
 /// The first of these programs in PATH or in the usual places; of several versions the highest.
-fn find(names: &[&str], places: &[&str]) -> Option<PathBuf> {
+pub fn find(names: &[&str], places: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
     directories.extend(places.iter().flat_map(|place| expand(place)));
@@ -407,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_home_is_removed() {
-        let home = Home::new().unwrap();
+        let home = Home::new("test").unwrap();
         let path = home.path.clone();
         assert!(path.is_dir());
         drop(home);

@@ -77,11 +77,16 @@ fn body<'a>(page: &'a Page, plots: &mut Vec<&'a Plot>) -> String {
 fn table(out: &mut String, table: &Table) {
     let class =
         |n: usize| if table.numbers.get(n).copied().unwrap_or(false) { " class=\"number\"" } else { "" };
-    out.push_str("<div class=\"scroll\"><table><thead><tr>");
-    for (n, heading) in table.columns.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}</th>", class(n), escape(heading));
+    out.push_str("<div class=\"scroll\"><table>");
+    // Names and values need no headings.
+    if table.columns.iter().any(|heading| !heading.is_empty()) {
+        out.push_str("<thead><tr>");
+        for (n, heading) in table.columns.iter().enumerate() {
+            let _ = write!(out, "<th{}>{}</th>", class(n), escape(heading));
+        }
+        out.push_str("</tr></thead>");
     }
-    out.push_str("</tr></thead><tbody>\n");
+    out.push_str("<tbody>\n");
     for row in &table.rows {
         out.push_str("<tr>");
         for (n, cell) in row.iter().enumerate() {

@@ -53,7 +53,9 @@ pub fn table(table: &Table) -> String {
         }
     }
     let mut out = String::new();
-    for row in std::iter::once(&table.columns).chain(&table.rows) {
+    // Names and values need no headings.
+    let headings = table.columns.iter().any(|heading| !heading.is_empty()).then_some(&table.columns);
+    for row in headings.into_iter().chain(&table.rows) {
         let mut line = " ".repeat(INDENT);
         for (n, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let gap = if n > 0 { "  " } else { "" };

@@ -48,9 +48,6 @@ const CONNECT_TRIES: u8 = 3;
 /// Length of an interval of [`Interval`].
 pub const TICK_NS: u64 = 1_000_000_000;
 
-/// How long replies are awaited after the end.
-pub const DRAIN_NS: u64 = 5_000_000_000;
-
 /// How long a server may take to close after a goodbye.
 const LEAVING_NS: u64 = 5_000_000_000;
 
@@ -297,9 +294,11 @@ impl<P: Protocol> Worker<P> {
         if !self.ended {
             return false;
         }
-        if self.busy > 0 && now >= timeline.end_ns + DRAIN_NS {
+        let drain = self.shared.plan.drain;
+        if self.busy > 0 && now >= timeline.end_ns + drain.as_nanos() as u64 {
+            let text = format!("no reply {} s after the end of the run", drain.as_secs_f64());
             for _ in 0..self.busy {
-                self.totals.errors.record(Phase::Query, "timeout", "no reply 5 s after the end of the run");
+                self.totals.errors.record(Phase::Query, "timeout", &text);
             }
             return true;
         }

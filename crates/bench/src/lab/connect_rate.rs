@@ -1,0 +1,138 @@
+//! Connect, one point select, disconnect, repeated by more and more clients.
+
+use super::ground::{Base, Front, Load};
+use super::{Lab, Outcome};
+use crate::record::result::RunResult;
+use crate::report::page::{Axis, Draw, Plot, Scale, Section, Series, Table, count, milliseconds, number};
+use serde_json::{Value, json};
+
+/// Clients of each step.
+const STEPS: [u32; 6] = [2, 4, 8, 16, 32, 64];
+
+/// Seconds of a step.
+const SECONDS: f64 = 5.0;
+
+/// The published figures.
+pub fn published() -> Section {
+    let mut section = Section::new("As published");
+    section.text("MySQL 8.0 on 2 x 22 cores: connect, one point select, disconnect, repeat.");
+    let mut rows = Table::new(["clients", "per second"]);
+    for (clients, rate) in [("8", "20,000"), ("16", "43,000"), ("32", "73,000"), ("64", "80,000")] {
+        rows.row([clients, rate]);
+    }
+    section.table(rows);
+    section
+}
+
+struct Cell {
+    front: Front,
+    clients: u32,
+    result: RunResult,
+}
+
+/// Measures each database by each way.
+pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
+    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
+    let mut figures = Vec::new();
+    let ground = lab.ground;
+    for base in &ground.bases {
+        let mut cells = Vec::new();
+        for front in Front::ALL {
+            let Some(way) = ground.way(base, front, 1_000)? else { continue };
+            for clients in STEPS.into_iter().filter(|&n| n <= way.clients_max) {
+                lab.go_on()?;
+                let workload = base.workload("connect", clients, |_| {})?;
+                let result = Load::new(base, &way, workload, clients, lab.seconds(SECONDS)).run(lab.stop)?;
+                let (name, rate) = (front.name(), number(result.tps));
+                lab.say(&format!("  {}, {name}, {clients} clients: {rate} per second", base.title));
+                cells.push(Cell { front, clients, result });
+            }
+        }
+        outcome.lead.extend(verdict(base, &cells));
+        outcome.sections.push(section(base, &cells));
+        figures
+            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
+    }
+    outcome.figures = json!(figures);
+    Ok(outcome)
+}
+
+fn best(cells: &[Cell], front: Front) -> Option<&Cell> {
+    cells.iter().filter(|c| c.front == front).max_by(|a, b| a.result.tps.total_cmp(&b.result.tps))
+}
+
+fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
+    let (direct, weir) = (best(cells, Front::Direct)?, best(cells, Front::Weir)?);
+    let pgbouncer = best(cells, Front::PgBouncer);
+    let beside =
+        pgbouncer.map(|c| format!(", through PgBouncer {}", number(c.result.tps))).unwrap_or_default();
+    Some(format!(
+        "{}: at best {} connections a second directly, {} through Weir ({:.1} times as many){beside}.",
+        base.title,
+        number(direct.result.tps),
+        number(weir.result.tps),
+        weir.result.tps / direct.result.tps.max(1e-9)
+    ))
+}
+
+fn section(base: &Base, cells: &[Cell]) -> Section {
+    let mut section = Section::new(base.title.clone());
+    let series = |front: Front| Series {
+        name: front.name().to_owned(),
+        values: STEPS
+            .iter()
+            .map(|&n| cells.iter().find(|c| c.front == front && c.clients == n).map(|c| c.result.tps))
+            .collect(),
+        draw: Draw::Points,
+        colour: front.colour(),
+        ..Series::default()
+    };
+    let fronts = Front::ALL.into_iter().filter(|front| cells.iter().any(|c| c.front == *front));
+    section.plot(Plot {
+        title: format!("{}: connect, query, disconnect", base.title),
+        x_axis: Axis::new("clients", Scale::Doubling),
+        y_axis: Axis::linear("per second"),
+        xs: STEPS.iter().map(|&n| f64::from(n)).collect(),
+        series: fronts.map(series).collect(),
+        ..Plot::default()
+    });
+    let mut rows = Table::new([
+        "way",
+        "clients",
+        "per second",
+        "mean",
+        "p95",
+        "p99",
+        "proxy CPU us each",
+        "database CPU us each",
+        "errors",
+    ]);
+    for cell in cells {
+        let r = &cell.result;
+        let cpu = |name: &str| {
+            let line = r.processes.iter().find(|p| p.name == name);
+            line.and_then(|p| p.cpu_us_per_query).map_or("-".to_owned(), number)
+        };
+        rows.row([
+            cell.front.name().to_owned(),
+            count(u64::from(cell.clients)),
+            number(r.tps),
+            milliseconds(r.latency.mean_ms),
+            milliseconds(r.latency.p95_ms),
+            milliseconds(r.latency.p99_ms),
+            if cell.front == Front::Direct { "-".to_owned() } else { cpu(cell.front.name()) },
+            cpu("database"),
+            count(r.errors),
+        ]);
+    }
+    section.table(rows);
+    section
+}
+
+fn figure(cell: &Cell) -> Value {
+    let r = &cell.result;
+    json!({
+        "way": cell.front.name(), "clients": cell.clients, "per_second": r.tps, "mean_ms": r.latency.mean_ms,
+        "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors, "processes": r.processes,
+    })
+}

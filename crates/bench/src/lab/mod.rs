@@ -1,0 +1,298 @@
+//! `weir lab`: published experiments, done again on this machine.
+//!
+//! Owns: the list of experiments, their order, and what becomes of their outcomes: text on the terminal, a JSON file and
+//! an HTML file each. One file an experiment. Must not know: the proxy; `weir serve` is started as a process.
+//!
+//! Every figure is measured; the published ones stand beside as they were published. Sizes are scaled to the
+//! machine, and the report says how.
+
+mod connect_rate;
+pub mod ground;
+mod hundred_k;
+mod idle;
+mod knee;
+mod pooler_tpcc;
+mod storm;
+
+use crate::demo::Stop;
+use crate::report::page::{Page, Section, Table, bytes};
+use crate::report::{html, save, terminal};
+use ground::Ground;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Do a published experiment again: direct, through Weir, and through PgBouncer or HAProxy where they are installed.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LabArgs {
+    /// Which experiment.
+    #[arg(value_enum)]
+    pub experiment: Name,
+    /// Database: postgres://user:password@host:port/database or mysql://... May be given several times. Default:
+    /// throw-away PostgreSQL and MariaDB servers are started. Tables sbtest1 to sbtest10 are made, and removed again.
+    #[arg(long = "url")]
+    pub urls: Vec<String>,
+    /// Directory for the reports: NAME.html and NAME.json.
+    #[arg(long, default_value = "weir-lab")]
+    pub out: PathBuf,
+    /// Connections of a pool to a database. Default: 4 for each core.
+    #[arg(long)]
+    pub pool_size: Option<u32>,
+    /// The most clients of any experiment. Default: 100,000, or as many as there is memory for.
+    #[arg(long)]
+    pub max_clients: Option<u32>,
+    /// Seconds of each measurement. Default: the experiment's own.
+    #[arg(long)]
+    pub time: Option<f64>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Name {
+    /// Where throughput stops rising and latency starts to; a pool size follows.
+    Knee,
+    /// What thousands of idle connections cost the busy ones.
+    Idle,
+    /// Connect, one query, disconnect, as often as possible.
+    ConnectRate,
+    /// Impatient clients that reconnect while the database stands still.
+    Storm,
+    /// 10,000 to 100,000 clients that all execute.
+    HundredK,
+    /// TPC-C through pools of different sizes.
+    PoolerTpcc,
+    /// All of them.
+    All,
+}
+
+/// What an experiment needs.
+pub struct Lab<'a> {
+    /// Databases.
+    pub ground: &'a Ground,
+    /// Ends everything.
+    pub stop: &'a Stop,
+    seconds: Option<f64>,
+    say: &'a mut dyn FnMut(&str),
+}
+
+impl Lab<'_> {
+    /// Seconds of a measurement, when the user has not said.
+    pub fn seconds(&self, own: f64) -> f64 {
+        self.seconds.unwrap_or(own)
+    }
+
+    /// Tells the terminal how it goes.
+    pub fn say(&mut self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// An error when it is to end.
+    pub fn go_on(&self) -> Result<(), String> {
+        if self.stop.is_stopped() { Err("stopped".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// What an experiment found.
+pub struct Outcome {
+    /// The answers, one sentence each.
+    pub lead: Vec<String>,
+    /// Tables and plots.
+    pub sections: Vec<Section>,
+    /// The figures for programs.
+    pub figures: Value,
+}
+
+struct Experiment {
+    name: &'static str,
+    title: &'static str,
+    /// What was done and found, and by which machine.
+    published: fn() -> Section,
+    run: fn(&mut Lab<'_>) -> Result<Outcome, String>,
+}
+
+const EXPERIMENTS: [(Name, Experiment); 6] = [
+    (
+        Name::Knee,
+        Experiment {
+            name: "knee",
+            title: "The knee of the curve",
+            published: knee::published,
+            run: knee::run,
+        },
+    ),
+    (
+        Name::Idle,
+        Experiment { name: "idle", title: "Idle connections", published: idle::published, run: idle::run },
+    ),
+    (
+        Name::ConnectRate,
+        Experiment {
+            name: "connect-rate",
+            title: "Connect, query, disconnect",
+            published: connect_rate::published,
+            run: connect_rate::run,
+        },
+    ),
+    (
+        Name::Storm,
+        Experiment {
+            name: "storm",
+            title: "A reconnect storm",
+            published: storm::published,
+            run: storm::run,
+        },
+    ),
+    (
+        Name::HundredK,
+        Experiment {
+            name: "hundred-k",
+            title: "A hundred thousand executing clients",
+            published: hundred_k::published,
+            run: hundred_k::run,
+        },
+    ),
+    (
+        Name::PoolerTpcc,
+        Experiment {
+            name: "pooler-tpcc",
+            title: "TPC-C through a pool",
+            published: pooler_tpcc::published,
+            run: pooler_tpcc::run,
+        },
+    ),
+];
+
+/// Does what the arguments say, with `executable` as Weir; the result is the exit code.
+pub fn run(args: &LabArgs, executable: PathBuf, stop: &Stop) -> u8 {
+    let mut say = |text: &str| eprintln!("{text}");
+    match run_all(args, executable, stop, &mut say) {
+        Ok(failed) => u8::from(failed),
+        Err(text) => {
+            eprintln!("weir lab: {text}");
+            1
+        }
+    }
+}
+
+fn run_all(
+    args: &LabArgs,
+    executable: PathBuf,
+    stop: &Stop,
+    say: &mut dyn FnMut(&str),
+) -> Result<bool, String> {
+    std::fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
+    let ground = Ground::new(&args.urls, executable, args.pool_size, args.max_clients, say)?;
+    let mut failed = false;
+    let mut pages = Vec::new();
+    for (name, experiment) in EXPERIMENTS {
+        if args.experiment != Name::All && args.experiment != name {
+            continue;
+        }
+        if stop.is_stopped() {
+            break;
+        }
+        say(&format!("\n{} ({}) ...", experiment.title, experiment.name));
+        let began = Instant::now();
+        let mut lab = Lab { ground: &ground, stop, seconds: args.time, say: &mut *say };
+        match (experiment.run)(&mut lab) {
+            Ok(outcome) => {
+                let took = began.elapsed().as_secs();
+                pages.push(write(&args.out, &experiment, outcome, &ground, took)?);
+                let file = args.out.join(format!("{}.html", experiment.name));
+                say(&format!("{}: {took} s; {}", experiment.name, file.display()));
+            }
+            Err(text) => {
+                failed = true;
+                say(&format!("{}: {text}", experiment.name));
+            }
+        }
+    }
+    if args.experiment == Name::All && !pages.is_empty() {
+        save(&args.out.join("all.html"), &html::write(&together(pages)))?;
+    }
+    Ok(failed)
+}
+
+/// Prints an outcome and writes its files.
+fn write(
+    directory: &Path,
+    experiment: &Experiment,
+    outcome: Outcome,
+    ground: &Ground,
+    took_s: u64,
+) -> Result<Page, String> {
+    let mut sections = outcome.sections;
+    sections.push((experiment.published)());
+    sections.push(about(ground, took_s));
+    let page = Page { title: experiment.title.to_owned(), lead: outcome.lead, sections };
+    println!("\n{}", terminal::page(&page));
+    let file = json!({
+        "experiment": experiment.name,
+        "weir_version": env!("CARGO_PKG_VERSION"),
+        "machine": ground.machine,
+        "databases": ground.bases.iter().map(|base| base.title.clone()).collect::<Vec<_>>(),
+        "pool_size": ground.pool_size,
+        "seconds": took_s,
+        "lead": page.lead,
+        "figures": outcome.figures,
+    });
+    save(&directory.join(format!("{}.html", experiment.name)), &html::write(&page))?;
+    save(&directory.join(format!("{}.json", experiment.name)), &format!("{file:#}\n"))?;
+    Ok(page)
+}
+
+fn about(ground: &Ground, took_s: u64) -> Section {
+    let machine = &ground.machine;
+    let mut section = Section::new("How it was done");
+    let mut rows = Table::new(["", ""]).with_text(&[1]);
+    rows.row([
+        "machine".to_owned(),
+        format!(
+            "{} cores, {} of memory, {}",
+            machine.cores,
+            bytes(machine.memory_bytes as f64),
+            machine.kernel
+        ),
+    ]);
+    rows.row(["load before".to_owned(), format!("{:.2}", machine.load_average)]);
+    for base in &ground.bases {
+        rows.row(["database".to_owned(), format!("{}, {}", base.title, base.url)]);
+    }
+    rows.row(["pool".to_owned(), format!("{} connections to each database", ground.pool_size)]);
+    rows.row(["took".to_owned(), format!("{took_s} s")]);
+    section.table(rows);
+    section.text(
+        "Load generator, proxies and (when they were started for it) databases shared this machine: figures of one report \
+         can be compared with each other, not with those of another machine.",
+    );
+    section
+}
+
+/// All pages in one.
+fn together(pages: Vec<Page>) -> Page {
+    let mut all = Page { title: "The laboratory of Weir".to_owned(), ..Page::default() };
+    for page in pages {
+        all.lead.extend(page.lead.iter().map(|text| format!("{}: {text}", page.title)));
+        all.sections.extend(page.sections.into_iter().map(|mut section| {
+            section.title = format!("{}: {}", page.title, section.title);
+            section
+        }));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_experiment_has_its_name_and_its_published_figures() {
+        for (name, experiment) in EXPERIMENTS {
+            let value = name.to_possible_value().map(|v| v.get_name().to_owned());
+            assert_eq!(value.as_deref(), Some(experiment.name));
+            assert!(!(experiment.published)().blocks.is_empty(), "{}", experiment.name);
+        }
+        assert_eq!(Name::value_variants().len(), EXPERIMENTS.len() + 1);
+    }
+}
