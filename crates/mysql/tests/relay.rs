@@ -408,6 +408,33 @@ fn a_statement_that_cannot_be_prepared_elsewhere_is_its_executions_error() {
 }
 
 #[test]
+fn a_statement_from_before_the_first_schema_does_not_end_the_transaction_it_is_executed_in() {
+    let (mut one, mut two) = (back(1), back(2));
+    let mut a = front(7, MODERN, &mut one);
+    let (plain, asks) = ("SELECT c FROM app.t", "SELECT DATABASE()");
+    exchange(&mut a, &mut one, &c::prepare(plain), &s::prepared(70, 0));
+    exchange(&mut a, &mut one, &c::prepare(asks), &s::prepared(71, 0));
+    let used = s::ok_with(1, IDLE, 0, &s::schema_change("app"));
+    exchange(&mut a, &mut one, &c::query("USE app"), &used);
+    assert_eq!(asked(&send(&mut a, &mut two, 1, &c::query("BEGIN")).to_server), ["InitDb app"]);
+    let got = receive(&mut two, Some(&mut a), &used);
+    assert_eq!(asked(&got.to_server), ["BEGIN"]);
+    receive(&mut two, Some(&mut a), &s::ok(OPEN));
+    // COM_CHANGE_USER, the only way back to no schema, would roll back.
+    let prepared = format!("StmtPrepare {plain}");
+    assert_eq!(asked(&send(&mut a, &mut two, 1, &c::execute(1)).to_server), [prepared]);
+    let got = receive(&mut two, Some(&mut a), &s::prepared(80, 0));
+    assert_eq!(asked(&got.to_server), ["StmtExecute 80"]);
+    let reply = s::result_at(1, &["c"], &[], OPEN, 0).0;
+    assert_eq!(receive(&mut two, Some(&mut a), &reply).done.len(), 1);
+    // What would say another schema is refused, and the transaction goes on.
+    assert!(send(&mut a, &mut two, 1, &c::execute(2)).to_server.is_empty());
+    let got = receive(&mut two, Some(&mut a), &[]);
+    assert_eq!((error_in(&got.to_client).0, got.done[0].1), (1105, Boundary::InTransaction));
+    assert!(!two.is_broken());
+}
+
+#[test]
 fn one_copy_for_each_server_and_text() {
     let mut back = back(7);
     let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, OLD, &mut back));

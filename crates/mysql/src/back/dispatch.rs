@@ -11,7 +11,7 @@ use crate::prepared::{Execute, Key};
 use crate::session_state::{Flavour, State, put_query, setup_query};
 use crate::{binding, frame};
 use weir_sql::Uses;
-use weir_wire::{Fault, FaultKind, Owner};
+use weir_wire::{Boundary, Fault, FaultKind, Owner};
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -69,7 +69,20 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let missing = self.find_statement(entry, front, request)?;
-        let shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
+        let mut shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
+        if let (Some(key), Some(shaped)) = (&missing, &mut shaped)
+            && self.session.needs_new_login(shaped)
+            && (self.boundary() != Boundary::Idle || !front.pins().is_empty())
+        {
+            // Prepared before its client had a schema. A new login would end the transaction, and take away what else
+            // is held here. What could be prepared without a schema names in full all that it uses, so it means
+            // the same in any; only what asks for the schema itself does not.
+            if asks_for_schema(&key.text.text) {
+                refuse(entry, "a statement prepared without a schema asks for it; prepare it again");
+                return Ok(());
+            }
+            shaped.schema = front.state.schema.clone();
+        }
         if self.session.needs_new_login(shaped.as_ref().unwrap_or(&front.state)) {
             self.again.start(out)?;
             entry.ahead.push_back(Ahead::Login);
@@ -140,12 +153,8 @@ impl Back {
             return true;
         }
         // The server that knows has gone to others.
-        let mut error = Vec::new();
         let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
-        ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
-        entry.ahead_error = Some(error.into());
-        entry.outcome.failed = true;
-        entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+        refuse(entry, text);
         false
     }
 
@@ -211,4 +220,19 @@ impl Back {
         entry.ahead.push_back(Ahead::Prepare(PrepareAhead::new(key)));
         self.injected_prepares += 1;
     }
+}
+
+/// The request will not run: its client gets this error when what went ahead is answered.
+fn refuse(entry: &mut Entry, text: &str) {
+    let mut error = Vec::new();
+    ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
+    entry.ahead_error = Some(error.into());
+    entry.outcome.failed = true;
+    entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+}
+
+/// The text may ask which schema is the default one: DATABASE() or SCHEMA().
+fn asks_for_schema(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    has(b"DATABASE") || has(b"SCHEMA")
 }
