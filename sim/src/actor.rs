@@ -56,6 +56,19 @@ pub enum Order {
         /// The request.
         bytes: Vec<u8>,
     },
+    /// A model client sends `KILL QUERY` on a connection of its own.
+    SendKill {
+        /// To which listener.
+        listener: u32,
+        /// As which user, in which schema, with which capabilities: as a client that Weir knows it can greet at once.
+        user: String,
+        /// As above.
+        schema: Option<String>,
+        /// As above.
+        capabilities: u32,
+        /// Weir's number of the client.
+        target: u32,
+    },
 }
 
 /// Bytes that wait to be written.

@@ -10,16 +10,19 @@ use weir_proxy::audit::{Audit, PoolAudit};
 /// stalls and turns of some milliseconds each. Longer means that nobody will ever wake it.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
+/// A pool's protocol and its number there.
+type PoolId = (&'static str, u32);
+
 /// What was seen.
 #[derive(Default)]
 pub struct Checker {
     last: Vec<Option<Audit>>,
     /// By pool: servers open and their limit, as last seen.
-    shared: BTreeMap<u32, (usize, usize)>,
+    shared: BTreeMap<PoolId, (usize, usize)>,
     /// The same of limits that several pools share, by name.
     caps: BTreeMap<String, (usize, usize)>,
     /// By pool: since when somebody waits who could be served.
-    stuck: BTreeMap<u32, u64>,
+    stuck: BTreeMap<PoolId, u64>,
     /// Most servers of one pool that were open at once.
     pub most_opened: usize,
 }
@@ -42,7 +45,7 @@ impl Checker {
             // opened over the old limit and the new one.
             let before = self.shared.get(&pool.id).map_or(0, |&(opened, limit)| opened.max(limit));
             if pool.opened > pool.limit && pool.opened > before {
-                return Err(format!("pool {} has {} servers of {}", pool.id, pool.opened, pool.limit));
+                return Err(format!("pool {:?} has {} servers of {}", pool.id, pool.opened, pool.limit));
             }
             self.shared.insert(pool.id, (pool.opened, pool.limit));
             for (name, opened, limit) in &pool.caps {
@@ -72,7 +75,7 @@ impl Checker {
 
     /// Nobody waits beside an idle server or beside room for one more.
     fn nobody_is_forgotten(&mut self, now_ns: u64) -> Result<(), String> {
-        let ids: std::collections::BTreeSet<u32> = self.pools().map(|pool| pool.id).collect();
+        let ids: std::collections::BTreeSet<PoolId> = self.pools().map(|pool| pool.id).collect();
         for id in ids {
             let idle: usize = self.pools().filter(|pool| pool.id == id).map(|pool| pool.idle).sum();
             let waits = |pool: &&PoolAudit| pool.id == id && !pool.waiting.is_empty();
@@ -118,7 +121,7 @@ impl Checker {
         if clients + cancellers > 0 {
             return Err(format!("{clients} clients and {cancellers} cancels are left at the end"));
         }
-        let mut totals: BTreeMap<u32, (usize, usize, usize)> = BTreeMap::new();
+        let mut totals: BTreeMap<PoolId, (usize, usize, usize)> = BTreeMap::new();
         for pool in self.pools() {
             let total = totals.entry(pool.id).or_default();
             total.0 += pool.servers;
@@ -128,11 +131,11 @@ impl Checker {
         for (id, (servers, idle, opened)) in totals {
             if servers != idle || transfers > 0 {
                 return Err(format!(
-                    "pool {id} has {servers} servers at the end and {idle} are idle, {transfers} under way"
+                    "pool {id:?} has {servers} servers at the end and {idle} are idle, {transfers} under way"
                 ));
             }
             if servers != opened {
-                return Err(format!("pool {id} believes to have {opened} servers and has {servers}"));
+                return Err(format!("pool {id:?} believes to have {opened} servers and has {servers}"));
             }
         }
         Ok(())

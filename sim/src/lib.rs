@@ -11,6 +11,7 @@ pub mod actor;
 pub mod check;
 pub mod dice;
 pub mod excuse;
+pub mod mysql;
 pub mod net;
 pub mod network;
 pub mod oracle;

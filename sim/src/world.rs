@@ -7,6 +7,8 @@
 use crate::actor::{Order, Stage};
 use crate::check::Checker;
 use crate::dice::Dice;
+use crate::mysql::client::{Errand, MyClient};
+use crate::mysql::session::MySession;
 use crate::net::{Listener, Shared as Net, SimNet};
 use crate::network::{EndId, Item, Network, Read};
 use crate::oracle::Oracle;
@@ -58,7 +60,92 @@ pub struct Report {
 enum Actor {
     PgClient(Box<PgClient>),
     PgSession(Box<PgSession>),
+    MyClient(Box<MyClient>),
+    MySession(Box<MySession>),
     Canceller(Canceller),
+}
+
+impl Actor {
+    fn turn(&mut self, stage: &mut Stage<'_>) {
+        match self {
+            Actor::PgClient(client) => client.turn(stage),
+            Actor::PgSession(session) if !session.over => session.turn(stage),
+            Actor::MyClient(client) => client.turn(stage),
+            Actor::MySession(session) if !session.over => session.turn(stage),
+            Actor::PgSession(_) | Actor::MySession(_) => {}
+            Actor::Canceller(canceller) => canceller.turn(stage),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Actor::PgClient(client) => client.over,
+            Actor::PgSession(session) => session.over,
+            Actor::MyClient(client) => client.over,
+            Actor::MySession(session) => session.over,
+            Actor::Canceller(canceller) => canceller.over,
+        }
+    }
+
+    /// The client for which it carries a cancel request.
+    fn cancels_for(&self) -> Option<u32> {
+        match self {
+            Actor::Canceller(canceller) => Some(canceller.client),
+            Actor::MyClient(client) => client.kills_for,
+            Actor::PgClient(_) | Actor::PgSession(_) | Actor::MySession(_) => None,
+        }
+    }
+
+    /// It is one of the plan's clients.
+    fn is_client(&self) -> bool {
+        matches!(self, Actor::PgClient(_) | Actor::MyClient(_)) && self.cancels_for().is_none()
+    }
+
+    /// It is a living session of this database.
+    fn is_session_of(&self, database: u32) -> bool {
+        match self {
+            Actor::PgSession(session) => session.database == database && !session.over,
+            Actor::MySession(session) => session.database == database && !session.over,
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => false,
+        }
+    }
+
+    /// A session that nobody uses: its number, and what is left in it that another client must not meet.
+    fn state_left(&self) -> Option<(u32, String)> {
+        match self {
+            Actor::PgSession(session) if !session.over => {
+                session.engine.as_ref().and_then(|engine| Some((session.pid, engine.state_left()?)))
+            }
+            Actor::MySession(session) if !session.over => {
+                session.engine.as_ref().and_then(|engine| Some((session.id, engine.state_left()?)))
+            }
+            _ => None,
+        }
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        match self {
+            Actor::PgClient(client) => client.waits_for(),
+            Actor::MyClient(client) => client.waits_for(),
+            Actor::PgSession(_) | Actor::MySession(_) | Actor::Canceller(_) => None,
+        }
+    }
+
+    /// A fault ends this session.
+    fn die(&mut self, stage: &mut Stage<'_>) {
+        match self {
+            Actor::PgSession(session) => session.die(stage),
+            Actor::MySession(session) => session.die(stage),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => {}
+        }
+    }
+
+    /// This session says something of its own accord. MySQL's never do.
+    fn mention(&mut self, stage: &mut Stage<'_>) {
+        if let Actor::PgSession(session) = self {
+            session.mention(stage);
+        }
+    }
 }
 
 /// A connection that carries a client's cancel request to Weir.
@@ -258,27 +345,14 @@ impl World {
         if clients != 0 {
             return Err(format!("Weir counts {clients} clients at the end"));
         }
-        for actor in self.actors.iter().flatten() {
-            if let Actor::PgSession(session) = actor
-                && !session.over
-                && let Some(left) = session.engine.as_ref().and_then(|engine| engine.state_left())
-            {
-                return Err(format!("session {} is left idle with {left}", session.pid));
-            }
+        match self.actors.iter().flatten().find_map(Actor::state_left) {
+            Some((number, left)) => Err(format!("session {number} is left idle with {left}")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn who_waits(&self) -> String {
-        let waiting: Vec<String> = self
-            .actors
-            .iter()
-            .flatten()
-            .filter_map(|actor| match actor {
-                Actor::PgClient(client) => client.waits_for(),
-                Actor::PgSession(_) | Actor::Canceller(_) => None,
-            })
-            .collect();
+        let waiting: Vec<String> = self.actors.iter().flatten().filter_map(Actor::waits_for).collect();
         format!("{} clients are there: {}", self.alive, waiting.join("; "))
     }
 
@@ -332,9 +406,12 @@ impl World {
             let number = self.actors.len() as u32;
             self.actors.push(None);
             self.sender = number;
-            let session =
-                self.with_stage(number, |stage| PgSession::new(end, database, 10_000 + number, stage));
-            self.actors[number as usize] = Some(Actor::PgSession(Box::new(session)));
+            let id = 10_000 + number;
+            let session = self.with_stage(number, |stage| match database {
+                0 => Actor::PgSession(Box::new(PgSession::new(end, database, id, stage))),
+                _ => Actor::MySession(Box::new(MySession::new(end, database, id, stage))),
+            });
+            self.actors[number as usize] = Some(session);
             self.network.lock().peer_takes(number, end);
         }
     }
@@ -355,39 +432,15 @@ impl World {
     fn actor_turn(&mut self, number: u32) {
         let Some(mut actor) = self.actors[number as usize].take() else { return };
         self.sender = number;
-        let gone = self.with_stage(number, |stage| match &mut actor {
-            Actor::PgClient(client) => {
-                let before = client.over;
-                client.turn(stage);
-                client.over && !before
-            }
-            Actor::PgSession(session) => {
-                if !session.over {
-                    session.turn(stage);
-                }
-                false
-            }
-            Actor::Canceller(canceller) => {
-                canceller.turn(stage);
-                false
-            }
-        });
-        let over = match &actor {
-            Actor::PgClient(client) => client.over,
-            Actor::PgSession(session) => session.over,
-            Actor::Canceller(canceller) => canceller.over,
-        };
-        let returns = match &actor {
-            Actor::Canceller(canceller) if over => Some(canceller.client),
-            Actor::Canceller(_) | Actor::PgClient(_) | Actor::PgSession(_) => None,
-        };
-        if !over {
+        self.with_stage(number, |stage| actor.turn(stage));
+        if !actor.is_over() {
             self.actors[number as usize] = Some(actor);
+            return;
         }
-        if let Some(client) = returns {
+        if let Some(client) = actor.cancels_for() {
             self.cancel_is_over(client);
         }
-        if gone {
+        if actor.is_client() {
             self.alive -= 1;
             if self.spawned < self.plan.lives {
                 let at_ns = self.network.lock().now_ns + self.dice.spread(1_000, 20_000_000);
@@ -397,8 +450,10 @@ impl World {
     }
 
     fn cancel_is_over(&mut self, client: u32) {
-        if let Some(Some(Actor::PgClient(client))) = self.actors.get_mut(client as usize) {
-            client.cancel_is_over();
+        match self.actors.get_mut(client as usize) {
+            Some(Some(Actor::PgClient(client))) => client.cancel_is_over(),
+            Some(Some(Actor::MyClient(client))) => client.cancel_is_over(),
+            _ => {}
         }
         self.network.lock().wake_peer(client, 0);
     }
@@ -417,7 +472,24 @@ impl World {
                     self.actors.push(Some(Actor::Canceller(Canceller { end, bytes, client, over: false })));
                     self.network.lock().wake_peer(number, 0);
                 }
-                Order::KillQuery(_) => {}
+                Order::SendKill { listener, user, schema, capabilities, target } => {
+                    let (number, client) = (self.actors.len() as u32, self.sender);
+                    self.actors.push(None);
+                    let errand = Errand { listener, user, schema, capabilities };
+                    let killer =
+                        self.with_stage(number, |stage| MyClient::killer(client, target, errand, stage));
+                    self.actors[number as usize] = Some(Actor::MyClient(Box::new(killer)));
+                }
+                Order::KillQuery(id) => {
+                    let number = id.wrapping_sub(10_000);
+                    if let Some(Some(Actor::MySession(_))) = self.actors.get(number as usize) {
+                        self.with_actor(number, |actor, stage| {
+                            if let Actor::MySession(session) = actor {
+                                session.cancel(stage);
+                            }
+                        });
+                    }
+                }
             }
         }
     }
@@ -429,13 +501,11 @@ impl World {
             self.oracle.broken(|| format!("a cancel request for session {pid} with a wrong secret"));
             return;
         }
-        let Some(Some(Actor::PgSession(mut session))) =
-            self.actors.get_mut(number as usize).map(Option::take)
-        else {
-            return;
-        };
-        self.with_stage(number, |stage| session.cancel(stage));
-        self.actors[number as usize] = Some(Actor::PgSession(session));
+        self.with_actor(number, |actor, stage| {
+            if let Actor::PgSession(session) = actor {
+                session.cancel(stage);
+            }
+        });
     }
 
     // Events.
@@ -464,13 +534,16 @@ impl World {
         self.sender = number;
         let wing = match self.plan.wings {
             Wings::Postgres => 0,
-            Wings::MySql => 0,
-            Wings::Both => 0,
+            Wings::MySql => 1,
+            Wings::Both => self.dice.below(2) as usize,
         };
         let listener = *self.dice.pick(&self.listeners[wing]);
         let name = self.spawned;
-        let client = self.with_stage(number, |stage| PgClient::new(name, listener, stage));
-        self.actors[number as usize] = Some(Actor::PgClient(Box::new(client)));
+        let client = self.with_stage(number, |stage| match wing {
+            0 => Actor::PgClient(Box::new(PgClient::new(name, listener, stage))),
+            _ => Actor::MyClient(Box::new(MyClient::new(name, listener, stage))),
+        });
+        self.actors[number as usize] = Some(client);
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -480,14 +553,14 @@ impl World {
                 let sessions = self.sessions(database);
                 if !sessions.is_empty() {
                     let session = *self.dice.pick(&sessions);
-                    self.with_session(session, PgSession::die);
+                    self.with_actor(session, Actor::die);
                     self.oracle.deaths += 1;
                 }
             }
             Fault::DatabaseDies(database, for_ns) => {
                 self.network.lock().databases_up[database as usize] = false;
                 for session in self.sessions(database) {
-                    self.with_session(session, PgSession::die);
+                    self.with_actor(session, Actor::die);
                     self.oracle.deaths += 1;
                 }
                 let at_ns = self.network.lock().now_ns + for_ns;
@@ -497,7 +570,7 @@ impl World {
                 let sessions = self.sessions(database);
                 if !sessions.is_empty() {
                     let session = *self.dice.pick(&sessions);
-                    self.with_session(session, PgSession::mention);
+                    self.with_actor(session, Actor::mention);
                 }
             }
             Fault::Reload(other_servers) => {
@@ -525,15 +598,16 @@ impl World {
     }
 
     fn sessions(&self, database: u32) -> Vec<u32> {
-        let of_database = |actor: &Option<Actor>| matches!(actor, Some(Actor::PgSession(session)) if session.database == database && !session.over);
-        (0..self.actors.len() as u32).filter(|&n| of_database(&self.actors[n as usize])).collect()
+        let found = (0..).zip(&self.actors);
+        let found = found.filter(|(_, actor)| actor.as_ref().is_some_and(|a| a.is_session_of(database)));
+        found.map(|(number, _)| number).collect()
     }
 
-    fn with_session(&mut self, number: u32, f: impl FnOnce(&mut PgSession, &mut Stage<'_>)) {
-        let Some(Actor::PgSession(mut session)) = self.actors[number as usize].take() else { return };
-        self.with_stage(number, |stage| f(&mut session, stage));
-        if !session.over {
-            self.actors[number as usize] = Some(Actor::PgSession(session));
+    fn with_actor(&mut self, number: u32, f: impl FnOnce(&mut Actor, &mut Stage<'_>)) {
+        let Some(mut actor) = self.actors[number as usize].take() else { return };
+        self.with_stage(number, |stage| f(&mut actor, stage));
+        if !actor.is_over() {
+            self.actors[number as usize] = Some(actor);
         }
     }
 }

@@ -29,8 +29,8 @@ pub struct Audit {
 /// One worker's part of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolAudit {
-    /// Its number.
-    pub id: u32,
+    /// Its protocol and its number there.
+    pub id: (&'static str, u32),
     /// Who waits, since when, and whether for a place among others; oldest first.
     pub waiting: Vec<(u64, u64, bool)>,
     /// Clients that hold a server.
@@ -237,7 +237,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let leased =
             self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
         Ok(Some(PoolAudit {
-            id: id.0,
+            id: (W::NAME, id.0),
             waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
             idle: pool.idle_len(),
