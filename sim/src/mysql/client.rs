@@ -502,8 +502,12 @@ impl MyClient {
         let name = self.name.clone();
         stage.say(|| format!("{name}: the connection ended{}", if reset { " by a reset" } else { "" }));
         if !self.fatal && !self.said_goodbye {
-            // Last words are not said in the middle of a reply.
-            let cut = !self.input.is_empty() || !self.expected.is_empty();
+            // Last words are not said in the middle of a reply, nor behind one while Weir asks the server something of
+            // its own about it.
+            let timeouts = &stage.plan.timeouts;
+            let ended_behind =
+                stage.oracle.deaths > 0 || timeouts.query_ms > 0 || timeouts.transaction_ms > 0;
+            let cut = !self.input.is_empty() || !self.expected.is_empty() || ended_behind;
             crate::excuse::silent_end(stage, &name, reset, cut, self.phase != Phase::Session);
         }
         stage.net().close(self.end, false);
