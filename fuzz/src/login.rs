@@ -4,7 +4,8 @@ use crate::peers::Peers;
 use crate::script::Script;
 use std::sync::{Arc, LazyLock};
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, ServerGreeting,
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, ServerGreeting, TlsOffer,
+    TlsWish,
 };
 use weir_auth::{Job, JobDone, Secret};
 use weir_proxy::wing::{Accept, Connect, Front};
@@ -23,7 +24,11 @@ pub fn accept_params(method: AuthMethod) -> AcceptParams {
         unix: false,
         tls: TlsOffer::Off,
         secured: None,
-        greeting: Arc::new(ServerGreeting { version: "8.0.36".into(), collation: 255, capabilities: u64::MAX }),
+        greeting: Arc::new(ServerGreeting {
+            version: "8.0.36".into(),
+            collation: 255,
+            capabilities: u64::MAX,
+        }),
         default_method: method,
         rsa: None,
     }
