@@ -111,6 +111,9 @@ impl Parts {
             match (name, dialect) {
                 ("host", Dialect::Postgres) | ("socket", Dialect::Mysql) => socket = Some(decode(value)?),
                 ("sslmode" | "ssl-mode", _) if matches!(value, "disable" | "DISABLED") => {}
+                ("sslmode" | "ssl-mode", _) => {
+                    return Err(bad("weir bench has no TLS yet: only sslmode=disable is possible"));
+                }
                 _ => return Err(bad(&format!("unknown parameter '{name}'"))),
             }
         }
@@ -243,6 +246,7 @@ mod tests {
             let error = Url::parse(text).unwrap_err();
             assert!(!error.contains("hunter2"), "{error}");
         }
+        assert!(Url::parse("postgres://a@127.0.0.1/d?sslmode=require").unwrap_err().contains("no TLS yet"));
         assert!(Url::parse("nonsense").is_err());
         assert!(Url::parse("postgres://a%4@127.0.0.1").is_err());
     }

@@ -47,22 +47,29 @@ impl Tpcc {
         Tpcc {
             dialect,
             scale: AtomicU32::new(options.scale.unwrap_or(1)),
-            statements: transactions::statements(options.tables),
+            statements: transactions::statements(options.tables, begin(dialect, options.trx_level)),
             greeting: greeting(dialect, options.trx_level),
             options,
         }
     }
 }
 
+/// PostgreSQL takes the isolation level with BEGIN: nothing is left on the session, so that a pooler can share servers.
+fn begin(dialect: Dialect, level: Isolation) -> &'static str {
+    match (dialect, level) {
+        (Dialect::Mysql, _) | (Dialect::Postgres, Isolation::Rc) => "BEGIN",
+        (Dialect::Postgres, Isolation::Rr) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        (Dialect::Postgres, Isolation::Ser) => "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    }
+}
+
 fn greeting(dialect: Dialect, level: Isolation) -> Vec<String> {
-    let level = level.sql();
     match dialect {
-        Dialect::Postgres => {
-            vec![format!("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")]
-        }
-        Dialect::Mysql => {
-            vec![format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"), "SET AUTOCOMMIT=0".to_owned()]
-        }
+        Dialect::Postgres => Vec::new(),
+        Dialect::Mysql => vec![
+            format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", level.sql()),
+            "SET AUTOCOMMIT=0".to_owned(),
+        ],
     }
 }
 

@@ -102,10 +102,11 @@ const STOCK_FOR_UPDATE: &str =
     "SELECT s_quantity, s_data, s_dist_%d s_dist FROM stock%u WHERE s_i_id = ? AND s_w_id = ? FOR UPDATE";
 
 /// All statements for all sets: those of one text stand together.
-pub(super) fn statements(sets: u32) -> Vec<Statement> {
+/// `begin` is the text of the first one.
+pub(super) fn statements(sets: u32, begin: &str) -> Vec<Statement> {
     let mut all = Vec::new();
     let of_set = |text: &str, set: u32| text.replace("%u", &set.to_string());
-    for text in TEXTS {
+    for text in std::iter::once(&begin).chain(&TEXTS[1..]) {
         all.extend((1..=sets).map(|set| Statement::labelled(&of_set(text, set), text)));
     }
     for district in 1..=DISTRICTS {
@@ -391,7 +392,7 @@ mod tests {
     /// Answers each step of an event and returns the labels of what was asked.
     fn play(kind: usize, scale: i64, event: u32, answer: impl Fn(&str) -> Vec<Vec<Value>>) -> Vec<String> {
         let options = Options::default();
-        let (statements, mut heard, mut labels) = (statements(1), Vec::new(), Vec::new());
+        let (statements, mut heard, mut labels) = (statements(1, "BEGIN"), Vec::new(), Vec::new());
         for step in 0.. {
             let mut asked = Query::default();
             let at = At { client: 1, event, step };
@@ -413,7 +414,7 @@ mod tests {
     #[test]
     fn there_is_a_text_for_each_statement() {
         assert_eq!(TEXTS.len(), S::StockForUpdate as usize);
-        assert_eq!(statements(3).len(), 3 * (TEXTS.len() + 10));
+        assert_eq!(statements(3, "BEGIN").len(), 3 * (TEXTS.len() + 10));
     }
 
     #[test]
