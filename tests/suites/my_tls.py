@@ -187,6 +187,8 @@ def asked(kind, url, user="app"):
                 cursor.execute("show status where variable_name = 'Ssl_cipher'")
                 return "TLS" if cursor.fetchone()[1] else "clear"
         except pymysql.Error as e:
+            # The log has a thread of its own: all of it is there once Weir has ended.
+            w.stop()
             return f"{e!r} {w.log()}"
 
 

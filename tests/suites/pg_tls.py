@@ -273,6 +273,8 @@ def asked(url):
                                  password=PASSWORD, dbname="app", sslmode="disable", connect_timeout=20) as c:
                 return "TLS" if c.execute(ON_SERVER).fetchone()[0] else "clear"
         except psycopg.OperationalError as e:
+            # The log has a thread of its own: all of it is there once Weir has ended.
+            w.stop()
             return f"{e} {w.log()}"
 
 
