@@ -101,11 +101,11 @@ def log_path(name):
 
 
 def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=()):
-    """Weir before PostgreSQL."""
+    """Weir before PostgreSQL, without TLS to it: PgBouncer beside it has none either."""
     if not os.access(WEIR, os.X_OK):
         raise SystemExit(f"{WEIR} is missing: make release")
     port = free_port()
-    command = [WEIR, "serve", f"postgres://{USER}@127.0.0.1:{backend_port}/{DATABASE}",
+    command = [WEIR, "serve", f"postgres://{USER}@127.0.0.1:{backend_port}/{DATABASE}?sslmode=disable",
                "--pool-size", str(pool_size), "--max-client-conn", str(clients),
                "--set", f"postgres.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{free_port()}", *more]
     return Proxy("weir", port, command, log_path("weir.log"), limit=limit)
@@ -135,6 +135,7 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = trust
+server_tls_sslmode = disable
 auth_file = {users}
 pool_mode = transaction
 default_pool_size = {pool_size}
