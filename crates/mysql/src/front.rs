@@ -224,9 +224,13 @@ impl Request {
 
     /// What it does to its server cannot be undone by setting everything anew.
     pub(crate) fn taints(&self) -> bool {
-        let followed = self.extra.as_deref().is_some_and(|extra| extra.changes.is_some());
+        let mut pins = self.class.pins;
+        if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
+            // The settings are followed. What else the text does is not: SET may name user variables, too.
+            pins.remove(Pin::Setting);
+        }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!self.class.pins.is_empty() && !followed || self.class.uses.contains(Uses::BLOCK))
+        runs && (!pins.is_empty() || self.class.uses.contains(Uses::BLOCK))
     }
 }
 

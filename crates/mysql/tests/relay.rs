@@ -719,6 +719,22 @@ fn a_server_is_tainted_by_who_left_it_with_a_temporary_table() {
 }
 
 #[test]
+fn a_server_is_tainted_by_the_user_variable_of_who_left_it_and_not_by_a_setting() {
+    for (text, reusable) in [
+        ("SET @v = 'x'", false),
+        ("SET time_zone = '+01:00', @v = 1", false),
+        ("SET time_zone = '+01:00'", true),
+    ] {
+        let mut back = back(7);
+        let mut front = front(1, MODERN, &mut back);
+        send(&mut front, &mut back, 1, &c::query(text));
+        back.forget(1, &mut Vec::new());
+        receive(&mut back, None, &s::ok(IDLE));
+        assert_eq!(back.is_reusable(), reusable, "{text}");
+    }
+}
+
+#[test]
 fn a_server_that_speaks_unasked_is_lost() {
     let mut back = back(7);
     let words = s::err(0, 4031, "The client was disconnected by the server because of inactivity.");
