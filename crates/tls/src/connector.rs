@@ -128,7 +128,7 @@ impl ServerCertVerifier for AnyCertificate {
             signature,
             &self.provider.signature_verification_algorithms,
         )
-        .or_else(by_key_alone)
+        .or_else(|error| self.by_key_alone(error, message, certificate, signature))
     }
 
     fn verify_tls13_signature(
@@ -143,7 +143,7 @@ impl ServerCertVerifier for AnyCertificate {
             signature,
             &self.provider.signature_verification_algorithms,
         )
-        .or_else(by_key_alone)
+        .or_else(|error| self.by_key_alone(error, message, certificate, signature))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -151,13 +151,31 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Certificates of version 1, which `openssl x509 -req` makes by itself, cannot be read by webpki. Who does not ask
-/// whose certificate it is loses nothing by taking its signature unread; a wrong one is still an error.
-fn by_key_alone(error: Error) -> Result<HandshakeSignatureValid, Error> {
-    match error {
-        Error::InvalidCertificate(CertificateError::BadSignature) | Error::PeerMisbehaved(_) => Err(error),
-        Error::InvalidCertificate(_) => Ok(HandshakeSignatureValid::assertion()),
-        _ => Err(error),
+impl AnyCertificate {
+    /// Certificates of version 1, which `openssl x509 -req` makes by itself, cannot be read by webpki. Who does not ask
+    /// whose certificate it is needs only its key; that key must have signed, because channel binding stands on it.
+    fn by_key_alone(
+        &self,
+        error: Error,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let unread = !matches!(error, Error::InvalidCertificate(CertificateError::BadSignature));
+        let Some((algorithm, key)) = x509::public_key(certificate).filter(|_| unread) else {
+            return Err(error);
+        };
+        let supported = &self.provider.signature_verification_algorithms;
+        let of_scheme = supported.mapping.iter().filter(|(scheme, _)| *scheme == signature.scheme);
+        let signed = of_scheme.flat_map(|(_, all)| all.iter()).any(|verifier| {
+            *verifier.public_key_alg_id() == *algorithm
+                && verifier.verify_signature(key, message, signature.signature()).is_ok()
+        });
+        // The certificate's fault is gone with the reading of it; what is left are faults of the signature.
+        match error {
+            Error::InvalidCertificate(_) if signed => Ok(HandshakeSignatureValid::assertion()),
+            error => Err(error),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use aws_lc_rs::digest;
 
 /// Takes one DER value off the front: its tag and its contents.
-fn take<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+pub(crate) fn take<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = if first < 0x80 {
@@ -23,12 +23,13 @@ fn take<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     Some((tag, contents))
 }
 
-fn expect<'a>(input: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
+pub(crate) fn expect<'a>(input: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     take(input).and_then(|(found, contents)| (found == tag).then_some(contents))
 }
 
-const SEQUENCE: u8 = 0x30;
+pub(crate) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
+const BIT_STRING: u8 = 0x03;
 const OID: u8 = 0x06;
 /// id-at-commonName, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -53,14 +54,7 @@ pub(crate) fn read(der: &[u8]) -> Option<Read> {
     let mut tbs = expect(&mut certificate, SEQUENCE)?;
     let mut algorithm = expect(&mut certificate, SEQUENCE)?;
     let signature = expect(&mut algorithm, OID)?.to_vec();
-    // version [0], serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo, extensions [3]
-    if tbs.first() == Some(&0xa0) {
-        take(&mut tbs)?;
-    }
-    take(&mut tbs)?;
-    expect(&mut tbs, SEQUENCE)?;
-    expect(&mut tbs, SEQUENCE)?;
-    expect(&mut tbs, SEQUENCE)?;
+    skip_to_subject(&mut tbs)?;
     let subject = expect(&mut tbs, SEQUENCE)?;
     let mut has_alt_names = false;
     while let Some((tag, contents)) = take(&mut tbs) {
@@ -73,6 +67,28 @@ pub(crate) fn read(der: &[u8]) -> Option<Read> {
         }
     }
     Some(Read { common_name: common_name(subject), has_alt_names, signature })
+}
+
+/// version [0], serialNumber, signature, issuer, validity; then come subject, subjectPublicKeyInfo, extensions [3].
+fn skip_to_subject(tbs: &mut &[u8]) -> Option<()> {
+    if tbs.first() == Some(&0xa0) {
+        take(tbs)?;
+    }
+    take(tbs)?;
+    (0..3).try_for_each(|_| expect(tbs, SEQUENCE).map(|_| ()))
+}
+
+/// The algorithm of a certificate's key, as an AlgorithmIdentifier without its head, and the key's bits.
+pub(crate) fn public_key(der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut certificate = expect(&mut { der }, SEQUENCE)?;
+    let mut tbs = expect(&mut certificate, SEQUENCE)?;
+    skip_to_subject(&mut tbs)?;
+    expect(&mut tbs, SEQUENCE)?;
+    let mut info = expect(&mut tbs, SEQUENCE)?;
+    let algorithm = expect(&mut info, SEQUENCE)?;
+    // The first byte says how many bits at the end are not used.
+    let bits = expect(&mut info, BIT_STRING)?.strip_prefix(&[0])?;
+    Some((algorithm, bits))
 }
 
 fn common_name(mut subject: &[u8]) -> Option<String> {
@@ -137,7 +153,7 @@ mod tests {
         for at in 0..der.len() {
             let mut broken = der.to_vec();
             broken[at] ^= 0x81;
-            let _ = (read(&broken), end_point(&broken));
+            let _ = (read(&broken), end_point(&broken), public_key(&broken));
         }
     }
 }

@@ -334,3 +334,70 @@ fn a_stream_is_small_enough_for_many_idle_clients() {
     // With what rustls keeps behind it (measured by the lab): well under 10 kB a client.
     assert!(size_of::<Stream>() <= 2048, "{}", size_of::<Stream>());
 }
+
+/// A server that shows a certificate whatever its key is.
+#[derive(Debug)]
+struct Shows(Arc<rustls::sign::CertifiedKey>);
+
+impl rustls::server::ResolvesServerCert for Shows {
+    fn resolve(&self, _: rustls::server::ClientHello<'_>) -> Option<Arc<rustls::sign::CertifiedKey>> {
+        Some(self.0.clone())
+    }
+}
+
+/// What a client that verifies nothing says to a server with this certificate and this key.
+fn shown(protocols: &str, certificate: Vec<u8>, key: &KeyPair) -> Result<(), (&'static str, String)> {
+    let bounds = Bounds { protocols: protocols.to_owned(), ..Bounds::default() };
+    let (provider, versions) = bounds.provider().unwrap();
+    let key = provider.key_provider.load_private_key(key.serialize_der().try_into().unwrap()).unwrap();
+    let shows = Shows(Arc::new(rustls::sign::CertifiedKey::new(vec![certificate.into()], key)));
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(shows));
+    let mut pair = Pair {
+        server: Stream::server(Arc::new(config), None).unwrap(),
+        client: connector(&ConnectorSettings::default()).connect("db").unwrap(),
+        to_server: Vec::new(),
+        to_client: Vec::new(),
+        server_plain: Vec::new(),
+        client_plain: Vec::new(),
+    };
+    pair.run(1 << 20)
+}
+
+/// The certificate without the fields that version 1 does not have, as `openssl x509 -req` makes it.
+fn as_version_1(der: &[u8]) -> Vec<u8> {
+    fn value(tag: u8, contents: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(contents.len()).unwrap().to_be_bytes();
+        [&[tag, 0x82][..], &length, contents].concat()
+    }
+    let mut rest = x509::expect(&mut &der[..], x509::SEQUENCE).unwrap();
+    let mut fields = x509::expect(&mut rest, x509::SEQUENCE).unwrap();
+    let mut tbs = Vec::new();
+    while let Some((tag, contents)) = x509::take(&mut fields) {
+        if !matches!(tag, 0xa0 | 0xa3) {
+            tbs.extend(value(tag, contents));
+        }
+    }
+    value(x509::SEQUENCE, &[value(x509::SEQUENCE, &tbs), rest.to_vec()].concat())
+}
+
+#[test]
+fn a_server_must_have_the_key_of_its_certificate_even_when_nothing_is_verified() {
+    // Channel binding names the certificate: who could show another's would stand in the middle.
+    let (own, same_kind) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let other_kind = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let params = CertificateParams::new(vec!["db".to_owned()]).unwrap();
+    let version_3 = params.self_signed(&own).unwrap().der().to_vec();
+    for certificate in [as_version_1(&version_3), version_3] {
+        for protocols in ["tlsv1.2", "tlsv1.3"] {
+            assert_eq!(shown(protocols, certificate.clone(), &own), Ok(()), "{protocols}");
+            for key in [&same_kind, &other_kind] {
+                let refused = shown(protocols, certificate.clone(), key);
+                assert!(refused.is_err(), "{protocols} {:?}", key.algorithm());
+            }
+        }
+    }
+}
