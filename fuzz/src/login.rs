@@ -8,6 +8,7 @@ use weir_auth::login::{
     TlsWish,
 };
 use weir_auth::{Job, JobDone, Secret};
+use weir_wire::limits;
 use weir_proxy::wing::{Accept, Connect, Front};
 
 /// One for all runs: it keeps what is slow to compute.
@@ -196,4 +197,18 @@ pub fn back<W: Peers>(variant: u32) -> Option<W::Back> {
         }
     }
     None
+}
+
+/// Any bytes as the header of a load balancer: what is read of a part is read of the whole.
+pub fn proxy_header(data: &[u8]) {
+    let whole = weir_wire::proxy_header::read(data);
+    if let Ok(Some((used, _))) = whole {
+        assert!(used <= data.len() && used <= limits::PROXY_HEADER_BYTES);
+    }
+    for end in 0..data.len() {
+        match weir_wire::proxy_header::read(&data[..end]) {
+            Ok(None) => {}
+            said => assert_eq!(said, whole, "{end} bytes"),
+        }
+    }
 }

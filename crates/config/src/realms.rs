@@ -9,7 +9,7 @@ use crate::tls::server_tls;
 use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
-use crate::{Auth, Database, ForcedUser, PoolMode, Protocol, Realm, Server, User};
+use crate::{Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_auth::secret::SecretKind;
@@ -23,7 +23,27 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         users_by_hash: 0,
         auth,
         server_version: String::new(),
+        balancers: Vec::new(),
     }
+}
+
+/// Whose connections begin with a PROXY header.
+fn balancers(draft: &mut Draft, protocol: Protocol) -> Vec<Network> {
+    let key = match protocol {
+        Protocol::Postgres => Key::PostgresProxyProtocolNetworks,
+        Protocol::Mysql => Key::MysqlProxyProtocolNetworks,
+    };
+    let mut found = Vec::new();
+    for item in draft.values.list(key).to_vec() {
+        match Network::parse(&item) {
+            Ok(network) => found.push(network),
+            Err(text) => {
+                let place = draft.places.get(&key).cloned();
+                draft.findings.problem(place, format!("proxy_protocol_networks: `{item}` {text}"));
+            }
+        }
+    }
+    found
 }
 
 /// The realms of both protocols.
@@ -38,6 +58,7 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
     }
     let users = users(draft);
     for (protocol, realm) in &mut realms {
+        realm.balancers = balancers(draft, *protocol);
         realm.users = match protocol {
             Protocol::Postgres => users.clone(),
             Protocol::Mysql => users.iter().map(|(name, user)| (name.clone(), mysql_user(user))).collect(),

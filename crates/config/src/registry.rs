@@ -164,6 +164,9 @@ settings! {
 
     PostgresListen "postgres" "listen", Kind::List, "127.0.0.1:6432" ini "", Restart, All,
         "Where PostgreSQL clients connect: HOST:PORT, *:PORT, or a directory for a Unix socket, as DIR or DIR:PORT.";
+    PostgresProxyProtocolNetworks "postgres" "proxy_protocol_networks", Kind::List, "", Live, All,
+        "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
+         ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
         Kind::Word(&["trust", "any", "cert", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
         "How PostgreSQL clients prove who they are. With md5, a user whose secret is a SCRAM verifier is asked for SCRAM. \
@@ -179,6 +182,9 @@ settings! {
 
     MysqlListen "mysql" "listen", Kind::List, "127.0.0.1:6033" ini "", Restart, All,
         "Where MySQL and MariaDB clients connect: HOST:PORT, *:PORT, or the path of a Unix socket.";
+    MysqlProxyProtocolNetworks "mysql" "proxy_protocol_networks", Kind::List, "", Live, All,
+        "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
+         ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
     MysqlAuthType "mysql" "auth_type",
         Kind::Word(&["trust", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
         "How MySQL clients prove who they are. Clients that do not know caching_sha2_password need mysql_native_password.";

@@ -163,6 +163,8 @@ pub struct Realm {
     pub auth: Auth,
     /// MySQL: the version Weir greets with; empty: what the server says.
     pub server_version: String,
+    /// Whose connections begin with a PROXY header.
+    pub balancers: Vec<crate::Network>,
 }
 
 /// How the clients of one protocol prove who they are.

@@ -13,6 +13,9 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ClientTooLarge => (1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes"),
         FaultKind::LoginFailed => (1045, "28000", "Access denied"),
         FaultKind::ClientTls => (1043, "08S01", "Bad handshake"),
+        FaultKind::ProxyHeader => {
+            (1043, "08S01", "Bad handshake: a PROXY header is required from this address")
+        }
         FaultKind::TlsRequired => (
             3159,
             "HY000",

@@ -65,6 +65,8 @@ pub enum Peer {
         /// Effective user id of the peer, if the system tells.
         uid: Option<u32>,
     },
+    /// Somebody behind a load balancer that does not say who. Nothing is believed of them.
+    Unknown,
 }
 
 /// A connection that could not be packed. It is still registered and works as before.

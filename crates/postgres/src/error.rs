@@ -103,6 +103,11 @@ pub fn words_of(kind: FaultKind) -> Words {
             "Check the user name, the password and the database name.",
         ),
         FaultKind::ClientTls => words("08P01", "the TLS handshake failed", "Weir's log says why."),
+        FaultKind::ProxyHeader => words(
+            "08P01",
+            "the connection does not begin with a PROXY header",
+            "This address stands in proxy_protocol_networks; Weir's log says what is wrong.",
+        ),
         // PostgreSQL says "no pg_hba.conf entry for host ..., no encryption".
         FaultKind::TlsRequired => words(
             "28000",

@@ -72,6 +72,8 @@ pub struct Flags {
     pub greeted: bool,
     /// It is counted among those who log in.
     pub counted: bool,
+    /// It comes by a load balancer, whose PROXY header is still to come.
+    pub header_due: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
 }

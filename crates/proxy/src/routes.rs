@@ -5,7 +5,7 @@ use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::{Admission, AuthMethod, Login};
-use weir_config::{Auth, Protocol, Realm, Server, Snapshot};
+use weir_config::{Auth, Network, Protocol, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_wire::{Fault, FaultKind};
 
@@ -84,12 +84,21 @@ fn is_local(peer: &Peer) -> bool {
     match peer {
         Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
         Peer::Unix { .. } => true,
+        Peer::Unknown => false,
     }
 }
 
 impl Routes for ConfigRoutes {
     fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission {
         self.snapshot.admit(protocol(wing), login, is_local(peer))
+    }
+
+    fn is_balancer(&self, wing: u8, peer: &Peer) -> bool {
+        self.snapshot.realm(protocol(wing)).balancers.iter().any(|network| match peer {
+            Peer::Tcp(address) => network.has(address.ip()),
+            Peer::Unix { .. } => *network == Network::Unix,
+            Peer::Unknown => false,
+        })
     }
 
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {

@@ -205,6 +205,10 @@ pub trait Routes: Send + Sync {
     /// How this user must prove itself. Never fails: an unknown user is admitted to a proof it cannot
     /// give.
     fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission;
+    /// This peer is a load balancer: its connections begin with a PROXY header.
+    fn is_balancer(&self, _wing: u8, _peer: &Peer) -> bool {
+        false
+    }
     /// The pool of a proven login, and the name of its database on the server.
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
     /// The same pool by these settings: of another size, with another server, or, when its database or user is

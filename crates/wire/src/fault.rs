@@ -45,6 +45,8 @@ fault_kinds! {
     ClientTls Client "client_tls",
     /// A login in clear where `client_tls_sslmode` asks for TLS.
     TlsRequired Client "tls_required",
+    /// A connection from one of `proxy_protocol_networks` that does not begin with a PROXY header that is good.
+    ProxyHeader Client "proxy_header",
     /// Login did not finish in `client_login_timeout`.
     LoginTimeout Client "login_timeout",
     /// No such database in Weir's configuration.

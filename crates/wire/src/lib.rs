@@ -2,15 +2,17 @@
 //!
 //! Owns: what a front found in a client's bytes ([`Found`]), what a back did with a server's bytes
 //! ([`Step`]), where a reply leaves a server ([`Boundary`]), why a server must stay with a client
-//! ([`Pin`]), whose fault an error is ([`Fault`]), named upper bounds ([`limits`]) and the checked
-//! cursor ([`Reader`]) through which every byte a peer sent is read.
+//! ([`Pin`]), whose fault an error is ([`Fault`]), named upper bounds ([`limits`]), the checked cursor
+//! ([`Reader`]) through which every byte a peer sent is read, and the header that load balancers put before
+//! either protocol ([`proxy_header`]).
 //!
-//! Must not know: any protocol, socket, clock, setting or metric.
+//! Must not know: either database's protocol, any socket, clock, setting or metric.
 #![forbid(unsafe_code)]
 
 pub mod cursor;
 pub mod fault;
 pub mod limits;
+pub mod proxy_header;
 pub mod relay;
 
 pub use cursor::{Reader, Short};

@@ -25,6 +25,10 @@ pub const SERVER_OUTPUT_BYTES: usize = 256 * 1024;
 /// largest a server accepts.
 pub const LOGIN_BYTES: usize = 80 * 1024;
 
+/// Bytes of a PROXY header with all its extensions. Addresses take 232 at most; a balancer that ended TLS may add what
+/// it knows of the client's certificate, which is some kB.
+pub const PROXY_HEADER_BYTES: usize = 16 * 1024;
+
 /// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
 /// prepare replies, column definitions). Rows are never gathered.
 pub const SERVER_GATHER_BYTES: usize = 1024 * 1024;

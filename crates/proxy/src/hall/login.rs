@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
 use weir_auth::{JobDone, Login};
 use weir_net::{Net, Peer};
+use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, Pins, limits};
 
 /// Clients over `max_client_conn` that may be in their login at a time, so that they can be told why they
@@ -37,6 +38,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.count_fault(FaultKind::OutOfResources);
             return;
         }
+        let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
         self.clients.insert(Client {
@@ -59,18 +61,49 @@ impl<W: Wing, N: Net> Hall<W, N> {
             armed_ms: u64::MAX,
             pinned: Pins::NONE,
             inflight: 0,
-            is: Flags { counted: true, ..Flags::default() },
+            is: Flags { counted: true, header_due, ..Flags::default() },
         });
         self.cells.wing.client_accepts.inc();
         self.cells.wing.client_connections.inc();
         self.cells.wing.client_logins_pending.inc();
+        if !header_due {
+            self.start_login(cx, key);
+        }
+        self.arm_client(cx, key);
+    }
+
+    /// Says what the protocol's server says first.
+    fn start_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let mut out = std::mem::take(&mut self.staging);
         if let Some(phase) = self.login_phase(key) {
             phase.accept.start(&mut out);
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
-        self.arm_client(cx, key);
+    }
+
+    /// A load balancer's first bytes: the header that says whose connection it is. The login begins behind it, and
+    /// knows nothing of it. Returns how many bytes are dealt with.
+    fn forwarded(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
+        let (used, said) = match proxy_header::read(bytes) {
+            Ok(None) => return 0,
+            Ok(Some(read)) => read,
+            Err(error) => {
+                self.refuse(cx, key, Fault::new(FaultKind::ProxyHeader, error.to_string()));
+                return bytes.len();
+            }
+        };
+        let Some(client) = self.clients.get_mut(key) else { return used };
+        client.is.header_due = false;
+        match said {
+            Forwarded::Local => {}
+            Forwarded::Unknown => client.peer = Peer::Unknown,
+            Forwarded::From(address) => client.peer = Peer::Tcp(address),
+        }
+        let accept = W::Accept::new(accept_params::<W, N>(cx, key, &client.peer));
+        client.phase = Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0 }));
+        self.start_login(cx, key);
+        used
     }
 
     fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
@@ -89,6 +122,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Looks at a client's login bytes once; returns how many are dealt with.
     pub(super) fn login_input(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
+        if self.clients.get(key).is_some_and(|client| client.is.header_due) {
+            return self.forwarded(cx, key, bytes);
+        }
         let Some(phase) = self.login_phase(key) else { return 0 };
         if phase.busy {
             return 0;
