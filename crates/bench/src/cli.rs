@@ -147,6 +147,10 @@ pub struct RunArgs {
     /// A reply that takes more seconds is an error.
     #[arg(long, default_value_t = 60.0)]
     pub query_timeout: f64,
+    /// Resume TLS sessions, as a program does that keeps them. Default: each connection makes the whole handshake, as
+    /// clients of both databases do.
+    #[arg(long, alias = "tls_resume")]
+    pub tls_resume: bool,
     /// Local addresses to connect from. Default: the system's choice, and on loopback as many of 127.0.0.x
     /// as the ports need.
     #[arg(long = "source", value_delimiter = ',')]
@@ -253,7 +257,10 @@ impl TableArgs {
 impl RunArgs {
     /// The plan these arguments describe.
     pub fn plan(&self) -> Result<Plan, String> {
-        let (servers, workload) = self.table.resolve(self.connections)?;
+        let (mut servers, workload) = self.table.resolve(self.connections)?;
+        if self.tls_resume {
+            servers = servers.iter().map(Url::resuming).collect::<Result<_, _>>()?;
+        }
         let plan = Plan::new(servers, workload, self.connections);
         Ok(Plan {
             threads: self.threads.unwrap_or(plan.threads),

@@ -28,6 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_net::fleet::{Fleet, Seat};
 use weir_net::socket::SocketOptions;
 use weir_net::tables;
+use weir_tls::SslMode;
 
 /// How often the driver looks at its workers while they connect.
 const POLL: Duration = Duration::from_millis(20);
@@ -91,7 +92,7 @@ impl From<io::Error> for RunError {
 
 /// Runs a plan. `control` may stop it early; `observer` hears how it goes, on the calling thread.
 pub fn run(
-    plan: Plan,
+    mut plan: Plan,
     control: &Arc<Control>,
     observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<RunResult, RunError> {
@@ -113,7 +114,7 @@ pub fn run(
     };
     let is_here = plan.servers.iter().all(|url| is_here(&url.target));
     let mut around = Around { machine: machine(is_here), ..Around::default() };
-    around.server_versions = probe(&plan, observer)?;
+    probe(&mut plan, &mut around, observer)?;
     let sources = choose_sources(&plan, observer)?;
     tables::raise_limit();
     let tables = tables::plan(u64::from(plan.connections) + u64::from(plan.beside), plan.threads);
@@ -166,19 +167,31 @@ fn check(plan: &Plan) -> Result<Dialect, RunError> {
 }
 
 /// Looks, with one connection to each server, whether the run can succeed at all.
-/// The answers are what the servers say of themselves.
-fn probe(plan: &Plan, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<String>, RunError> {
-    let mut versions = Vec::new();
-    for url in &plan.servers {
+/// The answers are what the servers say of themselves. Its transport is what all others take.
+fn probe(
+    plan: &mut Plan,
+    around: &mut Around,
+    observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), RunError> {
+    let wanted = plan.servers.first().and_then(|url| url.tls.as_ref());
+    around.transport.sslmode = wanted.map_or(SslMode::Disable, |tls| tls.mode).name().to_owned();
+    around.transport.resume = wanted.is_some_and(|tls| tls.settings.sessions > 0);
+    for (n, url) in plan.servers.iter_mut().enumerate() {
         let failed = |error| RunError::Server(format!("{url}: {error}"));
         let mut client = Client::connect(url).map_err(failed)?;
         client.set_timeout(Some(plan.query_timeout)).map_err(failed)?;
         if let Some(remark) = plan.workload.probe(&mut client).map_err(failed)? {
             observer(Progress::Remark(&remark));
         }
-        versions.push(version(&mut client));
+        around.server_versions.push(version(&mut client));
+        let facts = client.facts();
+        if let (Some(facts), 0) = (&facts, n) {
+            around.transport.version = facts.version.to_owned();
+            around.transport.cipher = facts.cipher.to_owned();
+        }
+        *url = url.decided(facts.is_some());
     }
-    Ok(versions)
+    Ok(())
 }
 
 /// What must hold behind a run, at the first server. A check that cannot be made has failed.

@@ -1,15 +1,20 @@
 //! Where a database is and who logs in to it, as a URL.
 //!
-//! `postgres://user:password@host:port/database`, `mysql://...`. A Unix socket is named by a host of
-//! percent-encoded slashes (`postgres://app@%2Frun%2Fpostgresql/app`: the directory, as in libpq; for MySQL
-//! the socket itself) or by `?host=/run/postgresql` (`?socket=/run/mysqld/mysqld.sock`).
+//! `postgres://user:password@host:port/database?sslmode=require`, `mysql://...`: the same URLs and parameters as in the
+//! configuration of a proxy ([`weir_config::DatabaseUrl`]). What is left out is the usual: this machine, `postgres` or
+//! `root`, no TLS. A load generator does not choose TLS by itself, for a figure must say what was measured.
 
 use std::fmt;
 use std::net::ToSocketAddrs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use weir_auth::Secret;
+use weir_auth::login::TlsWish;
+use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
+use weir_tls::SslMode;
+
+/// TLS sessions of one server that are remembered, when they are resumed at all: more than logins under way.
+const SESSIONS: usize = 4096;
 
 /// Which protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +39,8 @@ pub struct Url {
     /// Database (schema) to log in to. PostgreSQL: the user's name when the URL has none. MySQL: may be
     /// empty.
     pub database: String,
+    /// TLS, if there may be any.
+    pub tls: Option<Arc<ServerTls>>,
     /// The URL without the password, for reports.
     pub shown: String,
 }
@@ -51,154 +58,62 @@ impl fmt::Display for Url {
 }
 
 impl Url {
-    /// Parses a URL and resolves its host (the first address counts).
+    /// Parses a URL and resolves its host (the first address counts). The error has no password in it.
     pub fn parse(text: &str) -> Result<Url, String> {
-        let parts = Parts::split(text)?;
-        let user = if parts.user.is_empty() { default_user(parts.dialect) } else { parts.user.clone() };
-        let database = match (parts.database.is_empty(), parts.dialect) {
-            (false, _) => parts.database.clone(),
-            (true, Dialect::Postgres) => user.clone(),
-            (true, Dialect::Mysql) => String::new(),
+        let url = DatabaseUrl::parse_or_local(text)?;
+        let (dialect, default_user) = match url.protocol {
+            Protocol::Postgres => (Dialect::Postgres, "postgres"),
+            Protocol::Mysql => (Dialect::Mysql, "root"),
         };
-        let shown = format!("{}://{}@{}/{}", parts.scheme, user, parts.place(), database);
-        let secret = parts.password.as_deref().map(|p| Arc::new(Secret::plain(p)));
-        Ok(Url { dialect: parts.dialect, user, secret, target: parts.target()?, database, shown })
-    }
-}
-
-fn default_user(dialect: Dialect) -> String {
-    match dialect {
-        Dialect::Postgres => "postgres".to_owned(),
-        Dialect::Mysql => "root".to_owned(),
-    }
-}
-
-/// The pieces of a URL, decoded.
-struct Parts {
-    dialect: Dialect,
-    scheme: String,
-    user: String,
-    password: Option<String>,
-    host: String,
-    port: u16,
-    socket: Option<String>,
-    database: String,
-}
-
-impl Parts {
-    fn split(text: &str) -> Result<Parts, String> {
-        let bad = |why: &str| format!("{}: {why}", without_password(text));
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-            bad("not a URL; expected postgres://user:password@host:port/database or mysql://...")
-        })?;
-        let (dialect, default_port) = match scheme {
-            "postgres" | "postgresql" => (Dialect::Postgres, 5432),
-            "mysql" | "mariadb" => (Dialect::Mysql, 3306),
-            other => return Err(bad(&format!("unknown scheme '{other}'; expected postgres or mysql"))),
+        let user = url.user.clone().unwrap_or_else(|| default_user.to_owned());
+        let database = match (&url.database, dialect) {
+            (Some(database), _) => database.clone(),
+            (None, Dialect::Postgres) => user.clone(),
+            (None, Dialect::Mysql) => String::new(),
         };
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Some(decode(password)?)),
-            None => (login, None),
+        let place = match &url.server {
+            Server::Unix(path) => path.display().to_string().replace('/', "%2F"),
+            tcp @ Server::Tcp { .. } => tcp.to_string(),
         };
-        let (host, port) = split_place(place, default_port).map_err(|why| bad(&why))?;
-        let host = decode(&host)?;
-        let mut socket = host.starts_with('/').then(|| host.clone());
-        for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match (name, dialect) {
-                ("host", Dialect::Postgres) | ("socket", Dialect::Mysql) => socket = Some(decode(value)?),
-                ("sslmode" | "ssl-mode", _) if matches!(value, "disable" | "DISABLED") => {}
-                ("sslmode" | "ssl-mode", _) => {
-                    return Err(bad("weir bench has no TLS yet: only sslmode=disable is possible"));
-                }
-                _ => return Err(bad(&format!("unknown parameter '{name}'"))),
-            }
+        let mut shown = format!("{}://{user}@{place}/{database}", url.protocol.name());
+        let tls = ServerTls::of_url(&url, SslMode::Disable, 0)?;
+        if let Some(tls) = &tls {
+            shown.push_str(&format!("?sslmode={}", tls.mode.name()));
+            shown.push_str(if tls.direct { "&sslnegotiation=direct" } else { "" });
         }
-        Ok(Parts {
-            dialect,
-            scheme: scheme.to_owned(),
-            user: decode(user)?,
-            password,
-            host,
-            port,
-            socket,
-            database: decode(database)?,
-        })
+        let secret = url.password.as_deref().map(|password| Arc::new(Secret::plain(password)));
+        Ok(Url { dialect, user, secret, target: target(&url.server)?, database, tls, shown })
     }
 
-    /// Host and port, or the socket, as shown in reports.
-    fn place(&self) -> String {
-        match &self.socket {
-            Some(path) => path.replace('/', "%2F"),
-            None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
-            None => format!("{}:{}", self.host, self.port),
-        }
+    /// The same; with TLS, sessions are resumed.
+    pub fn resuming(&self) -> Result<Url, String> {
+        let tls = self.tls.as_ref().map(|tls| tls.resuming(SESSIONS)).transpose()?;
+        Ok(Url { tls: tls.map(Arc::new), ..self.clone() })
     }
 
-    fn target(&self) -> Result<Target, String> {
-        if let Some(path) = &self.socket {
-            // libpq's rule: the host names the directory, the port the file in it.
-            let path = match self.dialect {
-                Dialect::Postgres if !path.contains(".s.PGSQL.") => {
-                    PathBuf::from(format!("{path}/.s.PGSQL.{}", self.port))
-                }
-                Dialect::Postgres | Dialect::Mysql => PathBuf::from(path),
-            };
-            return Ok(Target::Unix(path));
-        }
-        let mut found =
-            (self.host.as_str(), self.port).to_socket_addrs().map_err(|e| format!("{}: {e}", self.host))?;
-        found.next().map(Target::Tcp).ok_or_else(|| format!("{}: no address", self.host))
+    /// What `allow` and `prefer` came to is what all connections do from here on: they are to be alike.
+    pub fn decided(&self, is_tls: bool) -> Url {
+        let tls = self.tls.as_ref().filter(|_| is_tls).map(|tls| match tls.mode.is_required() {
+            true => Arc::clone(tls),
+            false => Arc::new(ServerTls { mode: SslMode::Require, ..ServerTls::clone(tls) }),
+        });
+        Url { tls, ..self.clone() }
+    }
+
+    /// What to ask of the server first, and then if it refuses that for its transport.
+    pub fn wishes(&self) -> &'static [TlsWish] {
+        weir_config::tls_wishes(self.tls.as_ref().map_or(SslMode::Disable, |tls| tls.mode))
     }
 }
 
-fn split_place(place: &str, default_port: u16) -> Result<(String, u16), String> {
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']').ok_or("'[' without ']' in the host")?;
-            (host, rest.strip_prefix(':'))
+fn target(server: &Server) -> Result<Target, String> {
+    match server {
+        Server::Unix(path) => Ok(Target::Unix(path.clone())),
+        Server::Tcp { host, port } => {
+            let mut found =
+                (host.as_str(), *port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+            found.next().map(Target::Tcp).ok_or_else(|| format!("{host}: no address"))
         }
-        None => match place.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (place, None),
-        },
-    };
-    let port = match port {
-        Some(text) if !text.is_empty() => text.parse().map_err(|_| format!("bad port '{text}'"))?,
-        Some(_) | None => default_port,
-    };
-    Ok((if host.is_empty() { "127.0.0.1".to_owned() } else { host.to_owned() }, port))
-}
-
-/// Percent-decoding (RFC 3986, section 2.1). Sequences that are no UTF-8 are refused.
-pub(crate) fn decode(text: &str) -> Result<String, String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let hex = |b: Option<u8>| b.and_then(|b| (b as char).to_digit(16));
-        match (hex(bytes.next()), hex(bytes.next())) {
-            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
-            (None, _) | (_, None) => return Err(format!("'{text}': '%' without two hexadecimal digits")),
-        }
-    }
-    String::from_utf8(out).map_err(|_| format!("'{text}': not UTF-8 after decoding"))
-}
-
-/// For error messages about URLs that could not be parsed.
-fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((login, place)) => {
-            format!("{scheme}://{}@{place}", login.split(':').next().unwrap_or_default())
-        }
-        None => text.to_owned(),
     }
 }
 
@@ -221,21 +136,64 @@ mod tests {
         let pg = Url::parse("postgres://").unwrap();
         assert_eq!((pg.user.as_str(), pg.database.as_str()), ("postgres", "postgres"));
         assert_eq!(pg.target, Target::Tcp("127.0.0.1:5432".parse().unwrap()));
+        assert!(pg.tls.is_none());
         let my = Url::parse("mysql://127.0.0.1").unwrap();
         assert_eq!((my.user.as_str(), my.database.as_str()), ("root", ""));
         assert_eq!(my.target, Target::Tcp("127.0.0.1:3306".parse().unwrap()));
         let six = Url::parse("mysql://a@[::1]:4000/d").unwrap();
         assert_eq!(six.target, Target::Tcp("[::1]:4000".parse().unwrap()));
+        assert_eq!(six.shown, "mysql://a@[::1]:4000/d");
     }
 
     #[test]
     fn unix_sockets() {
         let pg = Url::parse("postgres://app@%2Frun%2Fpg:15600/d").unwrap();
         assert_eq!(pg.target, Target::Unix("/run/pg/.s.PGSQL.15600".into()));
-        let pg = Url::parse("postgres://app@/d?host=/run/pg").unwrap();
+        let pg = Url::parse("postgres://app@/d?host=/run/pg&sslmode=require").unwrap();
         assert_eq!(pg.target, Target::Unix("/run/pg/.s.PGSQL.5432".into()));
+        assert!(pg.tls.is_none(), "libpq has no TLS on Unix sockets");
         let my = Url::parse("mysql://app@/d?socket=/run/my.sock").unwrap();
         assert_eq!(my.target, Target::Unix("/run/my.sock".into()));
+    }
+
+    #[test]
+    fn tls_in_both_families_words() {
+        for (text, mode) in [
+            ("postgres://a@127.0.0.1/d?sslmode=allow", SslMode::Allow),
+            ("postgres://a@127.0.0.1/d?sslmode=prefer", SslMode::Prefer),
+            ("postgres://a@127.0.0.1/d?sslmode=require", SslMode::Require),
+            ("mysql://a@127.0.0.1/d?ssl-mode=PREFERRED", SslMode::Prefer),
+            ("mysql://a@127.0.0.1/d?ssl-mode=REQUIRED", SslMode::Require),
+            ("mysql://a@/d?socket=/run/my.sock&ssl-mode=REQUIRED", SslMode::Require),
+        ] {
+            assert_eq!(Url::parse(text).unwrap().tls.unwrap().mode, mode, "{text}");
+        }
+        for text in ["postgres://a@127.0.0.1/d?sslmode=disable", "mysql://a@127.0.0.1/d?ssl-mode=DISABLED"] {
+            assert!(Url::parse(text).unwrap().tls.is_none(), "{text}");
+        }
+        let url = Url::parse("postgres://a@localhost:1/d?sslmode=require&sslnegotiation=direct").unwrap();
+        assert_eq!(url.shown, "postgres://a@localhost:1/d?sslmode=require&sslnegotiation=direct");
+        assert_eq!(url.tls.unwrap().host, "localhost");
+        for (text, wanted) in [
+            ("postgres://a@127.0.0.1/d?sslmode=maybe", "sslmode must be one of"),
+            ("postgres://a@127.0.0.1/d?sslnegotiation=direct&sslmode=prefer", "needs sslmode=require"),
+            ("mysql://a@127.0.0.1/d?ssl-mode=REQUIRED&sslnegotiation=direct", "PostgreSQL's"),
+            ("postgres://a@127.0.0.1/d?sslmode=verify-ca&sslrootcert=/no/such/file", "/no/such/file"),
+            ("mysql://a@127.0.0.1/d?ssl-mode=REQUIRED&ssl-cert=x.pem", "one of sslcert and sslkey"),
+        ] {
+            let error = Url::parse(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_prefer_came_to_is_kept() {
+        let url = Url::parse("postgres://a@127.0.0.1/d?sslmode=prefer").unwrap();
+        assert_eq!(url.wishes(), [TlsWish::IfOffered, TlsWish::Off]);
+        assert_eq!(url.decided(true).wishes(), [TlsWish::Required]);
+        assert_eq!(url.decided(false).wishes(), [TlsWish::Off]);
+        let url = Url::parse("postgres://a@127.0.0.1/d?sslmode=require").unwrap();
+        assert_eq!(url.resuming().unwrap().decided(true).tls.unwrap().settings.sessions, SESSIONS);
     }
 
     #[test]
@@ -246,7 +204,6 @@ mod tests {
             let error = Url::parse(text).unwrap_err();
             assert!(!error.contains("hunter2"), "{error}");
         }
-        assert!(Url::parse("postgres://a@127.0.0.1/d?sslmode=require").unwrap_err().contains("no TLS yet"));
         assert!(Url::parse("nonsense").is_err());
         assert!(Url::parse("postgres://a%4@127.0.0.1").is_err());
     }

@@ -66,6 +66,55 @@ fn every_mode_of_both_protocols() {
 }
 
 #[test]
+fn every_workload_goes_through_tls_and_its_phase_is_measured_apart() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        for (workload, resume) in [("select_one", false), ("connect", false), ("connect", true)] {
+            let responder = Responder::with_tls(speak);
+            let plan = plan(&format!("{}?sslmode=require", responder.url(speak)), workload, 4);
+            let servers =
+                plan.servers.iter().map(|url| if resume { url.resuming().unwrap() } else { url.clone() });
+            let plan = Plan { servers: servers.collect(), ..plan };
+            let report = run(plan, |sum| sum.queries > 20).unwrap();
+            assert!(report.errors == 0 && report.queries > 20, "{speak:?} {workload}: {}", report.to_text());
+            // At the end of a run some are under way.
+            let (connects, logins) = (report.connect.count, report.login.count);
+            assert!(logins <= report.tls.count && report.tls.count <= connects && connects <= logins + 4);
+            assert!(report.tls.min_ms > 0.0);
+            assert_eq!(report.transport.version, "TLSv1.3");
+            assert_eq!(report.transport.resumed > 0, resume, "{:?}", report.transport);
+            assert!(report.transport.resumed <= report.tls.count);
+        }
+    }
+}
+
+#[test]
+fn prefer_takes_what_the_server_has() {
+    for speak in [Speak::Postgres, Speak::Mysql] {
+        let url = |responder: &Responder, mode: &str| format!("{}?sslmode={mode}", responder.url(speak));
+        let secure = Responder::with_tls(speak);
+        let report = run(plan(&url(&secure, "prefer"), "select_one", 3), |sum| sum.queries > 3).unwrap();
+        assert_eq!((report.tls.count, report.transport.sslmode.as_str()), (3, "prefer"));
+        let report = run(plan(&url(&secure, "allow"), "select_one", 3), |sum| sum.queries > 3).unwrap();
+        assert_eq!((report.tls.count, report.errors, report.transport.version.as_str()), (0, 0, ""));
+        // A certificate that nobody trusts is an error, and nothing goes in clear.
+        let ca = std::env::temp_dir().join(format!("weir-bench-ca-{}-{speak:?}.pem", std::process::id()));
+        std::fs::write(&ca, weir_tls::self_made(&["other".to_owned()], None).unwrap().identity.chain)
+            .unwrap();
+        let text = format!("{}&sslrootcert={}", url(&secure, "verify-ca"), ca.display());
+        let refused = run(plan(&text, "select_one", 3), |_| true).unwrap_err().to_string();
+        std::fs::remove_file(&ca).unwrap();
+        assert!(refused.contains("TLS: the certificate is not"), "{refused}");
+    }
+    // The responder in clear knows no SSLRequest: PostgreSQL's is taken for a login.
+    let clear = Responder::start(Speak::Mysql, Quirk::None);
+    let url = |mode: &str| format!("{}?ssl-mode={mode}", clear.url(Speak::Mysql));
+    let report = run(plan(&url("PREFERRED"), "select_one", 3), |sum| sum.queries > 3).unwrap();
+    assert_eq!((report.tls.count, report.errors, report.connected), (0, 0, 3));
+    let refused = run(plan(&url("REQUIRED"), "select_one", 3), |_| true).unwrap_err().to_string();
+    assert!(refused.contains("does not offer TLS"), "{refused}");
+}
+
+#[test]
 fn a_wrong_value_is_an_error() {
     for speak in [Speak::Postgres, Speak::Mysql] {
         for mode in [Mode::Simple, Mode::Prepared] {

@@ -6,15 +6,18 @@
 use crate::draft::Draft;
 use crate::problem::{Place, relative_to};
 use crate::registry::Key;
-use crate::url::UrlTls;
+use crate::url::{DatabaseUrl, UrlTls};
 use crate::{ListenAt, Listener, Protocol, Server};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weir_auth::login::{Secured, TlsWish};
 use weir_tls::{
-    Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Identity, SslMode,
-    Verify, read_pem,
+    Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Facts, Identity,
+    SslMode, Verify, read_pem,
 };
+
+const HALF_IDENTITY: &str = "the URL has one of sslcert and sslkey and not the other";
 
 /// Sessions with servers that are remembered for resumption. There are as many servers as hosts.
 const SESSIONS: usize = 256;
@@ -64,6 +67,70 @@ pub struct ServerTls {
     pub settings: ConnectorSettings,
     /// Makes our end of connections.
     pub connector: Connector,
+}
+
+impl ServerTls {
+    /// For a program that is no proxy: what the URL says, and `mode` when it does not say how. Sessions are resumed
+    /// when `sessions` of them may be remembered. `None`: everything goes in clear. Files are named from the working
+    /// directory.
+    ///
+    /// # Errors
+    /// Files or parameters that make no sense, as a sentence without its full stop.
+    pub fn of_url(
+        url: &DatabaseUrl,
+        mode: SslMode,
+        sessions: usize,
+    ) -> Result<Option<Arc<ServerTls>>, String> {
+        let mode = url.tls.mode.unwrap_or(mode);
+        let Some(host) = host_of(url.protocol, &url.server, mode) else { return Ok(None) };
+        let direct = direct_of(url.protocol, &url.tls, mode)?;
+        let identity = match (&url.tls.certificate, &url.tls.key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some(
+                Identity::read(Path::new(certificate), Path::new(key)).map_err(|error| error.to_string())?,
+            ),
+            _ => return Err(HALF_IDENTITY.to_owned()),
+        };
+        let verify = verify_of(mode);
+        let ca = url.tls.ca.as_deref().filter(|file| *file != "system" && verify != Verify::None);
+        let ca = ca.map(|file| read_ca(Path::new(file))).transpose()?;
+        let bounds = Bounds::default();
+        let settings = ConnectorSettings { verify, ca, identity, bounds, alpn: alpn(url.protocol), sessions };
+        let connector = Connector::new(&settings).map_err(|error| format!("TLS: {error}"))?;
+        Ok(Some(Arc::new(ServerTls { mode, direct, host, settings, connector })))
+    }
+
+    /// The same server, and sessions with it are resumed.
+    ///
+    /// # Errors
+    /// As for [`ServerTls::of_url`].
+    pub fn resuming(&self, sessions: usize) -> Result<ServerTls, String> {
+        let settings = ConnectorSettings { sessions, ..self.settings.clone() };
+        let connector = Connector::new(&settings).map_err(|error| format!("TLS: {error}"))?;
+        Ok(ServerTls { settings, connector, ..self.clone() })
+    }
+}
+
+/// What to ask of a server first, and then if it refuses that for its transport.
+pub fn tls_wishes(mode: SslMode) -> &'static [TlsWish] {
+    match mode {
+        SslMode::Disable => &[TlsWish::Off],
+        SslMode::Allow => &[TlsWish::Off, TlsWish::Required],
+        SslMode::Prefer => &[TlsWish::IfOffered, TlsWish::Off],
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[TlsWish::Required],
+    }
+}
+
+/// What a handshake came to, for the login.
+pub fn secured(facts: Facts) -> Secured {
+    Secured {
+        end_point: facts.end_point,
+        peer_name: facts.peer_name,
+        // Each side names one protocol only.
+        alpn: facts.alpn.is_some(),
+        version: facts.version,
+        cipher: facts.cipher,
+    }
 }
 
 impl PartialEq for ServerTls {
@@ -227,25 +294,15 @@ pub(crate) fn server_tls(
     place: Option<Place>,
 ) -> Option<Arc<ServerTls>> {
     let mode = url.mode.unwrap_or_else(|| self::mode(draft, Key::ServerTlsSslmode));
-    let host = match (server, protocol) {
-        (Server::Tcp { host, .. }, _) => host.clone(),
-        // libpq has no TLS on Unix sockets; MySQL has it there if it must be.
-        (Server::Unix(_), Protocol::Postgres) => return None,
-        (Server::Unix(_), Protocol::Mysql) if !mode.is_required() => return None,
-        (Server::Unix(_), Protocol::Mysql) => "localhost".to_owned(),
-    };
-    if mode == SslMode::Disable {
-        return None;
-    }
+    let host = host_of(protocol, server, mode)?;
     let problem = |draft: &mut Draft, text: String| {
         draft.findings.problem(place.clone(), text);
         None
     };
-    let direct = url.direct.unwrap_or(false);
-    if direct && (protocol == Protocol::Mysql || !mode.is_required()) {
-        let text = "sslnegotiation=direct is PostgreSQL's and needs sslmode=require or higher";
-        return problem(draft, text.to_owned());
-    }
+    let direct = match direct_of(protocol, url, mode) {
+        Ok(direct) => direct,
+        Err(text) => return problem(draft, text),
+    };
     let bounds = bounds(
         draft,
         [Key::ServerTlsProtocols, Key::ServerTlsCiphers, Key::ServerTls13Ciphers, Key::ServerTlsEcdhcurve],
@@ -259,18 +316,14 @@ pub(crate) fn server_tls(
                 Err(error) => return problem(draft, error.to_string()),
             }
         }
-        _ => return problem(draft, "the URL has one of sslcert and sslkey and not the other".to_owned()),
+        _ => return problem(draft, HALF_IDENTITY.to_owned()),
     };
     let ca = match url.ca.as_deref() {
         Some("system") => None,
         Some(file) => Some(relative_to(draft.folder.as_deref(), file)),
         None => path(draft, Key::ServerTlsCaFile),
     };
-    let verify = match mode {
-        SslMode::VerifyFull => Verify::Full,
-        SslMode::VerifyCa => Verify::Ca,
-        SslMode::Disable | SslMode::Allow | SslMode::Prefer | SslMode::Require => Verify::None,
-    };
+    let verify = verify_of(mode);
     let ca = match ca.as_deref().filter(|_| verify != Verify::None).map(read_ca) {
         Some(Ok(pem)) => Some(pem),
         Some(Err(text)) => return problem(draft, text),
@@ -290,6 +343,33 @@ pub(crate) fn server_tls(
         },
     };
     Some(Arc::new(ServerTls { mode, direct, host, settings, connector }))
+}
+
+/// The host for SNI and for its certificate; `None`: there is no TLS with this server.
+fn host_of(protocol: Protocol, server: &Server, mode: SslMode) -> Option<String> {
+    match (server, protocol) {
+        _ if mode == SslMode::Disable => None,
+        (Server::Tcp { host, .. }, _) => Some(host.clone()),
+        // libpq has no TLS on Unix sockets; MySQL has it there if it must be.
+        (Server::Unix(_), Protocol::Mysql) if mode.is_required() => Some("localhost".to_owned()),
+        (Server::Unix(_), Protocol::Mysql | Protocol::Postgres) => None,
+    }
+}
+
+fn direct_of(protocol: Protocol, url: &UrlTls, mode: SslMode) -> Result<bool, String> {
+    let direct = url.direct.unwrap_or(false);
+    if direct && (protocol == Protocol::Mysql || !mode.is_required()) {
+        return Err("sslnegotiation=direct is PostgreSQL's and needs sslmode=require or higher".to_owned());
+    }
+    Ok(direct)
+}
+
+fn verify_of(mode: SslMode) -> Verify {
+    match mode {
+        SslMode::VerifyFull => Verify::Full,
+        SslMode::VerifyCa => Verify::Ca,
+        SslMode::Disable | SslMode::Allow | SslMode::Prefer | SslMode::Require => Verify::None,
+    }
 }
 
 fn read_ca(file: &Path) -> Result<Vec<u8>, String> {

@@ -70,6 +70,15 @@ const PARAMETERS: [&str; 15] = [
 impl DatabaseUrl {
     /// Reads a URL. The error is a sentence without its full stop; it never contains the password.
     pub fn parse(url: &str) -> Result<DatabaseUrl, String> {
+        DatabaseUrl::parse_with(url, None)
+    }
+
+    /// The same; a URL that names no host means this machine.
+    pub fn parse_or_local(url: &str) -> Result<DatabaseUrl, String> {
+        DatabaseUrl::parse_with(url, Some("127.0.0.1"))
+    }
+
+    fn parse_with(url: &str, no_host: Option<&str>) -> Result<DatabaseUrl, String> {
         let (scheme, rest) = url
             .split_once("://")
             .ok_or("must be a URL such as postgres://user:password@host:5432/database")?;
@@ -105,6 +114,7 @@ impl DatabaseUrl {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             parts.parameter(&decode(key, "parameter")?, decode(value, "parameter")?.into_owned())?;
         }
+        parts.host = parts.host.or_else(|| no_host.map(str::to_owned));
         parts.finish(protocol)
     }
 }

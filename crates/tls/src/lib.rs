@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptor;
+mod blocking;
 mod ciphers;
 mod connector;
 mod mode;
@@ -19,6 +20,7 @@ mod stream;
 mod x509;
 
 pub use acceptor::{Acceptor, AcceptorSettings, ClientCertificate};
+pub use blocking::Blocking;
 pub use ciphers::{Bounds, check_ciphers, check_curves, check_protocols};
 pub use connector::{Connector, ConnectorSettings, Verify};
 pub use mode::SslMode;

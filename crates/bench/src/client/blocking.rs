@@ -9,9 +9,12 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::ConnectStep;
+use weir_auth::login::{ConnectStep, TlsWish};
+use weir_config::ServerTls;
 use weir_net::Target;
+use weir_tls::{Blocking, Facts};
 
 /// How long a connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -69,6 +72,14 @@ impl Client {
         })
     }
 
+    /// What TLS came to, if there is any.
+    pub fn facts(&self) -> Option<Facts> {
+        match self {
+            Client::Postgres(session) => session.stream.facts(),
+            Client::Mysql(session) => session.stream.facts(),
+        }
+    }
+
     /// How long each read of a reply may wait; `None`, as at first: for ever.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), ClientError> {
         match self {
@@ -114,6 +125,31 @@ impl Client {
 
 trait Stream: Read + Write + Send {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+    /// What TLS came to.
+    fn facts(&self) -> Option<Facts> {
+        None
+    }
+}
+
+/// For TLS to lie over.
+impl Stream for Box<dyn Stream> {
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.as_ref().set_timeout(timeout)
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        self.as_ref().facts()
+    }
+}
+
+impl Stream for Blocking<Box<dyn Stream>> {
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.transport().set_timeout(timeout)
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        Blocking::facts(self)
+    }
 }
 
 impl Stream for TcpStream {
@@ -135,8 +171,34 @@ pub struct Session<P: Protocol> {
     input: Vec<u8>,
 }
 
+/// A login that failed.
+struct Failed {
+    error: ClientError,
+    /// By another transport it may succeed.
+    by_transport: bool,
+}
+
+impl<E: Into<ClientError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Failed { error: error.into(), by_transport: false }
+    }
+}
+
 impl<P: Protocol> Session<P> {
+    /// By the first transport that the URL allows and the server takes.
     fn connect(url: &Url) -> Result<Self, ClientError> {
+        let mut wishes = url.wishes().iter();
+        loop {
+            let wish = wishes.next().copied().unwrap_or_default();
+            match Self::connect_by(url, wish) {
+                Ok(session) => return Ok(session),
+                Err(failed) if failed.by_transport && !wishes.as_slice().is_empty() => {}
+                Err(failed) => return Err(failed.error),
+            }
+        }
+    }
+
+    fn connect_by(url: &Url, wish: TlsWish) -> Result<Self, Failed> {
         let mut stream: Box<dyn Stream> = match &url.target {
             Target::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
@@ -145,22 +207,34 @@ impl<P: Protocol> Session<P> {
             }
             Target::Unix(path) => Box::new(UnixStream::connect(path)?),
         };
-        let mut login = P::login(connect_params(url, rand::random()));
+        let tls = url.tls.as_deref().filter(|_| wish != TlsWish::Off);
+        let mut login = P::login(connect_params(url, wish, rand::random()));
         let (mut input, mut output) = (Vec::new(), Vec::new());
+        if let Some(tls) = tls.filter(|tls| tls.direct) {
+            stream = secure::<P>(stream, tls, &mut login, &mut output)?;
+        }
         P::start(&mut login, &mut output);
         loop {
             stream.write_all(&output)?;
             output.clear();
-            let step = advance::<P>(&mut login, &mut input, &mut output);
-            match step {
-                Ok(true) => break,
-                Ok(false) if output.is_empty() => {
+            match advance::<P>(&mut login, &mut input, &mut output) {
+                Ok(Advance::LoggedIn) => break,
+                Ok(Advance::Tls) => {
+                    let none = || ClientError::own("the login asks for TLS that nobody wished for");
+                    stream.write_all(&output)?;
+                    output.clear();
+                    stream = secure::<P>(stream, tls.ok_or_else(none)?, &mut login, &mut output)?;
+                }
+                Ok(Advance::More) if output.is_empty() => {
                     if let Err(error) = receive(stream.as_mut(), &mut input) {
-                        return Err(P::refusal(&login).map_or(error.into(), ClientError::from));
+                        return Err(P::refusal(&login).map_or(error.into(), ClientError::from).into());
                     }
                 }
-                Ok(false) => {}
-                Err(error) => return Err(P::refusal(&login).map_or(error, ClientError::from)),
+                Ok(Advance::More) => {}
+                Err(error) => {
+                    let error = P::refusal(&login).map_or(error, ClientError::from);
+                    return Err(Failed { error, by_transport: P::is_transport_refused(&login) });
+                }
             }
         }
         stream.write_all(&output)?;
@@ -244,12 +318,38 @@ impl<P: Protocol> Drop for Session<P> {
     }
 }
 
-/// Gives the login what has come. True: logged in.
+/// Puts TLS over a stream and tells the login.
+fn secure<P: Protocol>(
+    stream: Box<dyn Stream>,
+    tls: &ServerTls,
+    login: &mut P::Login,
+    output: &mut Vec<u8>,
+) -> Result<Box<dyn Stream>, Failed> {
+    let failed = |text: String| Failed {
+        error: ClientError { code: "tls".to_owned(), text: format!("TLS: {text}") },
+        by_transport: !tls.mode.is_required(),
+    };
+    let begun = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
+    let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
+    let facts = Blocking::facts(&line).ok_or_else(|| failed("the handshake has no end".to_owned()))?;
+    let secured = Arc::new(weir_config::secured(facts));
+    P::handle_secured(login, secured, output).map_err(login_fault)?;
+    Ok(Box::new(line))
+}
+
+/// What a login waits for.
+enum Advance {
+    More,
+    Tls,
+    LoggedIn,
+}
+
+/// Gives the login what has come.
 fn advance<P: Protocol>(
     login: &mut P::Login,
     input: &mut Vec<u8>,
     output: &mut Vec<u8>,
-) -> Result<bool, ClientError> {
+) -> Result<Advance, ClientError> {
     loop {
         let (n, step) = P::handle_login(login, input, output).map_err(login_fault)?;
         input.drain(..n);
@@ -258,9 +358,14 @@ fn advance<P: Protocol>(
             step = P::handle_job(login, job.run(), output).map_err(login_fault)?;
         }
         match step {
-            ConnectStep::LoggedIn => return Ok(true),
-            ConnectStep::More if n == 0 => return Ok(false),
-            ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => {}
+            ConnectStep::LoggedIn => return Ok(Advance::LoggedIn),
+            // Whoever put them there is not the server: what it encrypts comes behind the handshake.
+            ConnectStep::Tls if !input.is_empty() => {
+                return Err(ClientError::own("unencrypted bytes in front of TLS"));
+            }
+            ConnectStep::Tls => return Ok(Advance::Tls),
+            ConnectStep::More if n == 0 => return Ok(Advance::More),
+            ConnectStep::More | ConnectStep::Work(_) => {}
         }
     }
 }

@@ -12,8 +12,9 @@ use crate::plan::Mode;
 use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Url;
 use std::io;
+use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep, TlsWish};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_wire::Fault;
 
 /// Bytes of one message that are looked at. Longer messages (rows) pass unread.
@@ -55,6 +56,8 @@ pub enum Piece<'a> {
 pub trait Protocol: 'static {
     /// A refusal is the whole reply; else [`Piece::Done`] follows it.
     const REFUSAL_ENDS_REPLY: bool;
+    /// The client asks for TLS before the server says anything.
+    const TLS_IS_ASKED_FIRST: bool;
     /// The wing's login machine.
     type Login: Send;
     /// What is kept between two queries.
@@ -72,6 +75,11 @@ pub trait Protocol: 'static {
     ) -> Result<(usize, ConnectStep), Fault>;
     /// The answer to `ConnectStep::Work`.
     fn handle_job(login: &mut Self::Login, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
+    /// The handshake that `ConnectStep::Tls` asked for is done; or one before `start`, when TLS goes first.
+    fn handle_secured(login: &mut Self::Login, secured: Arc<Secured>, out: &mut Vec<u8>)
+    -> Result<(), Fault>;
+    /// The server refused for what may be the transport.
+    fn is_transport_refused(login: &Self::Login) -> bool;
     /// Why the server refused the login.
     fn refusal(login: &Self::Login) -> Option<Refusal>;
     /// After `LoggedIn`.
@@ -96,7 +104,7 @@ pub trait Protocol: 'static {
 }
 
 /// The parameters of a login to this server.
-pub fn connect_params(url: &Url, nonce: [u8; 64]) -> ConnectParams {
+pub fn connect_params(url: &Url, tls: TlsWish, nonce: [u8; 64]) -> ConnectParams {
     ConnectParams {
         user: url.user.clone(),
         secret: url.secret.clone(),
@@ -104,7 +112,7 @@ pub fn connect_params(url: &Url, nonce: [u8; 64]) -> ConnectParams {
         parameters: Vec::new(),
         nonce,
         unix: matches!(url.target, weir_net::Target::Unix(_)),
-        tls: TlsWish::Off,
+        tls,
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
@@ -126,6 +134,7 @@ pub fn io_code(error: &io::Error) -> String {
         K::NotFound => "ENOENT".to_owned(),
         K::PermissionDenied => "EACCES".to_owned(),
         K::UnexpectedEof => "closed".to_owned(),
+        K::InvalidData => "tls".to_owned(),
         _ => match error.raw_os_error() {
             Some(11) => "EAGAIN".to_owned(),
             Some(23) => "ENFILE".to_owned(),

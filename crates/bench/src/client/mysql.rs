@@ -9,8 +9,9 @@ use super::{MESSAGE_BYTES_MAX, Piece, Protocol, Refusal};
 use crate::plan::Mode;
 use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Dialect;
+use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured};
 use weir_mysql::Connect;
 use weir_wire::{Fault, Reader, Short};
 
@@ -92,6 +93,8 @@ enum Await {
 impl Protocol for Mysql {
     const REFUSAL_ENDS_REPLY: bool = true;
 
+    const TLS_IS_ASKED_FIRST: bool = false;
+
     type Login = Connect;
     type Session = Session;
 
@@ -113,6 +116,14 @@ impl Protocol for Mysql {
 
     fn handle_job(login: &mut Connect, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         login.handle_job(done, out)
+    }
+
+    fn handle_secured(login: &mut Connect, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        login.handle_secured(secured, out)
+    }
+
+    fn is_transport_refused(login: &Connect) -> bool {
+        login.is_transport_refused()
     }
 
     fn refusal(login: &Connect) -> Option<Refusal> {

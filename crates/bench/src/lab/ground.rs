@@ -19,6 +19,7 @@ use crate::workloads::{Params, Workload, by_name};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use weir_config::DatabaseUrl;
 
 /// Tables of the experiments, and rows in each: sysbench's, small enough to be in memory everywhere.
 pub const TABLES: u32 = 10;
@@ -334,7 +335,7 @@ impl Ground {
         // One descriptor table holds both sides.
         let clients = clients
             .min(weir_net::tables::open_files().hard.saturating_sub(u64::from(pool_size) + 200) as u32);
-        let password = password_of(&base.url_text).map(|p| crate::url::decode(&p)).transpose()?;
+        let password = DatabaseUrl::parse_or_local(&base.url_text)?.password;
         let password = password.map(|p| format!(" password='{}'", p.replace('\'', "''")));
         let (user, database) = (&base.url.user, &base.url.database);
         let (host, server_port) = (server.ip(), server.port());
@@ -462,14 +463,6 @@ fn memory_available() -> Option<u64> {
     line.trim().split(' ').next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// A URL's password as it stands there.
-fn password_of(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("://")?;
-    let (login, _) = rest.rsplit_once('@')?;
-    let (_, password) = login.split_once(':')?;
-    Some(password.to_owned())
-}
-
 /// The same login and database at a port of this machine.
 fn at_port(text: &str, port: u16) -> Result<String, String> {
     let (scheme, rest) = text.split_once("://").ok_or_else(|| "a URL needs ://".to_owned())?;
@@ -518,7 +511,5 @@ mod tests {
         let url = "postgres://app:s%40cret@db.example:5432/shop?sslmode=require";
         assert_eq!(at_port(url, 6432).unwrap(), "postgres://app:s%40cret@127.0.0.1:6432/shop");
         assert_eq!(at_port("mysql://demo@/d?socket=/run/my.sock", 1).unwrap(), "mysql://demo@127.0.0.1:1/d");
-        assert_eq!(password_of(url).as_deref(), Some("s%40cret"));
-        assert_eq!(password_of("mysql://demo@h/d"), None);
     }
 }

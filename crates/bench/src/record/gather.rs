@@ -2,7 +2,7 @@
 
 use super::result::{
     Bucket, CheckLine, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult,
-    SecondLine, StatementLine, TransactionLine,
+    SecondLine, StatementLine, TransactionLine, Transport,
 };
 use super::{ErrorCount, Errors, Interval, Latencies, Phase, Totals};
 use crate::plan::{Pace, Plan};
@@ -33,6 +33,8 @@ pub struct Around {
     pub server_versions: Vec<String>,
     /// The machine, looked at before the run.
     pub machine: Machine,
+    /// What the connections go through; `resumed` is not known yet.
+    pub transport: Transport,
     /// Event loops there were.
     pub workers: usize,
     /// Sentences the observer heard.
@@ -65,6 +67,7 @@ pub fn gather(
         protocol_mode: plan.mode.name().to_owned(),
         rate_wanted: rate_wanted(plan),
         plan: plan_facts(plan, around.workers),
+        transport: Transport { resumed: totals.tls_resumed, ..around.transport },
         machine: around.machine,
         connections: plan.connections,
         connected,
@@ -86,6 +89,7 @@ pub fn gather(
         histogram: totals.event.buckets().map(|(upto_ns, count)| Bucket { upto_ns, count }).collect(),
         query: (&totals.query).into(),
         connect: (&totals.connect).into(),
+        tls: (&totals.tls).into(),
         login: (&totals.login).into(),
         lateness: (&totals.lateness).into(),
         statements: statement_lines(plan.workload.as_ref(), totals),
@@ -101,7 +105,6 @@ pub fn gather(
         per_second: per_second.iter().map(SecondLine::from).collect(),
         checks: around.checks,
         remarks: around.remarks,
-        ..RunResult::default()
     }
 }
 

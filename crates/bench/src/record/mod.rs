@@ -102,6 +102,8 @@ impl Latencies {
 pub enum Phase {
     /// Until the socket is connected.
     Connect,
+    /// Until the TLS handshake is done.
+    Tls,
     /// Until the server says that it is ready.
     Login,
     /// From a query to the end of its reply.
@@ -113,6 +115,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
+            Phase::Tls => "tls",
             Phase::Login => "login",
             Phase::Query => "query",
         }
@@ -251,7 +254,11 @@ pub struct Totals {
     pub reconnects: u64,
     /// Socket connects.
     pub connect: Latencies,
-    /// Logins.
+    /// TLS handshakes.
+    pub tls: Latencies,
+    /// Of these: an earlier session was resumed.
+    pub tls_resumed: u64,
+    /// Logins, without the handshake.
     pub login: Latencies,
     /// Queries.
     pub query: Latencies,
@@ -288,6 +295,8 @@ impl Totals {
         self.writes += other.writes;
         self.reconnects += other.reconnects;
         self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
+        self.tls_resumed += other.tls_resumed;
         self.login.merge(&other.login);
         self.query.merge(&other.query);
         self.event.merge(&other.event);

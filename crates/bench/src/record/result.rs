@@ -40,6 +40,8 @@ pub struct RunResult {
     pub rate_wanted: Option<f64>,
     /// What else was asked for.
     pub plan: PlanFacts,
+    /// What the connections went through.
+    pub transport: Transport,
     /// The machine of the load generator.
     pub machine: Machine,
     /// Clients wanted.
@@ -82,9 +84,10 @@ pub struct RunResult {
     pub query: Percentiles,
     /// Latency of a socket connect.
     pub connect: Percentiles,
-    /// Latency of a TLS handshake. Empty without TLS.
+    /// Latency of a TLS handshake; PostgreSQL: with the request for it that goes before, unless it is direct. Empty without
+    /// TLS.
     pub tls: Percentiles,
-    /// Latency of a login, from the end of the connect or the handshake.
+    /// Latency of a login, from the end of the connect, without the time in `tls`.
     pub login: Percentiles,
     /// How late the generator itself sent what was due (with a rate only).
     pub lateness: Percentiles,
@@ -131,6 +134,22 @@ pub struct PlanFacts {
     pub seed: u64,
     /// The workload's own options under their names on the command line (`tables`, `table-size`, `distribution`, ...).
     pub options: BTreeMap<String, String>,
+}
+
+/// What the connections went through.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transport {
+    /// `sslmode`, as it was asked for: `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
+    pub sslmode: String,
+    /// Version of TLS with the first server (`TLSv1.3`); empty: everything went in clear.
+    pub version: String,
+    /// Its cipher, by OpenSSL's name.
+    pub cipher: String,
+    /// Sessions might be resumed (`--tls-resume`).
+    pub resume: bool,
+    /// Handshakes that resumed one, in the whole run.
+    pub resumed: u64,
 }
 
 /// The machine of the load generator.

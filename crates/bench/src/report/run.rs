@@ -50,6 +50,9 @@ fn lead(result: &RunResult) -> Vec<String> {
             versions.get(n).filter(|v| !v.is_empty()).map(|v| format!(" ({v})")).unwrap_or_default();
         lead.push(format!("Server: {server}{version}"));
     }
+    if !result.transport.version.is_empty() {
+        lead.push(format!("Transport: {}", result.transport));
+    }
     lead
 }
 

@@ -1,5 +1,6 @@
 //! What a run showed on the terminal: lines while it goes, a table at its end, in sysbench's words.
 
+use crate::record::result::Transport;
 use crate::record::{Interval, RunResult};
 use std::fmt::Write;
 
@@ -37,6 +38,9 @@ impl RunResult {
         };
         writeln!(out, "    connections:    {:>12}{missing}", self.connected)?;
         writeln!(out, "    connect phase:  {:>11.4}s", self.connect_seconds)?;
+        if !self.transport.version.is_empty() {
+            writeln!(out, "    transport:      {}", self.transport)?;
+        }
         if let Some(rate) = self.rate_wanted {
             writeln!(out, "    rate wanted:    {rate:>12.2} per sec.")?;
         }
@@ -71,7 +75,8 @@ impl RunResult {
             lines.push(("query", &self.query));
         }
         lines.extend(self.transactions.iter().map(|of| (of.name.as_str(), &of.latency)));
-        lines.extend([("connect", &self.connect), ("login", &self.login), ("sent late", &self.lateness)]);
+        lines.extend([("connect", &self.connect), ("TLS", &self.tls), ("login", &self.login)]);
+        lines.push(("sent late", &self.lateness));
         for (name, p) in lines.into_iter().filter(|(_, p)| p.count > 0) {
             writeln!(
                 out,
@@ -120,6 +125,19 @@ impl RunResult {
             writeln!(out, "    {phase:<8} {code:<12} {count:>8}{ignored}  first: {}", error.first_text)?;
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.version.is_empty() {
+            return f.write_str("in clear");
+        }
+        write!(f, "{} {} (sslmode={}", self.version, self.cipher, self.sslmode)?;
+        if self.resume {
+            write!(f, ", {} handshakes resumed", self.resumed)?;
+        }
+        f.write_str(")")
     }
 }
 

@@ -4,6 +4,7 @@ use crate::client::Protocol;
 use crate::statement::Row;
 use crate::workloads::Shape;
 use weir_net::Net;
+use weir_tls::Stream;
 
 pub(super) type Socket = <weir_net::Kernel as Net>::Socket;
 
@@ -13,6 +14,8 @@ pub(super) enum Stage<L> {
     Absent,
     /// The end of the connect.
     Connecting,
+    /// The end of the TLS handshake, which began then.
+    Securing(Box<L>, u64),
     /// The end of the login.
     LoggingIn(Box<L>),
     /// The replies to the statements that are sent once behind the login; this one was sent.
@@ -27,7 +30,7 @@ pub(super) enum Stage<L> {
 
 impl<L> Stage<L> {
     pub(super) fn is_opening(&self) -> bool {
-        matches!(self, Stage::Connecting | Stage::LoggingIn(_) | Stage::Greeting(_))
+        matches!(self, Stage::Connecting | Stage::Securing(..) | Stage::LoggingIn(_) | Stage::Greeting(_))
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -43,11 +46,13 @@ impl<L> Stage<L> {
 /// One client.
 pub(super) struct Conn<P: Protocol> {
     pub(super) socket: Option<Socket>,
+    /// What lies over the socket.
+    pub(super) tls: Option<Box<Stream>>,
     pub(super) stage: Stage<P::Login>,
     pub(super) session: P::Session,
     /// What has come of a message that is not whole. Empty, and without memory, between queries.
     pub(super) input: Vec<u8>,
-    /// What the socket had no room for.
+    /// What the socket had no room for, encrypted if there is TLS.
     pub(super) output: Vec<u8>,
     /// Number of the client in the plan.
     pub(super) client: u32,
@@ -90,6 +95,7 @@ impl<P: Protocol> Conn<P> {
     pub(super) fn new(client: u32) -> Self {
         Conn {
             socket: None,
+            tls: None,
             stage: Stage::Absent,
             session: P::Session::default(),
             input: Vec::new(),

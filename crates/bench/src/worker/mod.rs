@@ -11,6 +11,7 @@
 mod arrivals;
 mod conn;
 mod event;
+mod secure;
 mod serve;
 
 use crate::client::Protocol;
@@ -167,7 +168,11 @@ pub struct Worker<P: Protocol> {
     tick: Interval,
     totals: Totals,
     scratch: Vec<u8>,
+    /// What TLS decrypted of it.
+    plain: Vec<u8>,
+    /// What is to be sent, and the same encrypted.
     out: Vec<u8>,
+    sealed: Vec<u8>,
     query: Query,
 }
 
@@ -208,7 +213,9 @@ impl<P: Protocol> Worker<P> {
             tick: Interval::default(),
             totals,
             scratch: vec![0; SCRATCH_BYTES],
+            plain: Vec::new(),
             out: Vec::new(),
+            sealed: Vec::new(),
             query: Query::default(),
         }
     }
@@ -506,6 +513,9 @@ impl<P: Protocol> Worker<P> {
                 Stage::Connecting if age > connect_ns => {
                     self.lose(i, Phase::Connect, "timeout", "the connect took too long");
                 }
+                Stage::Securing(..) if age > connect_ns => {
+                    self.lose(i, Phase::Tls, "timeout", "the TLS handshake took too long");
+                }
                 Stage::LoggingIn(_) | Stage::Greeting(_) if age > connect_ns => {
                     self.lose(i, Phase::Login, "timeout", "the login took too long");
                 }
@@ -518,6 +528,7 @@ impl<P: Protocol> Worker<P> {
                 Stage::Leaving if age > LEAVING_NS => self.left(i),
                 Stage::Absent
                 | Stage::Connecting
+                | Stage::Securing(..)
                 | Stage::LoggingIn(_)
                 | Stage::Greeting(_)
                 | Stage::Idle
@@ -596,11 +607,11 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn say_goodbye(&mut self) {
-        self.out.clear();
-        P::quit(&mut self.out);
         for i in 0..self.conns.len() {
             if let Some(socket) = self.conns[i].socket.take() {
-                if matches!(self.conns[i].stage, Stage::Idle) {
+                self.out.clear();
+                P::quit(&mut self.out);
+                if matches!(self.conns[i].stage, Stage::Idle) && self.seal(i).is_ok() {
                     // A server that does not listen any more has nothing to lose.
                     let _ = self.kernel.send(&socket, &self.out);
                 }

@@ -100,7 +100,11 @@ impl<P: Protocol> Worker<P> {
                 self.conns[i].since_ns = now;
                 let server = self.conns[i].client as usize % self.shared.plan.servers.len().max(1);
                 let Some(url) = self.shared.plan.servers.get(server) else { return false };
-                let mut login = Box::new(P::login(connect_params(url, rand::random())));
+                let wish = url.wishes().first().copied().unwrap_or_default();
+                let mut login = Box::new(P::login(connect_params(url, wish, rand::random())));
+                if url.tls.as_ref().is_some_and(|tls| tls.direct) {
+                    return self.begin_tls(i, login, now);
+                }
                 self.out.clear();
                 P::start(&mut login, &mut self.out);
                 self.move_to(i, Stage::LoggingIn(login));
@@ -113,6 +117,15 @@ impl<P: Protocol> Worker<P> {
 
     /// Sends what is in `out`. False: the connection is closed.
     pub(super) fn send(&mut self, i: usize) -> bool {
+        if let Err(error) = self.seal(i) {
+            self.lose(i, self.phase(i), "tls", &error.to_string());
+            return false;
+        }
+        self.send_sealed(i)
+    }
+
+    /// The same for what is encrypted already, or goes in clear.
+    pub(super) fn send_sealed(&mut self, i: usize) -> bool {
         let conn = &mut self.conns[i];
         let Some(socket) = &conn.socket else { return false };
         if self.out.is_empty() {
@@ -170,7 +183,7 @@ impl<P: Protocol> Worker<P> {
                     break;
                 }
                 Ok(n) => {
-                    self.handle_bytes(i, scratch.get(..n).unwrap_or_default());
+                    self.take(i, &mut scratch[..n]);
                     // A new connection of the same client must not be read here: it has no event yet.
                     let gone = self.conns[i].generation != generation;
                     if gone || (n < scratch.len() && !to_the_end) {
@@ -191,9 +204,10 @@ impl<P: Protocol> Worker<P> {
         self.scratch = scratch;
     }
 
-    fn handle_end(&mut self, i: usize) {
+    pub(super) fn handle_end(&mut self, i: usize) {
         match &self.conns[i].stage {
             Stage::Leaving => self.left(i),
+            Stage::Securing(..) => self.lose(i, Phase::Tls, "closed", "the server closed in the handshake"),
             Stage::LoggingIn(login) => {
                 let refusal = P::refusal(login);
                 match refusal {
@@ -210,7 +224,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    fn handle_bytes(&mut self, i: usize, bytes: &[u8]) {
+    pub(super) fn handle_bytes(&mut self, i: usize, bytes: &[u8]) {
         let mut held = std::mem::take(&mut self.conns[i].input);
         let generation = self.conns[i].generation;
         let was_held = !held.is_empty();
@@ -227,7 +241,7 @@ impl<P: Protocol> Worker<P> {
                 Stage::Idle | Stage::Busy => self.advance_reply(i, rest),
                 // Whatever comes after a goodbye is not read.
                 Stage::Leaving => Flow::Used(rest.len().max(1)),
-                Stage::Absent | Stage::Connecting => Flow::Gone,
+                Stage::Absent | Stage::Connecting | Stage::Securing(..) => Flow::Gone,
             };
             match flow {
                 Flow::Used(n) => at += n,
@@ -281,8 +295,9 @@ impl<P: Protocol> Worker<P> {
                         self.logged_in(i);
                         Flow::Used(used)
                     }
-                    ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls if used == 0 => Flow::Wait,
-                    ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => Flow::Used(used),
+                    ConnectStep::Tls => self.tls_asked(i, bytes.len() > used),
+                    ConnectStep::More | ConnectStep::Work(_) if used == 0 => Flow::Wait,
+                    ConnectStep::More | ConnectStep::Work(_) => Flow::Used(used),
                 }
             }
         }
@@ -361,6 +376,9 @@ impl<P: Protocol> Worker<P> {
         P::quit(&mut self.out);
         self.conns[i].since_ns = now;
         self.move_to(i, Stage::Leaving);
+        if self.seal_goodbye(i).is_err() {
+            return self.left(i);
+        }
         let Some(socket) = &self.conns[i].socket else { return };
         // If it cannot be sent the server has closed, and that is read next.
         let _ = self.kernel.send(socket, &self.out);
@@ -385,6 +403,7 @@ impl<P: Protocol> Worker<P> {
     fn close(&mut self, i: usize) {
         let conn = &mut self.conns[i];
         (conn.input, conn.output, conn.heard) = (Vec::new(), Vec::new(), Vec::new());
+        conn.tls = None;
         (conn.rolling_back, conn.again) = (false, false);
         conn.session = P::Session::default();
         if let Some(socket) = conn.socket.take() {
@@ -393,9 +412,10 @@ impl<P: Protocol> Worker<P> {
         self.move_to(i, Stage::Absent);
     }
 
-    fn phase(&self, i: usize) -> Phase {
+    pub(super) fn phase(&self, i: usize) -> Phase {
         match self.conns[i].stage {
             Stage::Absent | Stage::Connecting => Phase::Connect,
+            Stage::Securing(..) => Phase::Tls,
             Stage::LoggingIn(_) | Stage::Greeting(_) => Phase::Login,
             Stage::Idle | Stage::Busy | Stage::Leaving => Phase::Query,
         }

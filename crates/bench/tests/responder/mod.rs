@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use weir_tls::{Acceptor, AcceptorSettings, Blocking, Bounds, ClientCertificate, self_made};
 
 /// How the responder misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,23 @@ pub enum Speak {
 
 impl Responder {
     pub fn start(speak: Speak, quirk: Quirk) -> Responder {
+        Responder::begin(speak, quirk, None)
+    }
+
+    /// With TLS for clients that ask for it.
+    pub fn with_tls(speak: Speak) -> Responder {
+        let made = self_made(&["localhost".to_owned()], None).unwrap();
+        let settings = AcceptorSettings {
+            identity: made.identity,
+            bounds: Bounds::default(),
+            client: ClientCertificate::None,
+            alpn: Vec::new(),
+            tickets: true,
+        };
+        Responder::begin(speak, Quirk::None, Some(Acceptor::new(&settings).unwrap()))
+    }
+
+    fn begin(speak: Speak, quirk: Quirk, acceptor: Option<Acceptor>) -> Responder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let queries = Arc::new(AtomicU64::new(0));
@@ -51,8 +69,14 @@ impl Responder {
         let (count, hold) = (Arc::clone(&queries), Arc::clone(&held));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let mut session =
-                    Session { stream, quirk, queries: Arc::clone(&count), held: Arc::clone(&hold) };
+                stream.set_nodelay(true).unwrap();
+                let mut session = Session {
+                    stream: Some(Box::new(stream)),
+                    acceptor: acceptor.clone(),
+                    quirk,
+                    queries: Arc::clone(&count),
+                    held: Arc::clone(&hold),
+                };
                 std::thread::spawn(move || {
                     // A client that leaves ends its thread by an error.
                     let _ = match speak {
@@ -73,8 +97,14 @@ impl Responder {
     }
 }
 
+trait Transport: Read + Write + Send {}
+impl Transport for TcpStream {}
+impl Transport for Blocking<Box<dyn Transport>> {}
+
 struct Session {
-    stream: TcpStream,
+    /// Never empty but while TLS begins.
+    stream: Option<Box<dyn Transport>>,
+    acceptor: Option<Acceptor>,
     quirk: Quirk,
     queries: Arc<AtomicU64>,
     held: Arc<AtomicBool>,
@@ -92,24 +122,34 @@ fn closed() -> io::Error {
 }
 
 impl Session {
+    fn stream(&mut self) -> &mut dyn Transport {
+        self.stream.as_mut().unwrap().as_mut()
+    }
+
+    fn secure(&mut self) -> io::Result<()> {
+        let tls = self.acceptor.as_ref().unwrap().accept().unwrap();
+        let line = Blocking::handshake(tls, self.stream.take().unwrap())?;
+        self.stream = Some(Box::new(line));
+        Ok(())
+    }
+
     fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
-        self.stream.read_exact(&mut bytes)?;
+        self.stream().read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
     fn take_vec(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
-        self.stream.read_exact(&mut bytes)?;
+        self.stream().read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
     fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.quirk != Quirk::Dribble {
-            return self.stream.write_all(bytes);
+            return self.stream().write_all(bytes);
         }
-        self.stream.set_nodelay(true)?;
-        bytes.iter().try_for_each(|byte| self.stream.write_all(&[*byte]))
+        bytes.iter().try_for_each(|byte| self.stream().write_all(&[*byte]))
     }
 
     fn answer(&mut self, value: i64) -> io::Result<Answer> {
@@ -132,7 +172,13 @@ impl Session {
     // ---- PostgreSQL ----
 
     fn postgres(&mut self) -> io::Result<()> {
-        let len = u32::from_be_bytes(self.take()?) as usize;
+        let mut len = u32::from_be_bytes(self.take()?) as usize;
+        if len == 8 && self.acceptor.is_some() {
+            self.take::<4>()?;
+            self.say(b"S")?;
+            self.secure()?;
+            len = u32::from_be_bytes(self.take()?) as usize;
+        }
         self.take_vec(len - 4)?;
         if self.quirk == Quirk::Refuse {
             return self.say(&message(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0"));
@@ -206,7 +252,8 @@ impl Session {
         let mut greeting = b"\x0a8.0.0\0\x01\0\0\0abcdefgh\0".to_vec();
         // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, TRANSACTIONS, CONNECT_WITH_DB, MULTI_*, and
         // SESSION_TRACK with DEPRECATE_EOF.
-        let capabilities: u32 = 0x018f_a20d;
+        let ssl = if self.acceptor.is_some() { 0x0800 } else { 0 };
+        let capabilities: u32 = 0x018f_a20d | ssl;
         greeting.extend(&capabilities.to_le_bytes()[..2]);
         greeting.extend([45, 2, 0]);
         greeting.extend(&capabilities.to_le_bytes()[2..]);
@@ -214,7 +261,11 @@ impl Session {
         greeting.extend([0; 10]);
         greeting.extend(b"ijklmnopqrst\0mysql_native_password\0");
         self.say(&packet(0, &greeting))?;
-        let (sequence, _) = self.mysql_packet()?;
+        let (mut sequence, response) = self.mysql_packet()?;
+        if response.len() == 32 && self.acceptor.is_some() {
+            self.secure()?;
+            (sequence, _) = self.mysql_packet()?;
+        }
         self.say(&packet(sequence + 1, &[0, 0, 0, 2, 0, 0, 0]))?;
         let mut next_id = 1u32;
         loop {

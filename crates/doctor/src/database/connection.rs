@@ -14,12 +14,13 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{ConnectParams, ConnectStep, TlsWish};
+use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_auth::{JobDone, Secret};
-use weir_config::Protocol;
+use weir_config::{Protocol, ServerTls};
 use weir_mysql::message::{lenenc, ok};
 use weir_net::Target;
 use weir_postgres::frame::{ServerTag, server_header};
+use weir_tls::{Blocking, SslMode};
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
 /// A connect may take so long.
@@ -109,8 +110,7 @@ fn broken(why: &str) -> DbError {
 }
 
 trait Stream: Read + Write {}
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
+impl<T: Read + Write> Stream for T {}
 
 /// A logged-in connection that blocks.
 pub struct Connection {
@@ -119,10 +119,46 @@ pub struct Connection {
     input: Vec<u8>,
 }
 
+/// A login that failed.
+struct Failed {
+    error: DbError,
+    /// By another transport it may succeed.
+    by_transport: bool,
+}
+
+impl<E: Into<DbError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Failed { error: error.into(), by_transport: false }
+    }
+}
+
 impl Connection {
-    /// Connects and logs in.
+    /// Connects and logs in, by the first transport that the URL allows and the server takes.
     pub fn open(place: &Place) -> Result<Connection, DbError> {
-        let stream: Box<dyn Stream> = match &place.target {
+        let mode = place.tls.as_ref().map_or(SslMode::Disable, |tls| tls.mode);
+        let mut wishes = weir_config::tls_wishes(mode).iter();
+        loop {
+            let wish = wishes.next().copied().unwrap_or_default();
+            let opened = match place.url.protocol {
+                Protocol::Postgres => {
+                    let machine = Postgres(weir_postgres::Connect::new(params(place, wish)));
+                    Self::open_by(place, wish, machine)
+                }
+                Protocol::Mysql => {
+                    let machine = Mysql(weir_mysql::Connect::bare(params(place, wish)));
+                    Self::open_by(place, wish, machine)
+                }
+            };
+            match opened {
+                Ok(connection) => return Ok(connection),
+                Err(failed) if failed.by_transport && !wishes.as_slice().is_empty() => {}
+                Err(failed) => return Err(failed.error),
+            }
+        }
+    }
+
+    fn open_by(place: &Place, wish: TlsWish, mut machine: impl Machine) -> Result<Connection, Failed> {
+        let mut stream: Box<dyn Stream> = match &place.target {
             Target::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
                 stream.set_nodelay(true)?;
@@ -137,60 +173,42 @@ impl Connection {
                 Box::new(stream)
             }
         };
-        let protocol = place.url.protocol;
-        let mut connection = Connection { stream, protocol, input: Vec::new() };
-        match protocol {
-            Protocol::Postgres => connection.login(Postgres(weir_postgres::Connect::new(params(place))))?,
-            Protocol::Mysql => connection.login(Mysql(weir_mysql::Connect::bare(params(place))))?,
-        }
-        Ok(connection)
-    }
-
-    fn login(&mut self, mut machine: impl Machine) -> Result<(), DbError> {
+        let tls = place.tls.as_deref().filter(|_| wish != TlsWish::Off);
         let mut output = Vec::new();
+        if let Some(tls) = tls.filter(|tls| tls.direct) {
+            stream = secure(stream, tls, &mut machine, &mut output)?;
+        }
+        let mut input = Vec::new();
         machine.start(&mut output);
         loop {
-            self.stream.write_all(&output)?;
+            stream.write_all(&output)?;
             output.clear();
-            match self.advance(&mut machine, &mut output) {
-                Ok(true) => break,
-                Ok(false) if output.is_empty() => {
-                    if let Err(error) = self.receive() {
-                        return Err(machine.refusal().unwrap_or_else(|| error.into()));
+            match advance(&mut machine, &mut input, &mut output) {
+                Ok(ConnectStep::LoggedIn) => break,
+                Ok(ConnectStep::Tls) => {
+                    stream.write_all(&output)?;
+                    output.clear();
+                    let tls = tls.ok_or_else(|| broken("TLS that nobody wished for"))?;
+                    // Whoever put them there is not the server: what it encrypts comes behind the handshake.
+                    if !input.is_empty() {
+                        return Err(broken("unencrypted bytes in front of TLS").into());
+                    }
+                    stream = secure(stream, tls, &mut machine, &mut output)?;
+                }
+                Ok(ConnectStep::More | ConnectStep::Work(_)) if output.is_empty() => {
+                    if let Err(error) = receive(stream.as_mut(), &mut input) {
+                        return Err(machine.refusal().unwrap_or_else(|| error.into()).into());
                     }
                 }
-                Ok(false) => {}
-                Err(error) => return Err(machine.refusal().unwrap_or(error)),
+                Ok(ConnectStep::More | ConnectStep::Work(_)) => {}
+                Err(error) => {
+                    let error = machine.refusal().unwrap_or(error);
+                    return Err(Failed { error, by_transport: machine.is_transport_refused() });
+                }
             }
         }
-        self.stream.write_all(&output)?;
-        Ok(())
-    }
-
-    /// Gives the login what has come. True: logged in.
-    fn advance(&mut self, machine: &mut impl Machine, output: &mut Vec<u8>) -> Result<bool, DbError> {
-        loop {
-            let (n, mut step) = machine.input(&self.input, output)?;
-            self.input.drain(..n);
-            while let ConnectStep::Work(job) = step {
-                step = machine.job(job.run(), output)?;
-            }
-            match step {
-                ConnectStep::LoggedIn => return Ok(true),
-                ConnectStep::More if n == 0 => return Ok(false),
-                ConnectStep::More | ConnectStep::Work(_) | ConnectStep::Tls => {}
-            }
-        }
-    }
-
-    fn receive(&mut self) -> io::Result<()> {
-        let mut buffer = [0; 64 * 1024];
-        let n = self.stream.read(&mut buffer)?;
-        if n == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
-        }
-        self.input.extend_from_slice(buffer.get(..n).unwrap_or_default());
-        Ok(())
+        stream.write_all(&output)?;
+        Ok(Connection { stream, protocol: place.url.protocol, input })
     }
 
     /// Runs a statement and returns its rows.
@@ -272,7 +290,7 @@ impl Connection {
         if total + self.input.len() > REPLY_BYTES_MAX {
             return Err(broken("a reply that does not end"));
         }
-        Ok(self.receive()?)
+        Ok(receive(self.stream.as_mut(), &mut self.input)?)
     }
 
     fn mysql_reply(&mut self) -> Result<Vec<Row>, DbError> {
@@ -328,7 +346,53 @@ impl Drop for Connection {
     }
 }
 
-fn params(place: &Place) -> ConnectParams {
+/// Gives the login what has come. `More`: there is nothing more to give.
+fn advance(
+    machine: &mut impl Machine,
+    input: &mut Vec<u8>,
+    output: &mut Vec<u8>,
+) -> Result<ConnectStep, DbError> {
+    loop {
+        let (n, mut step) = machine.input(input, output)?;
+        input.drain(..n);
+        while let ConnectStep::Work(job) = step {
+            step = machine.job(job.run(), output)?;
+        }
+        if n == 0 || matches!(step, ConnectStep::LoggedIn | ConnectStep::Tls) {
+            return Ok(step);
+        }
+    }
+}
+
+fn receive(stream: &mut dyn Stream, input: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; 64 * 1024];
+    let n = stream.read(&mut buffer)?;
+    if n == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
+    }
+    input.extend_from_slice(buffer.get(..n).unwrap_or_default());
+    Ok(())
+}
+
+/// Puts TLS over a stream and tells the login.
+fn secure(
+    stream: Box<dyn Stream>,
+    tls: &ServerTls,
+    machine: &mut impl Machine,
+    output: &mut Vec<u8>,
+) -> Result<Box<dyn Stream>, Failed> {
+    let failed = |text: String| Failed {
+        error: DbError { code: String::new(), text: format!("TLS: {text}"), fatal: true },
+        by_transport: !tls.mode.is_required(),
+    };
+    let begun = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
+    let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
+    let facts = line.facts().ok_or_else(|| failed("the handshake has no end".to_owned()))?;
+    machine.secured(Arc::new(weir_config::secured(facts)), output)?;
+    Ok(Box::new(line))
+}
+
+fn params(place: &Place, tls: TlsWish) -> ConnectParams {
     let parameters = match place.url.protocol {
         Protocol::Postgres => vec![("application_name".to_owned(), "weir doctor".to_owned())],
         Protocol::Mysql => vec![("program_name".to_owned(), "weir doctor".to_owned())],
@@ -344,7 +408,7 @@ fn params(place: &Place) -> ConnectParams {
         parameters,
         nonce: rand::random(),
         unix: matches!(place.target, Target::Unix(_)),
-        tls: TlsWish::Off,
+        tls,
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
@@ -356,6 +420,8 @@ trait Machine {
     fn start(&mut self, out: &mut Vec<u8>);
     fn input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault>;
     fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
+    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault>;
+    fn is_transport_refused(&self) -> bool;
     fn refusal(&self) -> Option<DbError>;
 }
 
@@ -372,6 +438,12 @@ impl Machine for Postgres {
     fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         self.0.handle_job(done, out)
     }
+    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.0.handle_secured(secured, out)
+    }
+    fn is_transport_refused(&self) -> bool {
+        self.0.is_transport_refused()
+    }
     fn refusal(&self) -> Option<DbError> {
         self.0.rejection().map(postgres_refusal)
     }
@@ -386,6 +458,12 @@ impl Machine for Mysql {
     }
     fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         self.0.handle_job(done, out)
+    }
+    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.0.handle_secured(secured, out)
+    }
+    fn is_transport_refused(&self) -> bool {
+        self.0.is_transport_refused()
     }
     fn refusal(&self) -> Option<DbError> {
         self.0.rejection().map(|payload| DbError { fatal: true, ..mysql_refusal(payload) })

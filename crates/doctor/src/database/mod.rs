@@ -15,8 +15,10 @@ use crate::finding::{Finding, State};
 use crate::question::Question;
 use connection::{Connection, DbError, Facts};
 use std::io;
-use weir_config::{DatabaseUrl, Protocol, Server};
+use std::sync::Arc;
+use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
+use weir_tls::SslMode;
 
 /// A database to look at.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct Place {
     pub url: DatabaseUrl,
     /// The first address of its name, or its socket.
     pub target: Target,
+    /// TLS, if there may be any: what the URL says, or `prefer`.
+    pub tls: Option<Arc<ServerTls>>,
     /// The URL without its password.
     pub shown: String,
 }
@@ -37,7 +41,8 @@ impl Place {
         let database = url.database.clone().unwrap_or_default();
         let shown = format!("{}://{user}@{}/{database}", url.protocol.name(), url.server);
         let target = target(&url.server).map_err(|error| format!("{shown}: {error}"))?;
-        Ok(Place { url, target, shown })
+        let tls = ServerTls::of_url(&url, SslMode::Prefer, 0).map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Place { url, target, tls, shown })
     }
 
     /// User to log in as.
