@@ -3,6 +3,7 @@ says, and that nothing goes in clear where that is not allowed."""
 
 import functools
 import os
+import re
 import ssl
 import subprocess
 
@@ -10,6 +11,7 @@ import pymysql
 
 from weirtest.case import eventually, weir
 from weirtest.certs import certificates
+from weirtest.mywire import QUERY, STMT_EXECUTE, Wire, execute_payload, read_lenenc
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD, server_env
 from weirtest.weir import Weir
@@ -119,6 +121,103 @@ def clients_show_certificates(context):
         eventually(lambda: "the peer shows no certificate" in w.log() and "not signed by a CA" in w.log(), "both are in the log")
 
 
+STATUS_FORMS = (
+    "show status like 'Ssl_version'",
+    "SHOW SESSION STATUS LIKE 'ssl\\_%'",
+    "show local status like 'SSL%'",
+    "show status where variable_name = 'Ssl_cipher'",
+    "show session status where `Variable_name` in ('Ssl_version', 'Ssl_cipher', 'Uptime')",
+    "show status where variable_name like 'Ssl%' or variable_name = 'Threads_running'",
+    "show status like 'Threads_connected'",
+)
+TABLE_FORMS = (
+    "select * from {0}.session_status where variable_name like 'ssl_version'",
+    "select s.variable_value from {0}.session_status as s where s.variable_name = 'Ssl_cipher'",
+    "select variable_name, length(variable_value) > 0 from {0}.session_status where variable_name in ('Ssl_cipher', 'Ssl_version') order by 1",
+)
+
+
+@weir
+def what_a_client_asks_about_its_tls(context):
+    """The rows are those of the server, but about the client's own connection; in text and prepared."""
+    kind = context.kind
+    schema = "performance_schema" if kind == "mysql" else "information_schema"
+    forms = [*STATUS_FORMS, *(form.format(schema) for form in TABLE_FORMS)]
+    about = re.compile(r"ssl_(version|cipher)$", re.I)
+
+    def ask(port, form, tls):
+        how = {"ssl": LAX} if tls else {"ssl_disabled": True}
+        with pymysql.connect(host="127.0.0.1", port=port, user="app", password=PASSWORD, database="app", **how) as c, c.cursor() as cursor:
+            inside = c._sock if isinstance(c._sock, ssl.SSLSocket) else None
+            own_words = (inside.version(), inside.cipher()[0]) if inside else ("", "")
+            cursor.execute(form)
+            rows = cursor.fetchall()
+            heads = [(d[0], d[1]) for d in cursor.description]
+        return heads, rows, own_words
+
+    for behind_mode in ("DISABLED", "REQUIRED"):
+        with front(kind, "sslmode=prefer", *shown("server"), url=behind(kind, f"ssl-mode={behind_mode}")) as w:
+            for form in forms:
+                for tls in (False, True):
+                    heads, rows, mine = ask(w.port, form, tls)
+                    wanted_heads, wanted, _ = ask(server(kind).port, form, tls)
+                    assert heads == wanted_heads, (form, heads, wanted_heads)
+                    assert [r[0] for r in rows if len(r) > 1] == [r[0] for r in wanted if len(r) > 1], (form, rows, wanted)
+                    assert len(rows[0]) == len(wanted[0]), (form, rows)
+                    for row in rows:
+                        if len(row) == 2 and about.match(row[0]) and isinstance(row[1], str):
+                            assert row[1] == mine["cipher" in row[0].lower()], (form, tls, row, mine)
+                    if form.startswith("select s."):
+                        assert rows == ((mine[1],),), (form, rows, mine)
+                    if "length(" in form:
+                        assert [r[1] for r in rows] == [int(tls), int(tls)], (form, tls, rows)
+    # Its own words are in clear; Weir's are not.
+    with front(kind, url=behind(kind, "ssl-mode=REQUIRED")) as w, Wire(w.target()) as wire:
+        for form in forms:
+            if "length(" in form or "Threads" in form:
+                continue
+            statement = wire.prepare(form)
+            for _ in range(2):
+                wire.command(STMT_EXECUTE, execute_payload(statement))
+                rows = [payload for what, payload in wire.reply(STMT_EXECUTE) if what == "row"]
+                assert rows and not any(b"TLSv1" in row or b"TLS_AES" in row and b"ist" not in row for row in rows), (form, rows)
+
+
+@weir
+def columns_of_show_status(context):
+    """Names, charsets, lengths and types that a driver sees are those of the server's own SHOW STATUS."""
+    seen = []
+    with front(context.kind) as w:
+        for target in (w.target(), w.target().__class__(context.kind, "direct", "127.0.0.1", server(context.kind).port, "app", PASSWORD)):
+            with Wire(target) as wire:
+                wire.command(QUERY, "show status like 'Ssl_version'")
+                seen.append([column(payload) for what, payload in wire.reply() if what == "column"])
+    assert seen[0] == seen[1], seen
+
+
+def column(payload):
+    """Schema and table as they are called, names, and what follows them."""
+    at, out = 0, []
+    for _ in range(6):
+        n, at = read_lenenc(payload, at)
+        out.append(payload[at:at + n].decode())
+        at += n
+    return out[4], payload[at:at + 8].hex()
+
+
+@weir
+def the_clients_own_status(context):
+    r"""\s of the mysql program."""
+    with front(context.kind, "sslmode=prefer", *shown("server")) as w:
+        for argv, words in ((["--ssl-mode=PREFERRED"] if context.kind == "mysql" else ["--ssl"], "Cipher in use is"),
+                            (["--ssl-mode=DISABLED", "--get-server-public-key"] if context.kind == "mysql" else ["--skip-ssl"], "Not in use")):
+            done = subprocess.run([server_env(context.kind, "CLIENT"), "--no-defaults", "--protocol=TCP", "-h", "localhost", "-P", str(w.port), "-u", "app",
+                                   *argv, *(["--commands"] if context.kind == "mysql" else []), "app", "-e", r"\s"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "MYSQL_PWD": PASSWORD}, timeout=60, check=False)
+            said = done.stdout.decode(errors="replace")
+            assert words in said, said
+
+
 def program(w, *argv, kind):
     done = subprocess.run([server_env(kind, "CLIENT"), "--no-defaults", "--protocol=TCP", "-h", "localhost", "-P", str(w.port), "-u", "app",
                            *argv, "app", "-N", "-B", "-e", "select 'in'"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -183,8 +282,8 @@ def asked(kind, url, user="app"):
         try:
             with pymysql.connect(host="127.0.0.1", port=w.port, user=user, password=PASSWORD, database="app", ssl_disabled=True) as c, \
                     c.cursor() as cursor:
-                # What the server says of its own connection, in a form that is not about the client's.
-                cursor.execute("show status where variable_name = 'Ssl_cipher'")
+                # What the server says of its own connection, in a form that Weir does not take for a question about the client's.
+                cursor.execute("show status where variable_name = concat('Ss', 'l_ciph', 'er')")
                 return "TLS" if cursor.fetchone()[1] else "clear"
         except pymysql.Error as e:
             # The log has a thread of its own: all of it is there once Weir has ended.

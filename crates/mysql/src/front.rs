@@ -341,6 +341,7 @@ impl Front {
             row_count: self.row_count,
             found_rows: (self.found_rows != ROWS_UNKNOWN).then_some(self.found_rows),
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
+            flavour: self.traits.flavour,
         }
     }
 

@@ -26,6 +26,7 @@ mod relay;
 mod reset;
 mod rewrite;
 mod session_state;
+mod ssl_status;
 mod warnings;
 mod welcome;
 

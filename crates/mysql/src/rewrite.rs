@@ -5,12 +5,14 @@
 //! FOUND_ROWS() give what the last reply said, unless the text runs on the server that gave that reply and
 //! nothing else has run there since.
 //!
-//! SHOW STATUS LIKE 'Ssl_version' and 'Ssl_cipher' are about the client's own connection.
+//! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
 //! expression without an alias the column's name shows the number instead of the call.
 
-use weir_sql::{CallKind, Class, Uses};
+use crate::session_state::Flavour;
+use crate::ssl_status;
+use weir_sql::{CallKind, Class, Uses, Verb};
 
 /// What can be answered.
 #[derive(Debug, Clone, Copy)]
@@ -21,29 +23,7 @@ pub(crate) struct Answers {
     pub found_rows: Option<u64>,
     /// Version and cipher of the client's own TLS; empty: none.
     pub tls: (&'static str, &'static str),
-}
-
-/// `SHOW [SESSION] STATUS LIKE 'Ssl_version'` or `'Ssl_cipher'`: asks about the client's connection, and the server would
-/// answer about Weir's. A pattern for several names at once goes to the server.
-fn ssl_status(text: &[u8], answers: &Answers) -> Option<Vec<u8>> {
-    if !text.get(..4)?.eq_ignore_ascii_case(b"show") || text.len() > 100 {
-        return None;
-    }
-    let text =
-        std::str::from_utf8(text).ok()?.trim_end_matches(|c: char| c == ';' || c.is_ascii_whitespace());
-    let words: Vec<String> = text.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ([_, "status", "like", pattern] | [_, "session" | "local", "status", "like", pattern]) =
-        words.as_slice()
-    else {
-        return None;
-    };
-    let (name, value) = match pattern.trim_matches(['\'', '"']).replace('\\', "").as_str() {
-        "ssl_version" => ("Ssl_version", answers.tls.0),
-        "ssl_cipher" => ("Ssl_cipher", answers.tls.1),
-        _ => return None,
-    };
-    Some(format!("SELECT '{name}' AS `Variable_name`, '{value}' AS `Value`").into_bytes())
+    pub flavour: Flavour,
 }
 
 /// The text asks for more of it than the lexer lists.
@@ -54,7 +34,10 @@ pub(crate) fn impossible(class: &Class) -> bool {
 /// The text with its answers, if it asks. With `about_last` false (a text to prepare) what changes from
 /// statement to statement is left alone.
 pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bool) -> Option<Vec<u8>> {
-    if let Some(answer) = ssl_status(text, answers) {
+    if class.statements == 1
+        && matches!(class.verb, Verb::Show | Verb::Select)
+        && let Some(answer) = ssl_status::text(text, answers.flavour, answers.tls)
+    {
         return Some(answer);
     }
     let mut out = Vec::new();
@@ -108,34 +91,5 @@ pub(crate) fn kill_self(class: &Class, text: &[u8]) -> Option<bool> {
         ["KILL"] | ["KILL", "CONNECTION"] => Some(false),
         ["KILL", "QUERY"] => Some(true),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_clients_own_tls_is_shown() {
-        let answers = |tls| Answers { id: 1, row_count: 0, found_rows: None, tls };
-        let inside = answers(("TLSv1.3", "TLS_AES_256_GCM_SHA384"));
-        let shown = |text: &str, answers: &Answers| {
-            ssl_status(text.as_bytes(), answers).map(|answer| String::from_utf8(answer).unwrap())
-        };
-        for text in ["show status like 'ssl_version'", "SHOW SESSION STATUS LIKE 'Ssl\\_version' ;"] {
-            let wanted = "SELECT 'Ssl_version' AS `Variable_name`, 'TLSv1.3' AS `Value`";
-            assert_eq!(shown(text, &inside).as_deref(), Some(wanted));
-        }
-        let clear = shown("show local status like \"Ssl_cipher\"", &answers(("", "")));
-        assert_eq!(clear.as_deref(), Some("SELECT 'Ssl_cipher' AS `Variable_name`, '' AS `Value`"));
-        for text in [
-            "show global status like 'Ssl_cipher'",
-            "show status like 'Ssl%'",
-            "show status",
-            "show",
-            "select 1",
-        ] {
-            assert_eq!(shown(text, &inside), None, "{text}");
-        }
     }
 }
