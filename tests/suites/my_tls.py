@@ -9,7 +9,7 @@ import subprocess
 
 import pymysql
 
-from weirtest.case import eventually, weir
+from weirtest.case import Skip, eventually, weir
 from weirtest.certs import certificates
 from weirtest.mywire import QUERY, STMT_EXECUTE, Wire, execute_payload, read_lenenc
 from weirtest.private import PrivateServer
@@ -275,12 +275,12 @@ def much_goes_through(context):
                 assert row[0] == "x" * size and row[1] == 1
 
 
-def asked(kind, url, user="app"):
+def asked(kind, url, user="app", password=PASSWORD):
     """Through a Weir with this URL: whether its server connection has TLS, or the words of the refusal and the log."""
     native = ["--set", "mysql.auth_type=mysql_native_password"] if kind == "mariadb" else []
     with Weir(kind, [url, *native], name="behind") as w:
         try:
-            with pymysql.connect(host="127.0.0.1", port=w.port, user=user, password=PASSWORD, database="app", ssl_disabled=True) as c, \
+            with pymysql.connect(host="127.0.0.1", port=w.port, user=user, password=password, database="app", ssl_disabled=True) as c, \
                     c.cursor() as cursor:
                 # What the server says of its own connection, in a form that Weir does not take for a question about the client's.
                 cursor.execute("show status where variable_name = concat('Ss', 'l_ciph', 'er')")
@@ -330,3 +330,33 @@ def accounts_that_require_tls_or_a_certificate(context):
     assert "TLS" != asked(kind, behind(kind, "ssl-mode=DISABLED", user="app_tls"), user="app_tls") != "clear"
     assert asked(kind, behind(kind, "ssl-mode=REQUIRED" + shows, user="app_cert"), user="app_cert") == "TLS"
     assert "TLS" != asked(kind, behind(kind, "ssl-mode=REQUIRED", user="app_cert"), user="app_cert") != "clear"
+
+
+@weir
+def sha256_password_accounts(context):
+    """In an envelope without TLS, in clear inside it; again when a session is begun anew; and a wrong password is refused."""
+    if context.kind != "mysql":
+        return
+    admin = pymysql.connect(unix_socket=server("mysql").env["SOCKET"], user="root")
+    with admin, admin.cursor() as c:
+        c.execute("select count(*) from information_schema.plugins where plugin_name = 'sha256_password' and plugin_status = 'ACTIVE'")
+        if not c.fetchone()[0]:
+            raise Skip("this server has no sha256_password")
+        c.execute(f"create user if not exists app_sha256 identified with sha256_password by '{PASSWORD}'")
+        c.execute("grant all on *.* to app_sha256")
+    for mode, wanted in (("DISABLED", "clear"), ("PREFERRED", "TLS"), ("REQUIRED", "TLS")):
+        url = behind("mysql", f"ssl-mode={mode}", user="app_sha256")
+        assert asked("mysql", url, user="app_sha256") == wanted
+        assert "Access denied" in asked("mysql", url.replace(PASSWORD, "wrong"), user="app_sha256", password="wrong"), mode
+        with front("mysql", url=url) as w:
+            # The one server goes from a schema to none and back, for which it logs in again.
+            for database in ("app", None, "app", None):
+                with pymysql.connect(host="127.0.0.1", port=w.port, user="app_sha256", password=PASSWORD, database=database, ssl_disabled=True) as c, \
+                        c.cursor() as cursor:
+                    cursor.execute("select database()")
+                    assert cursor.fetchone() == (database,)
+    with front("mysql", "sslmode=prefer", *shown("server"), url=behind("mysql", "ssl-mode=REQUIRED", user="app_sha256")) as w:
+        done = subprocess.run([server_env("mysql", "CLIENT"), "--no-defaults", "--protocol=TCP", "-h", "localhost", "-P", str(w.port), "-u", "app_sha256",
+                               "--default-auth=sha256_password", "app", "-N", "-B", "-e", "select 'in'"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env={**os.environ, "MYSQL_PWD": PASSWORD}, timeout=60, check=False)
+        assert done.stdout.strip() == b"in", done.stdout

@@ -5,7 +5,8 @@ mod common;
 
 use common::{IDLE, MODERN, OLD, OPEN, STEPS, back, c, connect_params, front, s, set_up_answers};
 use std::sync::Arc;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectStep};
+use weir_auth::job::RsaKey;
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
 use weir_auth::{AuthMethod, Secret, caching_sha2, native};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::response::HandshakeResponse;
@@ -382,8 +383,39 @@ fn server_logins() -> Vec<Vec<Vec<u8>>> {
             s::packet(4, &[1, 3]),
             s::ok_with(5, IDLE, 0, b""),
         ],
+        vec![
+            s::greeting(7, "8.4.1", "caching_sha2_password"),
+            s::packet(2, &switch(b"sha256_password")),
+            s::ok_with(4, IDLE, 0, b""),
+        ],
     ]
     .into()
+}
+
+#[test]
+fn sha256_password_leaves_in_clear_on_a_safe_path_only() {
+    let switch = s::packet(2, b"\xFEsha256_password\0tsrqponmlkjihgfedcba\0");
+    let key = RsaKey::generate().expect("a key");
+    let pem = s::packet(4, &[&[1], key.public_pem().as_bytes()].concat());
+    for (unix, password, first) in [(true, "pw", &b"pw\0"[..]), (false, "pw", &[1]), (false, "", &[0])] {
+        let params = ConnectParams { unix, ..connect_params(Some(password)) };
+        let (mut connect, mut out) = (Connect::new(params), Vec::new());
+        connect.handle_input(&s::greeting(7, "8.4.1", "caching_sha2_password"), &mut out).expect("greeting");
+        out.clear();
+        connect.handle_input(&switch, &mut out).expect("switch");
+        assert_eq!(out[4..], *first, "unix: {unix}");
+        let after = connect.handle_input(&pem, &mut out);
+        if unix {
+            assert!(after.is_err(), "a key that nobody asked for");
+            continue;
+        }
+        let Ok((_, ConnectStep::Work(job))) = after else { panic!("no envelope: {after:?}") };
+        out.clear();
+        connect.handle_job(job.run(), &mut out).expect("envelope");
+        let mut opened = key.decrypt(&out[4..]).expect("for this key").to_vec();
+        caching_sha2::mask(&mut opened, b"tsrqponmlkjihgfedcba");
+        assert_eq!(opened, [password.as_bytes(), b"\0"].concat());
+    }
 }
 
 /// What the server hears; whether Weir is in. The set-up is answered by what was asked for without any error.

@@ -1,10 +1,11 @@
-//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in
-//! clear on a Unix socket), AuthSwitch; then the session is set up with one more round trip.
+//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in clear on a safe
+//! path), sha256_password (by RSA, or in clear on a safe path), AuthSwitch; then the session is set up with one more
+//! round trip.
 //!
 //! Owns: the order of the packets, what the server can, what the new session starts from.
 //! Must not know: sockets, clocks, clients, pools.
 //!
-//! Invariants: a password leaves in clear only on a Unix socket; what the server asks for beyond that is
+//! Invariants: a password leaves in clear only inside TLS or on a Unix socket; what the server asks for beyond that is
 //! refused.
 //!
 //! The set-up: `SET` of the three trackers Weir relies on, and `SELECT` of every setting Weir can move with
@@ -49,6 +50,7 @@ enum State {
     },
     /// The envelope is being made.
     ExpectJob {
+        method: Method,
         scramble: Vec<u8>,
     },
     /// The reply to the SET of trackers.
@@ -171,7 +173,11 @@ impl Connect {
                 self.handle_greeting(payload, out)
             }
             State::ExpectVerdict { method, scramble } => self.handle_verdict(method, scramble, payload, out),
-            State::ExpectKey { scramble } => self.handle_key(scramble, payload),
+            State::ExpectKey { scramble } => match payload.split_first() {
+                Some((&MORE_DATA, pem)) => self.seal(Method::CachingSha2, scramble, pem),
+                Some((&ok::ERR, _)) => Err(self.rejected(payload)),
+                Some(_) | None => Err(malformed("no public key")),
+            },
             State::ExpectTrackers => {
                 match payload.first() {
                     Some(&ok::OK) => self.facts.trackers = true,
@@ -292,6 +298,10 @@ impl Connect {
             Ok(ok::ERR) => Err(self.rejected(payload)),
             Ok(ok::EOF) => self.handle_switch(r.rest(), out),
             Ok(MORE_DATA) if method == Method::CachingSha2 => self.handle_more(scramble, r.rest(), out),
+            // A safe path was not asked for a key.
+            Ok(MORE_DATA) if method == Method::Sha256 && !self.credentials.safe => {
+                self.seal(method, scramble, r.rest())
+            }
             Ok(_) | Err(_) => Err(malformed("an answer to the login that is not understood")),
         }
     }
@@ -325,16 +335,11 @@ impl Connect {
         Ok(ConnectStep::More)
     }
 
-    fn handle_key(&mut self, scramble: Vec<u8>, payload: &[u8]) -> Result<ConnectStep, Fault> {
-        match payload.split_first() {
-            Some((&MORE_DATA, pem)) => {
-                let masked = self.credentials.masked(&scramble)?;
-                self.state = State::ExpectJob { scramble };
-                Ok(ConnectStep::Work(Job::RsaEncrypt { pem: pem.into(), masked }))
-            }
-            Some((&ok::ERR, _)) => Err(self.rejected(payload)),
-            Some(_) | None => Err(malformed("no public key")),
-        }
+    /// The password goes into an envelope for this key.
+    fn seal(&mut self, method: Method, scramble: Vec<u8>, pem: &[u8]) -> Result<ConnectStep, Fault> {
+        let masked = self.credentials.masked(&scramble)?;
+        self.state = State::ExpectJob { method, scramble };
+        Ok(ConnectStep::Work(Job::RsaEncrypt { pem: pem.into(), masked }))
     }
 
     /// The answer to `ConnectStep::Work`.
@@ -342,14 +347,14 @@ impl Connect {
     /// # Errors
     /// `ServerLoginFailed` when the server's key cannot be used.
     pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        let State::ExpectJob { scramble } = std::mem::replace(&mut self.state, State::Failed) else {
+        let State::ExpectJob { method, scramble } = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(refuse("no work was asked for"));
         };
         let JobDone::RsaEncrypted(Some(sealed)) = done else {
             return Err(refuse("the server's public key cannot be used"));
         };
         self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&sealed));
-        self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble };
+        self.state = State::ExpectVerdict { method, scramble };
         Ok(ConnectStep::More)
     }
 

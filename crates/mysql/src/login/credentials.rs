@@ -4,7 +4,7 @@
 //!
 //! Invariant: the password leaves in clear only inside TLS or on a Unix socket.
 
-use super::{CACHING_SHA2, CLEAR, NATIVE};
+use super::{CACHING_SHA2, CLEAR, NATIVE, SHA256, SHA256_KEY_REQUEST};
 use std::borrow::Cow;
 use std::sync::Arc;
 use weir_auth::{Secret, SecretKind, caching_sha2, native};
@@ -16,12 +16,13 @@ use zeroize::Zeroizing;
 pub(crate) enum Method {
     Native,
     CachingSha2,
+    Sha256,
     Clear,
 }
 
 impl Method {
     pub(crate) fn named(plugin: &[u8]) -> Option<Method> {
-        [Method::Native, Method::CachingSha2, Method::Clear]
+        [Method::Native, Method::CachingSha2, Method::Sha256, Method::Clear]
             .into_iter()
             .find(|method| method.name() == plugin)
     }
@@ -30,6 +31,7 @@ impl Method {
         match self {
             Method::Native => NATIVE,
             Method::CachingSha2 => CACHING_SHA2,
+            Method::Sha256 => SHA256,
             Method::Clear => CLEAR,
         }
     }
@@ -57,7 +59,11 @@ impl Credentials {
         let answer = match method {
             Method::Native => native::response(secret, scramble),
             Method::CachingSha2 => caching_sha2::response(secret, scramble),
-            Method::Clear => return self.password(),
+            // Without a safe path, the password follows in an envelope; none at all needs no envelope.
+            Method::Sha256 if !self.safe && self.password()?.len() > 1 => {
+                return Ok(Zeroizing::new(vec![SHA256_KEY_REQUEST]));
+            }
+            Method::Sha256 | Method::Clear => return self.password(),
         };
         answer.map(Zeroizing::new).ok_or_else(unknown_password)
     }
