@@ -15,6 +15,8 @@ SERVERS = ["postgres"]
 
 # Only reads, leaves no trace, and takes minutes unless somebody ends it.
 SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0"
+# The same, but it ends: some tenths of a second.
+HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
 
 
 @functools.cache
@@ -98,6 +100,25 @@ def who_stands_behind_a_slow_one_goes_elsewhere(_context):
         assert any(b"not held up" in body for kind, body in quick.until("Z") if kind == "D")
         assert running(a, "select count(*) from big a") >= 1
         slow.vanish()
+
+
+@weir
+def nobody_is_sent_behind_a_statement_that_was_slow(_context):
+    """Known by its text without the values, or by that of a prepared statement."""
+    with start() as w, admin() as a, Wire(w.target()) as slow, Wire(w.target()) as quick:
+        prepared = HEAVY.format("$1::int")
+        slow.send(parse(prepared, "s") + SYNC + bind(["300"], "s") + execute() + SYNC)
+        slow.until("Z")
+        slow.until("Z")
+        assert slow.ask(HEAVY.format(300)) == [["0"]]
+        late = w.metric("weir_late_heads", protocol="postgres")
+        for request in (query(HEAVY.format(301)), bind(["302"], "s") + execute() + SYNC):
+            slow.send(request)
+            eventually(lambda: running(a, "select count(*) from big a") == 1, "the slow one runs")
+            # Were it sent behind the slow one, it would be taken back from there after 20 ms.
+            assert quick.ask("select 'its turn'") == [["its turn"]]
+            assert any(kind == "D" for kind, _ in slow.until("Z"))
+        assert w.metric("weir_late_heads", protocol="postgres") == late
 
 
 @weir

@@ -133,7 +133,7 @@ impl Front {
         let Phase::Long(long) = &mut self.phase else { return Ok(Found::Incomplete) };
         let len = long.read(input)?;
         self.reply_seq = long.seq.wrapping_add(1);
-        let needs = Needs { lease: true, continues, shareable: false };
+        let needs = Needs { lease: true, continues, ..Needs::default() };
         if !long.ended {
             return Ok(if len == 0 { Found::Incomplete } else { Found::Part { len, needs } });
         }

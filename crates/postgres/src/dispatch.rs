@@ -286,7 +286,7 @@ impl Back {
             Some(effects) => effects,
             None => {
                 let text = read_query(body(message.bytes)).map_err(|_| malformed(ClientTag::Query))?;
-                Effects::of_text(front.dialect, text)
+                Effects::of_text(front.dialect, text).0
             }
         };
         let (effects, undo, names) = self.stand_ins(front, effects, out);

@@ -6,7 +6,7 @@
 //! Invariant: in doubt a trace is kept. Taking one away too early gives another client's answer.
 
 use std::sync::Arc;
-use weir_sql::{Class, Clears, Dialect, Locks, Scanner, Scope, Uses, Verb};
+use weir_sql::{Class, Clears, Dialect, Locks, Scope, Uses, Verb, classify};
 use weir_wire::{Pin, Pins};
 
 /// What a text does to its session if it succeeds.
@@ -46,11 +46,10 @@ pub struct SetName {
 }
 
 impl Effects {
-    /// Of a whole text.
-    pub fn of_text(dialect: Dialect, text: &[u8]) -> Arc<Effects> {
-        let mut scanner = Scanner::new(dialect);
-        scanner.feed(text);
-        Effects::of_class(&scanner.finish())
+    /// Of a whole text, with its fingerprint.
+    pub fn of_text(dialect: Dialect, text: &[u8]) -> (Arc<Effects>, u32) {
+        let class = classify(dialect, text);
+        (Effects::of_class(&class), class.fingerprint as u32)
     }
 
     /// Of a class. Texts without effects share one value.

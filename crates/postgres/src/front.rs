@@ -14,7 +14,7 @@ use crate::error::{SEQUENCE_VALUE_UNKNOWN, Severity, put_as_fatal, put_error, wo
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
-use crate::prepared::ClientPrepared;
+use crate::prepared::{ClientPrepared, fingerprint_of};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -111,6 +111,8 @@ enum Long {
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     shareable: bool,
+    /// Of all its texts.
+    fingerprint: u32,
     asks_sequence: bool,
     parses: bool,
     parses_unnamed: bool,
@@ -128,6 +130,7 @@ struct Batch {
 impl Batch {
     const EMPTY: Batch = Batch {
         shareable: true,
+        fingerprint: 0,
         asks_sequence: false,
         parses: false,
         parses_unnamed: false,
@@ -137,6 +140,10 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
     };
+
+    fn note_fingerprint(&mut self, fingerprint: u32) {
+        self.fingerprint = self.fingerprint.rotate_left(7) ^ fingerprint;
+    }
 
     /// A text of these effects is run or prepared in it.
     fn note_names(&mut self, effects: &Effects) {
@@ -313,7 +320,8 @@ impl Front {
         match tag {
             ClientTag::Query => {
                 let text = read_query(body).map_err(|_| malformed(tag))?;
-                let effects = Effects::of_text(self.dialect, text);
+                let (effects, fingerprint) = Effects::of_text(self.dialect, text);
+                self.scan.batch.note_fingerprint(fingerprint);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -337,6 +345,7 @@ impl Front {
             ClientTag::Parse => {
                 let parse = read_parse(body).map_err(|_| malformed(tag))?;
                 let effects = self.effects_of_parse(parse.name, parse.text, parse.content);
+                self.scan.batch.note_fingerprint(fingerprint_of(parse.content));
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
@@ -359,6 +368,9 @@ impl Front {
                 match known {
                     Some(statement) => {
                         let effects = statement.effects();
+                        if !self.scan.batch.parses {
+                            self.scan.batch.note_fingerprint(statement.fingerprint());
+                        }
                         self.scan.batch.shareable &= effects.shareable;
                         self.scan.batch.resets |= effects.resets_settings();
                         self.scan.batch.note_names(effects);
@@ -397,7 +409,7 @@ impl Front {
         let known = self.prepared.as_deref().and_then(|p| p.get(name)).filter(|s| s.content() == content);
         match known {
             Some(statement) => Arc::clone(statement.effects()),
-            None => Effects::of_text(self.dialect, text),
+            None => Effects::of_text(self.dialect, text).0,
         }
     }
 
@@ -425,7 +437,10 @@ impl Front {
             && self.boundary == Boundary::Idle
             && self.traces.pins().is_empty();
         self.under_way_is_shareable = shareable;
-        Found::Request { len: end, needs: Needs { shareable, lease: false, continues: was_open } }
+        Found::Request {
+            len: end,
+            needs: Needs { shareable, fingerprint: batch.fingerprint, lease: false, continues: was_open },
+        }
     }
 
     /// The first `at` bytes go ahead of a batch that has not ended.
@@ -532,7 +547,7 @@ impl Front {
                     self.texts.push(effects);
                 }
                 self.scan.batch = Batch::EMPTY;
-                Found::Request { len, needs: Needs { shareable: false, lease: false, continues } }
+                Found::Request { len, needs: Needs { continues, ..Needs::default() } }
             }
         }
     }
@@ -715,7 +730,7 @@ fn names_statement(body: &[u8]) -> bool {
 
 /// Bytes that go ahead of the end of their request; `continues` says that others of it went before.
 fn part(len: usize, continues: bool) -> Found {
-    Found::Part { len, needs: Needs { shareable: false, lease: true, continues } }
+    Found::Part { len, needs: Needs { lease: true, continues, ..Needs::default() } }
 }
 
 #[cfg(test)]

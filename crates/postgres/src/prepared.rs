@@ -34,6 +34,7 @@ pub struct Statement {
     /// Text, NUL, parameter types: a Parse body behind the name.
     content: Box<[u8]>,
     effects: Arc<Effects>,
+    fingerprint: u32,
 }
 
 /// Under which settings a statement was parsed. They bear on its meaning: the literal of a point in time is
@@ -57,7 +58,19 @@ impl Origin {
     }
 }
 
+/// The same number for the same text, within a process. Values are no part of it: they come with Bind.
+pub fn fingerprint_of(content: &[u8]) -> u32 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(content);
+    hasher.finish() as u32
+}
+
 impl Statement {
+    /// [`fingerprint_of`] its content.
+    pub fn fingerprint(&self) -> u32 {
+        self.fingerprint
+    }
+
     /// The key of a statement parsed there.
     pub fn key_of(content: &[u8], origin: Origin) -> Key {
         let (plan_key, private) = (origin.plan_key.to_be_bytes(), origin.private.to_be_bytes());
@@ -71,12 +84,19 @@ impl Statement {
     /// A statement parsed there.
     pub fn new(content: &[u8], origin: Origin, effects: Arc<Effects>) -> Arc<Statement> {
         let key = Statement::key_of(content, origin);
-        Arc::new(Statement { key, origin, content: content.into(), effects })
+        Arc::new(Statement {
+            key,
+            origin,
+            content: content.into(),
+            effects,
+            fingerprint: fingerprint_of(content),
+        })
     }
 
     /// An unnamed statement: it is known by its place, and has no key.
     pub fn unnamed(content: &[u8], effects: Arc<Effects>) -> Arc<Statement> {
-        Arc::new(Statement { key: [0; 16], origin: Origin::default(), content: content.into(), effects })
+        let (key, origin, fingerprint) = ([0; 16], Origin::default(), fingerprint_of(content));
+        Arc::new(Statement { key, origin, content: content.into(), effects, fingerprint })
     }
 
     /// Under which settings it was parsed.

@@ -39,6 +39,8 @@ pub struct Client<W: Wing, S> {
     pub wait_since_ns: u64,
     /// When its oldest unanswered request was sent on.
     pub request_since_ns: u64,
+    /// The fingerprint of the request under way, if others might have stood behind it; 0: of none or of several.
+    pub fingerprint: u32,
     /// When it last did or got anything, for the idle timeouts (milliseconds of the worker's clock).
     pub active_ms: u64,
     /// When its transaction began; 0: none is open.
@@ -180,6 +182,6 @@ mod tests {
         assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
         // Hundred thousands of them are idle: what makes them larger needs a reason.
         let sizes = (size_of::<Client<Postgres, Socket>>(), size_of::<Client<MySql, Socket>>());
-        assert!(sizes.0 <= 424 && sizes.1 <= 464, "{sizes:?}");
+        assert!(sizes.0 <= 440 && sizes.1 <= 472, "{sizes:?}");
     }
 }

@@ -36,9 +36,9 @@ impl Scanner {
     }
 }
 
-/// The class of a whole text.
+/// The class of a whole text, with its fingerprint.
 pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
-    let mut scanner = Scanner::new(dialect);
+    let mut scanner = Scanner::with_fingerprint(dialect);
     scanner.feed(text);
     scanner.finish()
 }

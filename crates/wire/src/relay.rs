@@ -33,6 +33,9 @@ pub struct Needs {
     /// request; COPY and LOCAL INFILE data and their end, also when the request itself was whole): the
     /// proxy calls `extend` and not `dispatch`, and counts no new request.
     pub continues: bool,
+    /// Of a shareable request: the same number for the same statement with other values, so that it can be known
+    /// how long it takes.
+    pub fingerprint: u32,
 }
 
 /// What a front found at the start of a client's bytes.

@@ -101,7 +101,8 @@ impl Front {
         self.phase = Phase::Busy;
         let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
         let shareable = quiet && self.request.only_reads() && self.pins().is_empty();
-        Found::Request { len, needs: Needs { shareable, ..Needs::default() } }
+        let fingerprint = self.request.class.fingerprint as u32;
+        Found::Request { len, needs: Needs { shareable, fingerprint, ..Needs::default() } }
     }
 
     pub(super) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
@@ -306,7 +307,7 @@ impl FileData {
             self.left = header.len;
             pos += HEADER_BYTES;
         }
-        let needs = Needs { lease: true, continues: true, shareable: false };
+        let needs = Needs { lease: true, continues: true, ..Needs::default() };
         match (pos, ended) {
             (0, _) => (Found::Incomplete, false),
             (len, true) => (Found::Request { len, needs }, true),

@@ -104,7 +104,7 @@ impl Back {
         let parse = read_parse(body(message.bytes)).map_err(|_| malformed(ClientTag::Parse))?;
         let effects = match front.next_text() {
             Some(effects) => effects,
-            None => Effects::of_text(front.dialect, parse.text),
+            None => Effects::of_text(front.dialect, parse.text).0,
         };
         if parse.name.is_empty() {
             self.parse_unnamed(front, parse.content, effects);

@@ -43,17 +43,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Starts one connect if fewer than `min_pool_size` servers are open. The next one follows when this
     /// one is ready.
     pub(super) fn fill(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
-        let now_ms = cx.now_ms();
-        let draining = self.draining;
+        let (now_ms, draining) = (cx.now_ms(), self.draining);
         let Some(pool) = self.pool(id) else { return };
-        let entry = pool.entry.clone();
-        let wanted = entry.shared.opened() < pool.spec.min_size;
-        if !wanted || draining || !pool.may_connect(now_ms) {
-            return;
+        let wanted = pool.entry.shared.opened() < pool.spec.min_size;
+        if wanted && !draining && pool.may_connect(now_ms) {
+            self.open_unasked(cx, id);
         }
+    }
+
+    /// Starts one connect if none is under way and there is room for it, for nobody who waits now.
+    pub(super) fn grow(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        let (now_ms, draining) = (cx.now_ms(), self.draining);
+        let Some(pool) = self.pool(id) else { return };
+        if pool.connecting() == 0 && pool.failures() == 0 && !draining && pool.may_connect(now_ms) {
+            self.open_unasked(cx, id);
+        }
+    }
+
+    /// Starts one connect that nobody waits for: it takes nothing from another pool.
+    fn open_unasked(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        let Some(entry) = self.pool(id).map(|pool| pool.entry.clone()) else { return };
         match entry.shared.try_open() {
             Opening::Granted => drop(self.open(cx, id)),
-            // Nobody waits for it: it takes nothing from another pool.
             Opening::PoolIsFull | Opening::CapIsFull => {}
             Opening::CapWasQuicker => self.cap_freed(cx, &entry),
         }

@@ -194,6 +194,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if quick && let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.note_head(took_ns);
         }
+        if self.clients.get(key).is_some_and(|client| client.ride.is_none()) {
+            self.note_history(key, took_ns);
+        }
         self.cells.request_duration.record_ns(took_ns);
         let back = self.servers.get_mut(server).and_then(|server| server.back());
         let injected = back.map_or(0, |back| back.take_injected_prepares());

@@ -56,6 +56,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             link: Link::default(),
             wait_since_ns: 0,
             request_since_ns: cx.now_ns(),
+            fingerprint: 0,
             active_ms: cx.now_ms(),
             transaction_since_ms: 0,
             armed_ms: u64::MAX,

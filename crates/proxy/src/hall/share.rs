@@ -21,7 +21,7 @@ use crate::server::{Cleaning, Server, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
-use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, limits};
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, limits};
 
 /// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
 /// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it once.
@@ -66,12 +66,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get(key) else { return false };
         let Some(id) = client.pool.filter(|_| client.shares()) else { return false };
         let Some(pool) = self.pool(id) else { return false };
-        if pool.sharing_len() > 0 || (pool.head_ns > QUICK_NS && pool.entry.shared.has_room()) {
+        let has_room = pool.entry.shared.has_room();
+        if pool.sharing_len() > 0 || (pool.head_ns > QUICK_NS && has_room) {
             return false;
         }
         let Some(server) = self.roomiest(cx, id) else { return false };
         self.convert(server);
         self.ride(cx, server, key);
+        if has_room {
+            // It does not wait for one more server, but those after it are better off with it.
+            self.grow(cx, id);
+        }
         true
     }
 
@@ -79,44 +84,64 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// list; they come back with their next request.
     fn roomiest(&mut self, cx: &Cx<'_, N>, id: PoolId) -> Option<Key> {
         let depth = self.depth(id);
-        let old = self.pool(id)?.open.clone();
-        let old: Vec<Key> = old.into_iter().filter(|&key| self.is_to_be_replaced(cx, key)).collect();
         let now_ns = cx.now_ns();
-        let pool = self.pools.get_mut(id.0 as usize)?.as_deref_mut()?;
         let mut best: Option<(usize, Key)> = None;
         let mut at = 0;
-        while let Some(&key) = pool.open.get(at) {
-            let Some(server) = self.servers.get_mut(key) else {
-                pool.open.swap_remove(at);
-                continue;
-            };
-            let head_since_ns = match server.state {
-                ServerState::Shared => Some(server.head_since_ns),
-                ServerState::Leased(client) => {
-                    let client = self.clients.get(client).filter(|client| client.is.quick);
-                    client.map(|client| client.request_since_ns)
+        while let Some(key) = self.pool(id).and_then(|pool| pool.open.get(at).copied()) {
+            let Some(head_since_ns) = self.quick_since_ns(key) else {
+                if let Some(server) = self.servers.get_mut(key) {
+                    server.is.listed = false;
                 }
-                ServerState::Login | ServerState::Idle | ServerState::Cleaning => None,
-            };
-            let Some(head_since_ns) = head_since_ns else {
-                server.is.listed = false;
-                pool.open.swap_remove(at);
+                if let Some(pool) = self.pool(id) {
+                    pool.open.swap_remove(at);
+                }
                 continue;
             };
             at += 1;
+            let draining = self.pool(id).is_some_and(|pool| pool.draining == Some(key));
+            let old = self.is_to_be_replaced(cx, key);
+            let Some(server) = self.servers.get_mut(key) else { continue };
             let late = now_ns.saturating_sub(head_since_ns) >= LATE_MS * 1_000_000;
-            let kept = late
-                || pool.draining == Some(key)
-                || old.contains(&key)
-                || server.is.paused
-                || server.holds > 0;
+            if late || draining || old || server.is.paused || server.holds > 0 {
+                continue;
+            }
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let queued = server.back().map_or(usize::MAX, |back| back.queued());
-            if !kept && !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
+            if !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
                 best = Some((queued, key));
             }
         }
         best.map(|(_, key)| key)
+    }
+
+    /// Since when the request at the head of a server is there, if others may stand behind it.
+    fn quick_since_ns(&self, key: Key) -> Option<u64> {
+        let server = self.servers.get(key)?;
+        match server.state {
+            ServerState::Shared => Some(server.head_since_ns),
+            ServerState::Leased(client) => {
+                let client = self.clients.get(client).filter(|client| client.is.quick);
+                client.map(|client| client.request_since_ns)
+            }
+            ServerState::Login | ServerState::Idle | ServerState::Cleaning => None,
+        }
+    }
+
+    /// Others should not stand behind this request: its like took long.
+    pub(super) fn has_been_slow(&mut self, key: Key, needs: Needs) -> bool {
+        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
+        self.pool(id).is_some_and(|pool| pool.history.is_slow(needs.fingerprint, pool.head_ns))
+    }
+
+    /// The request of a client was at the head of its server for so long, and is answered.
+    pub(super) fn note_history(&mut self, key: Key, took_ns: u64) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let (fingerprint, id) = (std::mem::take(&mut client.fingerprint), client.pool);
+        if fingerprint != 0
+            && let Some(pool) = id.and_then(|id| self.pool(id))
+        {
+            pool.history.note(fingerprint, took_ns, pool.head_ns);
+        }
     }
 
     /// A leased server whose client has one quick request under way becomes a shared one.
@@ -211,6 +236,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if let Some(pool) = self.pool(id) {
                 pool.note_head(took_ns);
             }
+            self.note_history(key, took_ns);
         }
         self.unload(key);
         let stays =
@@ -314,7 +340,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn head_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
         if server.back().is_some_and(|back| back.queued() > 1) {
-            let id = server.pool;
+            let (id, since_ns) = (server.pool, server.head_since_ns);
+            let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
+            // The next one of its kind must not wait until this one is answered.
+            let fingerprint = head.and_then(|head| self.clients.get(head)).map_or(0, |head| head.fingerprint);
+            let so_far_ns = cx.now_ns().saturating_sub(since_ns);
+            if fingerprint != 0
+                && let Some(pool) = self.pool(id)
+            {
+                pool.history.note(fingerprint, so_far_ns, pool.head_ns);
+            }
             self.count_pool(id, |cells| cells.late_heads.inc());
             self.seclude(cx, key);
         }

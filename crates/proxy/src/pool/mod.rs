@@ -4,12 +4,14 @@
 //! or a client is: it stores keys.
 
 pub mod cap;
+pub mod history;
 pub mod place;
 pub mod queue;
 pub mod registry;
 pub mod shared;
 
 pub use cap::Cap;
+pub use history::History;
 pub use place::Place;
 pub use queue::{Link, Linked, Queue};
 pub use registry::{PoolEntry, PoolId, Registry};
@@ -42,6 +44,8 @@ pub struct Pool<X> {
     /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far as it could
     /// stand among others.
     pub head_ns: u64,
+    /// Statements that took long, so that none stands behind one of them.
+    pub history: History,
     /// The shared server that takes no more requests, so that it becomes free for who wants it alone.
     pub draining: Option<Key>,
     /// Connects and logins under way on this worker.
@@ -75,6 +79,7 @@ impl<X> Pool<X> {
             open: Vec::new(),
             draining: None,
             head_ns: 0,
+            history: History::default(),
             connecting: 0,
             servers: 0,
             failures: 0,

@@ -264,7 +264,9 @@ fn fingerprints_tell_statements_apart() {
 
 #[test]
 fn without_being_asked_there_is_no_fingerprint() {
-    assert_eq!(classify(Dialect::POSTGRES, b"SELECT 1").fingerprint, 0);
+    let mut scanner = Scanner::new(Dialect::POSTGRES);
+    scanner.feed(b"SELECT 1");
+    assert_eq!(scanner.finish().fingerprint, 0);
 }
 
 #[test]

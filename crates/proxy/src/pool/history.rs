@@ -1,0 +1,123 @@
+//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them.
+//!
+//! Owns: the statements that were slow, and how slow. Quick ones, nearly all, are not kept.
+//! Must not know: what a statement is; it has numbers.
+//! Invariant: no more than [`MOST`] are kept; the one noted longest ago goes first.
+
+use std::collections::HashMap;
+
+/// Statements kept. An application has some hundreds; slow ones among them are few.
+const MOST: usize = 1_024;
+/// A statement at the head of its server for longer is slow: a point select takes a hundredth of that.
+const SLOW_NS: u64 = 2_000_000;
+/// And it must take so many times what the others take: where everything is slow, nothing holds up anything.
+const TIMES_THE_OTHERS: u64 = 8;
+/// The weight of what was before, in eighths.
+const MEMORY: u64 = 7;
+
+/// The slow statements of a pool.
+#[derive(Debug, Default)]
+pub struct History {
+    slow: HashMap<u32, Entry>,
+    clock: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    mean_ns: u64,
+    noted: u64,
+}
+
+impl History {
+    /// A statement was at the head of its server for so long; the others take `others_ns`.
+    pub fn note(&mut self, fingerprint: u32, took_ns: u64, others_ns: u64) {
+        let slow = took_ns > bound(others_ns);
+        if self.slow.is_empty() && !slow {
+            return;
+        }
+        self.clock += 1;
+        let noted = self.clock;
+        if let Some(entry) = self.slow.get_mut(&fingerprint) {
+            entry.noted = noted;
+            entry.mean_ns = (entry.mean_ns / 8 * MEMORY).saturating_add(took_ns / 8);
+            if entry.mean_ns < SLOW_NS / 4 {
+                self.slow.remove(&fingerprint);
+            }
+        } else if slow {
+            if self.slow.len() >= MOST
+                && let Some(oldest) = self.slow.iter().min_by_key(|(_, entry)| entry.noted).map(|(&f, _)| f)
+            {
+                self.slow.remove(&oldest);
+            }
+            // Half of it: once by chance is not a habit, unless it was very slow.
+            self.slow.insert(fingerprint, Entry { mean_ns: took_ns / 2, noted });
+        }
+    }
+
+    /// Others should not stand behind it.
+    pub fn is_slow(&self, fingerprint: u32, others_ns: u64) -> bool {
+        !self.slow.is_empty()
+            && self.slow.get(&fingerprint).is_some_and(|entry| entry.mean_ns > bound(others_ns))
+    }
+}
+
+fn bound(others_ns: u64) -> u64 {
+    SLOW_NS.max(others_ns.saturating_mul(TIMES_THE_OTHERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK_NS: u64 = 50_000;
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_slow_statement_is_known_after_it_ran_once() {
+        let mut history = History::default();
+        history.note(1, 100 * MS, QUICK_NS);
+        history.note(2, QUICK_NS, QUICK_NS);
+        assert!(history.is_slow(1, QUICK_NS));
+        assert!(!history.is_slow(2, QUICK_NS));
+    }
+
+    #[test]
+    fn a_statement_that_becomes_quick_is_forgotten() {
+        let mut history = History::default();
+        history.note(1, 100 * MS, QUICK_NS);
+        for _ in 0..100 {
+            history.note(1, QUICK_NS, QUICK_NS);
+        }
+        assert!(!history.is_slow(1, QUICK_NS));
+        assert!(history.slow.is_empty());
+    }
+
+    #[test]
+    fn a_moment_of_a_busy_machine_makes_nothing_slow() {
+        let mut history = History::default();
+        history.note(1, 3 * MS, QUICK_NS);
+        assert!(!history.is_slow(1, QUICK_NS));
+        history.note(1, 3 * MS, QUICK_NS);
+        history.note(1, 3 * MS, QUICK_NS);
+        history.note(1, 3 * MS, QUICK_NS);
+        history.note(1, 3 * MS, QUICK_NS);
+        assert!(history.is_slow(1, QUICK_NS), "that is its habit");
+    }
+
+    #[test]
+    fn where_all_are_slow_none_is() {
+        let mut history = History::default();
+        history.note(1, 10 * MS, 9 * MS);
+        assert!(!history.is_slow(1, 9 * MS));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_goes() {
+        let mut history = History::default();
+        for fingerprint in 0..3 * MOST as u32 {
+            history.note(fingerprint, 100 * MS, QUICK_NS);
+        }
+        assert_eq!(history.slow.len(), MOST);
+        assert!(history.is_slow(3 * MOST as u32 - 1, QUICK_NS) && !history.is_slow(0, QUICK_NS));
+    }
+}

@@ -1,0 +1,257 @@
+"""One server for the reads of several clients, for MySQL and MariaDB: whose answer is whose, whose error, whose KILL, and what
+happens to those who stand behind somebody slow, somebody who leaves, or on a server that dies. On a server of its own."""
+
+import contextlib
+import functools
+import os
+import threading
+
+from weirtest.case import eventually, weir
+from weirtest.mywire import QUERY, STMT_CLOSE, STMT_EXECUTE, Closed, MyError, Wire, execute_payload, text_row
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["mariadb", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
+
+# Only reads, leaves no trace, and takes minutes unless somebody ends it.
+SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0"
+# The same, but it ends: some tenths of a second.
+HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
+
+
+@functools.cache
+def server():
+    private = PrivateServer(KIND)
+    with Wire(private.superuser()) as wire:
+        wire.ask("create table app.big (i int primary key)")
+        rows = ",".join(f"({i})" for i in range(1, 20001))
+        wire.ask(f"insert into app.big values {rows}")
+    return private
+
+
+def start(pool_size=1, settings=(), **kw):
+    return Weir.before(KIND, port=server().port, mode="transaction", pool_size=pool_size,
+                       settings=["workers=1", *settings], **kw)
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+def processes(wire, more=""):
+    return wire.ask(f"select id from information_schema.processlist where user = 'app' {more}")
+
+
+def running(wire, text):
+    return len(processes(wire, f"and info like '{text}%'"))
+
+
+def shared(w):
+    return w.metric("weir_shared_requests", protocol="mysql")
+
+
+def in_threads(count, work):
+    raised = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as e:  # whatever it is, the test must see it
+            raised.append((i, repr(e)))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return raised
+
+
+def rows(wire, code=QUERY):
+    """The rows of the next reply; raises MyError."""
+    got = wire.reply(code)
+    for what, payload in got:
+        if what == "err":
+            raise MyError(payload)
+    return [payload for what, payload in got if what == "row"]
+
+
+@weir
+def every_answer_is_its_clients_own(_context):
+    """Texts and prepared statements, good and bad, of clients with settings of their own, all on one server."""
+    with start() as w, admin() as a:
+        def work(i):
+            zone = ["+00:00", "+09:00", "-05:00"][i % 3]
+            with Wire(w.target()) as wire:
+                wire.ask(f"set time_zone = '{zone}'")
+                statement = wire.prepare("select ? as v")
+                for turn in range(20):
+                    tag = f"{i}/{turn}"
+                    assert wire.ask(f"select '{tag}', @@time_zone") == [[tag, zone]]
+                    wire.command(STMT_EXECUTE, execute_payload(statement, [tag], new_types=turn == 0))
+                    got = rows(wire, STMT_EXECUTE)
+                    assert len(got) == 1 and got[0].endswith(tag.encode()), got
+                    if turn % 5 == i % 5:
+                        try:
+                            wire.ask(f"select missing_{turn} from big")
+                            raise AssertionError("no error came")
+                        except MyError as e:
+                            assert e.code == 1054 and f"missing_{turn}'" in str(e), e
+                wire.command(STMT_CLOSE, statement.to_bytes(4, "little"))
+        raised = in_threads(60, work)
+        assert not raised, raised[:3]
+        assert shared(w) > 0
+        assert len(processes(a)) == 1
+
+
+@weir
+def who_stands_behind_a_slow_one_goes_elsewhere(_context):
+    with start(pool_size=2) as w, admin() as a, Wire(w.target()) as slow, Wire(w.target()) as quick:
+        slow.command(QUERY, SLOW)
+        quick.command(QUERY, "select 'not held up'")
+        assert [text_row(row) for row in rows(quick)] == [["not held up"]]
+        assert running(a, "select count(*) from big a") >= 1
+        slow.vanish()
+
+
+@weir
+def nobody_is_sent_behind_a_statement_that_was_slow(_context):
+    with start() as w, admin() as a, Wire(w.target()) as slow, Wire(w.target()) as quick:
+        assert slow.ask(HEAVY.format(500)) == [["0"]]
+        late = w.metric("weir_late_heads", protocol="mysql")
+        for value in (501, 502):
+            slow.command(QUERY, HEAVY.format(value))
+            eventually(lambda: running(a, "select count(*) from big a") == 1, "the slow one runs")
+            # Were it sent behind the slow one, it would be taken back from there after 20 ms.
+            assert quick.ask("select 'its turn'") == [["its turn"]]
+            assert [text_row(row) for row in rows(slow)] == [["0"]]
+        assert w.metric("weir_late_heads", protocol="mysql") == late
+
+
+@weir
+def with_depth_1_nobody_shares(_context):
+    with start(settings=["pool.pipeline_depth=1"]) as w:
+        def work(i):
+            with Wire(w.target()) as wire:
+                for turn in range(20):
+                    assert wire.ask(f"select {i * 100 + turn}") == [[str(i * 100 + turn)]]
+        assert not in_threads(20, work)
+        assert shared(w) == 0
+
+
+@weir
+def writes_and_locks_share_with_nobody(_context):
+    with admin() as a:
+        a.ask("drop table if exists app.counted")
+        a.ask("create table app.counted (n int)")
+        a.ask("insert into app.counted values (0)")
+    with start() as w:
+        def work(_i):
+            with Wire(w.target()) as wire:
+                for _ in range(20):
+                    wire.ask("update counted set n = n + 1")
+                    wire.ask("select n from counted for update")
+        assert not in_threads(20, work)
+        assert shared(w) == 0
+        with Wire(w.target()) as wire:
+            assert wire.ask("select n from counted") == [["400"]]
+
+
+@weir
+def a_kill_hits_only_whom_it_names(_context):
+    """The one at the head is killed; the ones that were sent behind it are answered."""
+    with start() as w, admin() as a, Wire(w.target()) as killer:
+        slow = Wire(w.target())
+        others = [Wire(w.target()) for _ in range(10)]
+        slow.command(QUERY, SLOW)
+        for i, other in enumerate(others):
+            other.command(QUERY, f"select 'other {i}'")
+        eventually(lambda: running(a, "select count(*) from big a") >= 1, "the slow one runs")
+        # One that only waits is killed, too, and at once; another with its connection.
+        killer.ask(f"kill query {others[3].thread_id}")
+        assert refusal(others[3]) == 1317
+        killer.ask(f"kill {others[5].thread_id}")
+        gone(others[5])
+        killer.ask(f"kill query {slow.thread_id}")
+        assert refusal(slow) == 1317
+        for i, other in enumerate(others):
+            if i not in (3, 5):
+                assert [text_row(row) for row in rows(other)] == [[f"other {i}"]]
+        assert slow.ask("select 'alive'") == others[3].ask("select 'alive'") == [["alive"]]
+
+
+def refusal(wire):
+    try:
+        raise AssertionError(f"it was answered: {rows(wire)}")
+    except MyError as e:
+        return e.code
+
+
+def gone(wire):
+    """The connection is closed, perhaps with an error as its last words."""
+    try:
+        rows(wire)
+    except (Closed, ConnectionError):
+        return
+    except MyError:
+        assert not wire.closed_by_peer()
+        return
+    raise AssertionError("the lost request was answered")
+
+
+@weir
+def only_the_head_is_lost_with_its_server(_context):
+    """Those who stood behind it are answered, each once."""
+    with start() as w, admin() as a:
+        slow = Wire(w.target())
+        others = [Wire(w.target()) for _ in range(10)]
+        slow.command(QUERY, SLOW)
+        for i, other in enumerate(others):
+            other.command(QUERY, f"select 'other {i}'")
+        eventually(lambda: running(a, "select count(*) from big a") >= 1, "the slow one runs")
+        for (number,) in processes(a):
+            a.ask(f"kill {number}")
+        for i, other in enumerate(others):
+            assert [text_row(row) for row in rows(other)] == [[f"other {i}"]]
+            assert other.ask("select 'and the next'") == [["and the next"]]
+        lost(slow)
+
+
+def lost(wire):
+    """What a client of a killed connection gets: an error of the server's, or the end."""
+    try:
+        raise AssertionError(f"the lost request was answered: {rows(wire)}")
+    except (Closed, ConnectionError, MyError):
+        pass
+
+
+@weir
+def who_leaves_takes_nobodys_answer(_context):
+    with start() as w:
+        def work(i):
+            for turn in range(10):
+                wire = Wire(w.target())
+                wire.command(QUERY, f"select repeat('{i}/{turn},', 1000)")
+                if (i + turn) % 3 == 0:
+                    wire.vanish()
+                    continue
+                got = rows(wire)
+                assert len(got) == 1 and got[0].count(f"{i}/{turn},".encode()) == 1000
+                wire.close()
+        raised = in_threads(40, work)
+        assert not raised, raised[:3]
+
+
+@weir
+def a_slow_reader_holds_up_nobody(_context):
+    with start(pool_size=2) as w:
+        slow = Wire(w.target())
+        slow.command(QUERY, "select repeat('x', 20000) from big")
+        with Wire(w.target()) as quick:
+            for turn in range(100):
+                assert quick.ask(f"select {turn}") == [[str(turn)]]
+        assert len(rows(slow)) == 20000
+        slow.close()
