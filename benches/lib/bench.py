@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGET = os.path.join(ROOT, "target")
@@ -31,9 +32,9 @@ def free_port():
         return s.getsockname()[1]
 
 
-def servers(*names):
+def servers(*names, more=()):
     """Starts these of the test servers in a directory of our own; returns what they say of themselves."""
-    subprocess.run([SERVERS, "--dir", SERVERS_DIR, "up", *names], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([SERVERS, "--dir", SERVERS_DIR, "up", *names, *more], check=True, stdout=subprocess.DEVNULL)
     atexit.register(lambda: subprocess.run([SERVERS, "--dir", SERVERS_DIR, "down"], check=False, stdout=subprocess.DEVNULL))
     out = subprocess.run([SERVERS, "--dir", SERVERS_DIR, "env"], check=True, capture_output=True, text=True).stdout
     return dict(line.split("=", 1) for line in out.split() if "=" in line)
@@ -45,11 +46,23 @@ def postgres():
     return int(env["WEIR_TEST_POSTGRES_PORT"]), int(env["WEIR_TEST_POSTGRES_PID"])
 
 
+def server(kind, max_connections=600):
+    """(port, pid, user) of a PostgreSQL, MariaDB or MySQL with the database DATABASE and a user without a password."""
+    env = servers(kind, more=("--max-connections", str(max_connections)))
+    name = f"WEIR_TEST_{kind.upper()}"
+    return int(env[f"{name}_PORT"]), int(env[f"{name}_PID"]), USER if kind == "postgres" else "app_nopass"
+
+
+def url_of(kind, port, user, more=""):
+    return f"{'postgres' if kind == 'postgres' else 'mysql'}://{user}@127.0.0.1:{port}/{DATABASE}{more}"
+
+
 class Proxy:
     """A process that stands before a server."""
 
-    def __init__(self, name, port, command, log, limit=None, user=None):
-        self.name, self.port, self.log = name, port, log
+    def __init__(self, name, port, command, log, limit=None, user=None, url=None, http_port=None):
+        self.name, self.port, self.log, self.http_port = name, port, log, http_port
+        self.url = url or url_of("postgres", port, USER)
 
         def prepare():
             if limit:
@@ -77,9 +90,16 @@ class Proxy:
     def pid(self):
         return self.process.pid
 
-    @property
-    def url(self):
-        return f"postgres://{USER}@127.0.0.1:{self.port}/{DATABASE}"
+    def metric(self, name):
+        """The sum of Weir's samples of this name."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=20) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line.rsplit(" ", 1)[1] for line in lines if line.split("{")[0].split(" ")[0] == name]
+        return sum(float(value) for value in found)
+
+    def rss_kb(self):
+        with open(f"/proc/{self.pid}/status", encoding="utf-8") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
     def stop(self):
         if self.process.poll() is None:
@@ -100,15 +120,16 @@ def log_path(name):
     return path
 
 
-def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=()):
-    """Weir before PostgreSQL, without TLS to it: PgBouncer beside it has none either."""
-    if not os.access(WEIR, os.X_OK):
-        raise SystemExit(f"{WEIR} is missing: make release")
-    port = free_port()
-    command = [WEIR, "serve", f"postgres://{USER}@127.0.0.1:{backend_port}/{DATABASE}?sslmode=disable",
+def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=(), kind="postgres", user=USER, log="weir.log", program=WEIR):
+    """Weir before one server, without TLS to it: PgBouncer beside it has none either."""
+    if not os.access(program, os.X_OK):
+        raise SystemExit(f"{program} is missing: make release")
+    port, http_port = free_port(), free_port()
+    section = "postgres" if kind == "postgres" else "mysql"
+    command = [program, "serve", url_of(kind, backend_port, user, "?sslmode=disable"),
                "--pool-size", str(pool_size), "--max-client-conn", str(clients),
-               "--set", f"postgres.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{free_port()}", *more]
-    return Proxy("weir", port, command, log_path("weir.log"), limit=limit)
+               "--set", f"{section}.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{http_port}", *more]
+    return Proxy("weir", port, command, log_path(log), limit=limit, url=url_of(kind, port, user), http_port=http_port)
 
 
 def pgbouncer(backend_port, pool_size=8, clients=19_000):
@@ -142,6 +163,13 @@ default_pool_size = {pool_size}
 max_client_conn = {clients}
 """)
     return Proxy("pgbouncer", port, [program, ini], log, user=user)
+
+
+def prepare(url, workload, **options):
+    """The tables of a workload, made anew."""
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    for command in ("cleanup", "prepare"):
+        subprocess.run([WEIR, "bench", command, workload, "--url", url, *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def run(url, workload="select_one", pids=None, limit=None, check=True, **options):

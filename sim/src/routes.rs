@@ -64,6 +64,7 @@ impl Routes for SimRoutes {
             max_of_database: self.plan.max_of_database,
             max_of_user: self.plan.max_of_user,
             min_size: 0,
+            auto: None,
             pipeline_depth: self.plan.pipeline_depth,
             variant,
             max_prepared_statements: self.plan.max_prepared,

@@ -16,6 +16,7 @@ use weir_admin::Pages;
 use weir_config::{Snapshot, Sources, diff, load};
 use weir_net::Target;
 use weir_proxy::Proxy;
+use weir_proxy::sizing::{self, Sizing};
 
 /// What to run.
 pub struct Plan<'a> {
@@ -66,6 +67,10 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let waiting = proxy.clone();
     let mut end = tokio::task::spawn_blocking(move || waiting.join());
     let mut dns = dns_interval(&snapshot);
+    let mut sizing = Sizing::default();
+    let mut sizes = interval_at(Instant::now() + sizing::EVERY, sizing::EVERY);
+    sizes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looked = Instant::now();
     let mut reloads = Reloads { sources: plan.sources.clone(), started, under_way: None, again: false };
     loop {
         tokio::select! {
@@ -101,6 +106,10 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
                     snapshot = renewed;
                 }
                 reloads.begin_again(&proxy, &snapshot);
+            }
+            _ = sizes.tick() => {
+                let now = Instant::now();
+                proxy.look_at_sizes(&mut sizing, now - std::mem::replace(&mut looked, now));
             }
             _ = dns.tick() => {
                 let proxy = proxy.clone();

@@ -44,6 +44,7 @@ pub struct EntryKey {
 
 const MODES: Kind = Kind::Word(&["session", "transaction", "statement"]);
 const SIZE: Kind = Kind::Count { min: 1, max: 262_143, unit: "connections" };
+const SIZE_OR_AUTO: Kind = Kind::Size { max: 262_143, unit: "connections" };
 const SIZE_OR_NONE: Kind = Kind::Count { min: 0, max: 262_143, unit: "connections" };
 const PORT: Kind = Kind::Count { min: 1, max: 65535, unit: "" };
 
@@ -102,10 +103,10 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
     ),
     database(
         "pool_size",
-        SIZE,
+        SIZE_OR_AUTO,
         true,
         true,
-        "Server connections for each user of this database, instead of default_pool_size.",
+        "Server connections for each user of this database, or auto, instead of default_pool_size.",
     ),
     database(
         "min_pool_size",
@@ -139,10 +140,10 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
     user("pool_mode", MODES, true, true, "The pool mode of this user; it goes before the database's."),
     user(
         "pool_size",
-        SIZE,
+        SIZE_OR_AUTO,
         true,
         true,
-        "Server connections of this user for each database; it goes before the database's.",
+        "Server connections of this user for each database, or auto; it goes before the database's.",
     ),
     user(
         "max_user_connections",

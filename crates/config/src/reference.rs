@@ -83,6 +83,7 @@ fn kind_text(kind: Kind) -> String {
         Kind::Bool => "true or false".to_owned(),
         Kind::Count { min, max, unit: "" } => format!("number, {min} to {max}"),
         Kind::Count { min, max, unit } => format!("number of {unit}, {min} to {max}"),
+        Kind::Size { max, unit } => format!("number of {unit}, 1 to {max}, or `auto`"),
         Kind::Seconds { .. } => "time".to_owned(),
         Kind::Mode => "permissions in octal, as text".to_owned(),
         Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),

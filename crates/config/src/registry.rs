@@ -21,6 +21,13 @@ pub enum Kind {
         /// What is counted.
         unit: &'static str,
     },
+    /// A number of things from 1 on, or `auto`, which is kept as 0.
+    Size {
+        /// Largest value.
+        max: u64,
+        /// What is counted.
+        unit: &'static str,
+    },
     /// A time. A bare number is in seconds and may have a fraction; text may end in a unit. Kept in
     /// milliseconds.
     Seconds {
@@ -198,9 +205,13 @@ settings! {
         Live, All,
         "When a server goes back to its pool: when the client leaves, when the transaction ends, or when the statement ends. \
          In transaction mode a client with state that cannot be moved keeps its server, with a stated reason.";
-    DefaultPoolSize "pool" "default_pool_size" = "default_pool_size", servers(1), "20", Live, All,
-        "Server connections for one database and user, in the whole process.";
-PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
+    DefaultPoolSize "pool" "default_pool_size" = "default_pool_size", Kind::Size { max: 262_143, unit: "connections" }, "20", Live, All,
+        "Server connections for one database and user, in the whole process. auto: Weir finds by trial how many the          database runs best with, between auto_size_min and auto_size_max.";
+    AutoSizeMin "pool" "auto_size_min", servers(1), "2", Live, All,
+        "The smallest size of a pool whose size is auto.";
+    AutoSizeMax "pool" "auto_size_max", servers(1), "64", Live, All,
+        "The largest size of a pool whose size is auto.";
+    PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
         "Requests of different clients that one server connection carries back to back when none is free. Only whole \
          statements that read and leave no trace are carried so. 1 switches it off.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,

@@ -1,5 +1,6 @@
 //! From a client's login to the proof it must give and to the pool it belongs to.
 
+use crate::values::AUTO;
 use crate::{Auth, Database, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,8 @@ pub struct Route {
     pub pool_mode: PoolMode,
     /// Servers of this pool, at most. Never 0.
     pub pool_size: usize,
+    /// Weir finds the size itself, between this and `pool_size`.
+    pub auto_size_min: Option<usize>,
     /// Servers to keep open.
     pub min_pool_size: usize,
     /// Servers of all pools of this database, at most; 0: no limit.
@@ -97,6 +100,7 @@ impl Snapshot {
             server_secret,
             pool_mode: sizes.pool_mode,
             pool_size: sizes.pool_size,
+            auto_size_min: sizes.auto_size_min,
             min_pool_size: sizes.min_pool_size,
             max_db_connections: database
                 .max_db_connections
@@ -112,6 +116,7 @@ impl Snapshot {
 struct Sizes {
     pool_mode: PoolMode,
     pool_size: usize,
+    auto_size_min: Option<usize>,
     min_pool_size: usize,
     pipeline_depth: usize,
 }
@@ -122,9 +127,12 @@ impl Sizes {
         let pool_size = user
             .and_then(|u| u.pool_size)
             .or(database.pool_size)
-            .unwrap_or_else(|| values.size(Key::DefaultPoolSize))
-            .max(1);
+            .unwrap_or_else(|| values.size(Key::DefaultPoolSize));
+        let is_auto = pool_size as u64 == AUTO;
+        let pool_size = if is_auto { values.size(Key::AutoSizeMax) } else { pool_size };
+        let auto_size_min = is_auto.then(|| values.size(Key::AutoSizeMin).min(pool_size));
         Sizes {
+            auto_size_min,
             pool_mode: user.and_then(|u| u.pool_mode).or(database.pool_mode).unwrap_or(general),
             pool_size,
             min_pool_size: database

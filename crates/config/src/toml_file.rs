@@ -187,7 +187,9 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
     match (kind, value) {
         (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
         (Kind::Bool, other) => Err(format!("must be true or false, not {}", describe(other))),
-        (Kind::Count { .. } | Kind::Seconds { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
+        (Kind::Count { .. } | Kind::Size { .. } | Kind::Seconds { .. }, DeValue::Integer(number))
+            if number.radix() == 10 =>
+        {
             parse_text(kind, number.as_str())
         }
         (Kind::Seconds { .. }, DeValue::Float(number)) => parse_text(kind, number.as_str()),
@@ -208,7 +210,11 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         }
         (Kind::List, other) => Err(format!("must be an array of strings, not {}", describe(other))),
         (Kind::Text | Kind::Path, other) => Err(format!("must be text in quotes, not {}", describe(other))),
-        (Kind::Count { .. } | Kind::Seconds { .. } | Kind::Mode | Kind::Word(_), other) => {
+        (Kind::Size { .. }, DeValue::String(text)) if text == "auto" => parse_text(kind, text),
+        (
+            Kind::Count { .. } | Kind::Size { .. } | Kind::Seconds { .. } | Kind::Mode | Kind::Word(_),
+            other,
+        ) => {
             // The sentence of `parse_text` names what is wanted.
             match parse_text(kind, &describe(other)) {
                 Ok(_) => Err("has the wrong type".to_owned()),

@@ -4,6 +4,9 @@
 
 use crate::registry::{Change, Files, Key, Kind, SETTINGS, Setting, setting};
 
+/// `auto`, as the value of a [`Kind::Size`].
+pub const AUTO: u64 = 0;
+
 /// Whose defaults hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
@@ -18,7 +21,7 @@ pub enum Flavour {
 pub enum Value {
     /// [`Kind::Bool`].
     Bool(bool),
-    /// [`Kind::Count`] and [`Kind::Mode`].
+    /// [`Kind::Count`], [`Kind::Size`] and [`Kind::Mode`].
     Count(u64),
     /// [`Kind::Seconds`], in milliseconds.
     Millis(u64),
@@ -172,6 +175,10 @@ pub fn parse_text(kind: Kind, text: &str) -> Result<Value, String> {
             parse_bool(text).map(Value::Bool).ok_or_else(|| format!("must be true or false, not `{text}`"))
         }
         Kind::Count { min, max, unit } => parse_count(text, min, max, unit),
+        Kind::Size { .. } if text == "auto" => Ok(Value::Count(AUTO)),
+        Kind::Size { max, unit } => {
+            parse_count(text, 1, max, unit).map_err(|error| error.replacen(", not", " or auto, not", 1))
+        }
         Kind::Seconds { max_ms } => parse_seconds(text, max_ms),
         Kind::Mode => match u32::from_str_radix(text, 8) {
             Ok(mode) if mode <= 0o7777 && !text.starts_with('+') => Ok(Value::Count(mode.into())),
@@ -250,6 +257,7 @@ pub fn show(kind: Kind, value: &Value) -> String {
         Value::Bool(true) => "1".to_owned(),
         Value::Bool(false) => "0".to_owned(),
         Value::Count(n) if kind == Kind::Mode => format!("0{n:03o}"),
+        Value::Count(AUTO) if matches!(kind, Kind::Size { .. }) => "auto".to_owned(),
         Value::Count(n) => n.to_string(),
         Value::Millis(ms) if ms % 1000 == 0 => (ms / 1000).to_string(),
         Value::Millis(ms) => format!("{}.{:03}", ms / 1000, ms % 1000).trim_end_matches('0').to_owned(),
@@ -364,6 +372,21 @@ mod tests {
         let row = rows.iter().find(|row| row.key == "listen_port").unwrap();
         assert_eq!((row.value.as_str(), row.changeable), ("6432", false));
         assert!(!Values::new(Flavour::Weir).rows().iter().any(|row| row.key == "listen_port"));
+    }
+
+    #[test]
+    fn a_size_is_a_number_or_auto() {
+        let kind = Kind::Size { max: 9, unit: "connections" };
+        assert_eq!(parse_text(kind, "auto"), Ok(Value::Count(AUTO)));
+        assert_eq!(parse_text(kind, "9"), Ok(Value::Count(9)));
+        for bad in ["0", "10", "Auto", ""] {
+            let said = parse_text(kind, bad).unwrap_err();
+            assert_eq!(said, format!("must be a number of connections from 1 to 9 or auto, not `{bad}`"));
+        }
+        assert_eq!(
+            (show(kind, &Value::Count(AUTO)), show(kind, &Value::Count(3))),
+            ("auto".into(), "3".into())
+        );
     }
 
     #[test]

@@ -29,11 +29,11 @@ fn weir_toml() {
         ("[limits]\nworkers = 2", "weir.toml:4:1: unknown key `workers` in [limits]; it belongs at the top"),
         (
             "[pool]\ndefault_pool_size = 0",
-            "weir.toml:4:21: default_pool_size must be a number of connections from 1 to 262143, not `0`",
+            "weir.toml:4:21: default_pool_size must be a number of connections from 1 to 262143 or auto, not `0`",
         ),
         (
             "[pool]\ndefault_pool_size = \"8\"",
-            "weir.toml:4:21: default_pool_size must be a number of connections from 1 to 262143, not text in quotes",
+            "weir.toml:4:21: default_pool_size must be a number of connections from 1 to 262143 or auto, not text in quotes",
         ),
         (
             "[pool]\npool_mode = \"transactoin\"",
@@ -118,7 +118,7 @@ fn all_problems_at_once_in_the_order_of_the_file() {
     assert_eq!(
         found,
         "w.toml:1:1: unknown key `wrokers` at the top; did you mean `workers`?\n\
-         w.toml:3:21: default_pool_size must be a number of connections from 1 to 262143, not `-1`\n\
+         w.toml:3:21: default_pool_size must be a number of connections from 1 to 262143 or auto, not `-1`\n\
          w.toml:4:1: unknown key `zzz` in [pool]"
     );
 }

@@ -171,6 +171,10 @@ cells! {
         /// Clients that wait now.
         waiting_clients;
     }
+    Gauge "weir_pool_size", "Server connections that a pool may have now." {
+        /// The limit, as one worker has told it.
+        pool_size;
+    }
     Gauge "weir_server_connections", "Server connections now, by state." {
         /// Connecting or logging in.
         servers_connecting "state" = "connecting";

@@ -11,12 +11,14 @@ use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings, Timeouts};
+use crate::sizing::Sizing;
 use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use weir_auth::Job;
 use weir_auth::job::RsaKey;
 use weir_config::{ListenAt, Protocol, Snapshot};
@@ -140,6 +142,12 @@ impl Proxy {
         self.routes().resolve_again();
     }
 
+    /// Looks after the sizes of the pools; `elapsed`: since the last time. For the control thread, each
+    /// [`crate::sizing::EVERY`].
+    pub fn look_at_sizes(&self, sizing: &mut Sizing, elapsed: Duration) {
+        sizing.look(&self.shared, elapsed);
+    }
+
     fn routes(&self) -> Arc<ConfigRoutes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -201,10 +209,11 @@ fn table_plan(snapshot: &Snapshot) -> TablePlan {
 }
 
 fn connections_needed(snapshot: &Snapshot) -> u64 {
+    let auto = snapshot.values.size(weir_config::Key::AutoSizeMax);
     let pools: usize = [&snapshot.postgres, &snapshot.mysql]
         .iter()
         .flat_map(|realm| realm.databases.values().chain(&realm.fallback))
-        .map(|database| database.pool_size.unwrap_or(DEFAULT_POOL_ROOM).max(DEFAULT_POOL_ROOM))
+        .map(|database| database.pool_size.unwrap_or(0).max(DEFAULT_POOL_ROOM).max(auto))
         .sum();
     (snapshot.limits.max_client_conn + pools) as u64
 }

@@ -22,6 +22,7 @@ pub mod pool;
 mod routes;
 pub mod server;
 pub mod settings;
+pub mod sizing;
 pub mod wing;
 pub mod worker;
 

@@ -40,6 +40,11 @@ pub enum WingMail<W: Wing, N: Net> {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
     },
+    /// The size of this pool was changed.
+    Sized {
+        /// The pool.
+        pool: Arc<PoolEntry<W::Welcomes>>,
+    },
     /// Another pool under the same limit leaves one of its places to a pool that lacks a server here.
     Place(Place<W::Welcomes>),
     /// A pool that shares a full limit with this one has a waiter: close an idle server of this one.

@@ -1,5 +1,6 @@
 //! Who may come in and where it goes, by the configuration.
 
+use crate::pool::auto::Bounds;
 use crate::settings::{PoolMode, PoolSpec, Routes, Targets};
 use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
@@ -130,6 +131,7 @@ impl Routes for ConfigRoutes {
                 weir_config::PoolMode::Statement => PoolMode::Statement,
             },
             size: route.pool_size,
+            auto: route.auto_size_min.map(|min| Bounds { min, max: route.pool_size }),
             max_of_database: route.max_db_connections,
             max_of_user: route.max_user_connections,
             min_size: route.min_pool_size.min(route.pool_size),

@@ -1,6 +1,7 @@
 //! What the hall needs to know, in plain values. `control` makes it from the configuration; the simulator
 //! makes it by hand.
 
+use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use weir_auth::login::TlsOffer;
@@ -134,6 +135,8 @@ pub struct PoolSpec {
     pub mode: PoolMode,
     /// Servers at most.
     pub size: usize,
+    /// The size is found by trial, between these.
+    pub auto: Option<Bounds>,
     /// Servers of all pools of this database at most; 0: no limit of its own.
     pub max_of_database: usize,
     /// Servers of all pools of this user at most; 0: no limit of its own.

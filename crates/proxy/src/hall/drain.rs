@@ -20,6 +20,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
             }
+            WingMail::Sized { pool } => self.sized(cx, &pool),
             WingMail::Place(place) => self.placed(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),

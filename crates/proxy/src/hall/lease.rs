@@ -129,6 +129,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.stop_waiting(key) {
             let waited_ns = self.clients.get(key).map_or(0, |c| cx.now_ns().saturating_sub(c.wait_since_ns));
             self.cells.wait_duration.record_ns(waited_ns);
+            self.note_waited(cx, key, waited_ns);
         }
         if self.clients.get(key).is_some_and(|client| client.lease.is_none()) {
             self.lease(cx, server, key);
@@ -149,6 +150,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
             Wants::Welcome => self.dispatch_welcome(cx, key, server),
+        }
+    }
+
+    /// A client of this worker has waited so long for a server.
+    pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, waited_ns: u64) {
+        let id = self.clients.get(key).and_then(|client| client.pool);
+        if let Some(pool) = id.and_then(|id| self.pool(id)) {
+            pool.entry.shared.note_waited(cx.worker, waited_ns);
         }
     }
 
@@ -191,8 +200,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             client.transaction_since_ms = 0;
         }
         let (greeted, id, quick) = (client.is.greeted, client.pool, client.is.quick);
-        if quick && let Some(pool) = id.and_then(|id| self.pool(id)) {
-            pool.note_head(took_ns);
+        if let Some(pool) = id.and_then(|id| self.pool(id)) {
+            pool.entry.shared.note_answered(cx.worker, took_ns);
+            if quick {
+                pool.note_head(took_ns);
+            }
         }
         if self.clients.get(key).is_some_and(|client| client.ride.is_none()) {
             self.note_history(key, took_ns);

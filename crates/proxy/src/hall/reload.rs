@@ -5,7 +5,7 @@
 
 use super::Hall;
 use crate::context::Cx;
-use crate::pool::PoolId;
+use crate::pool::{PoolEntry, PoolId};
 use crate::wing::Wing;
 use std::sync::Arc;
 use weir_net::Net;
@@ -25,6 +25,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.servers.keys() {
             self.arm_server(cx, key);
         }
+    }
+
+    /// A pool has another size: servers too many that are idle are closed, the others when they are next free.
+    pub(super) fn sized(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
+        let worker = cx.worker;
+        let pool = self.pool_of(cx, entry);
+        let idle = pool.idle_keys().to_vec();
+        if worker == 0 {
+            let size = entry.shared.limit();
+            pool.cells.pool_size.add(size as i64 - std::mem::replace(&mut pool.told_size, size) as i64);
+        }
+        for key in idle {
+            if entry.shared.is_over_limit() {
+                self.close_server(cx, key, "the pool is to be smaller");
+            }
+        }
+        self.room_for_waiters(cx, entry);
     }
 
     /// Takes over what is new about a pool.

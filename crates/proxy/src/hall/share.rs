@@ -186,6 +186,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.stop_waiting(key) {
             let waited_ns = self.clients.get(key).map_or(0, |c| now_ns.saturating_sub(c.wait_since_ns));
             self.cells.wait_duration.record_ns(waited_ns);
+            self.note_waited(cx, key, waited_ns);
         }
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;

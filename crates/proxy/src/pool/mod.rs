@@ -3,6 +3,7 @@
 //! Owns: which servers are idle, who waits, the limit. Must not know: protocols, sockets, what a server
 //! or a client is: it stores keys.
 
+pub mod auto;
 pub mod cap;
 pub mod history;
 pub mod place;
@@ -15,7 +16,7 @@ pub use history::History;
 pub use place::Place;
 pub use queue::{Link, Linked, Queue};
 pub use registry::{PoolEntry, PoolId, Registry};
-pub use shared::{Opening, PoolShared};
+pub use shared::{Opening, PoolShared, Served};
 
 use crate::ids::{Arena, Key};
 use crate::settings::PoolSpec;
@@ -62,6 +63,8 @@ pub struct Pool<X> {
     told_lacks: u32,
     /// Which of the targets is tried next.
     pub next_target: usize,
+    /// The size that was last added to its gauge, by the worker that keeps it.
+    pub told_size: usize,
     worker: usize,
     /// What this worker counts for it.
     pub cells: Arc<PoolCells>,
@@ -87,6 +90,7 @@ impl<X> Pool<X> {
             pauses: false,
             told_lacks: 0,
             next_target: 0,
+            told_size: 0,
             worker,
             cells,
         }

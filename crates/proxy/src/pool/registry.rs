@@ -2,6 +2,7 @@
 //!
 //! A worker asks it at a login, never while it serves. That is why a mutex is good enough here.
 
+use super::auto::Bounds;
 use super::{Cap, PoolShared};
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
@@ -49,7 +50,9 @@ impl<X> PoolEntry<X> {
             before = Arc::clone(&found);
         }
         let [database, user] = self.shared.caps();
-        self.shared.set_limit(spec.size);
+        // A size that was found is still the best guess.
+        let limit = spec.auto.map_or(spec.size, |bounds| self.shared.limit().clamp(bounds.min, bounds.max));
+        self.shared.set_limit(limit);
         database.set_limit(spec.max_of_database);
         user.set_limit(spec.max_of_user);
     }
@@ -118,7 +121,8 @@ impl<X: Default> Registry<X> {
             of_user
                 .map_or_else(|| Arc::new(Cap::new(spec.max_of_user)), |entry| entry.shared.caps()[1].clone()),
         ];
-        let shared = PoolShared::new(spec.size, caps, self.workers);
+        let limit = spec.auto.map_or(spec.size, Bounds::start);
+        let shared = PoolShared::new(limit, caps, self.workers);
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
         let entry = Arc::new(PoolEntry {
             id: PoolId(all.len() as u32),
@@ -157,6 +161,7 @@ pub(super) mod tests {
             targets: Targets::default(),
             mode: PoolMode::Transaction,
             size: 1,
+            auto: None,
             max_of_database: 0,
             max_of_user: 0,
             min_size: 0,

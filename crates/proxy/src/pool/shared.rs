@@ -11,7 +11,10 @@
 
 use super::Cap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 
 /// No waiter.
 pub const NOBODY: u64 = u64::MAX;
@@ -37,6 +40,7 @@ pub struct PoolShared {
     /// Limits it shares with other pools: its database's, its user's.
     caps: [Arc<Cap>; 2],
     desks: Vec<Desk>,
+    tallies: Vec<Tally>,
 }
 
 /// One worker's public figures. Padded, so that workers do not share cache lines.
@@ -49,6 +53,31 @@ struct Desk {
     lacks: AtomicU32,
     /// Places on their way to it.
     promised: AtomicU32,
+}
+
+/// What one worker has served, for [`super::auto`]. Not on its desk: others look there all the time.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Tally {
+    answered: AtomicU64,
+    took_ns: AtomicU64,
+    waited_ns: AtomicU64,
+}
+
+/// What all workers have served of a pool so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests answered.
+    pub answered: u64,
+    /// How long they took from the moment they were sent to a server, added up.
+    pub took_ns: u64,
+    /// How long requests waited in the queue, added up.
+    pub waited_ns: u64,
+}
+
+/// Only one thread writes to it.
+fn add(to: &AtomicU64, more: u64) {
+    to.store(to.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
 impl Desk {
@@ -66,7 +95,8 @@ impl PoolShared {
     /// A pool with room for `limit` servers, for `workers` workers.
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
         let desks = (0..workers).map(|_| Desk::new()).collect();
-        PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), caps, desks }
+        let tallies = (0..workers).map(|_| Tally::default()).collect();
+        PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), caps, desks, tallies }
     }
 
     /// Servers the pool may have.
@@ -133,6 +163,36 @@ impl PoolShared {
         let before = self.opened.fetch_sub(1, SeqCst);
         debug_assert!(before > 0, "a server was closed that was never opened");
         true
+    }
+
+    /// A worker has an answer that took so long. Only the worker itself may say so.
+    #[inline]
+    pub fn note_answered(&self, worker: usize, took_ns: u64) {
+        let tally = &self.tallies[worker];
+        add(&tally.answered, 1);
+        add(&tally.took_ns, took_ns);
+    }
+
+    /// A request of a worker has waited so long in the queue. Only the worker itself may say so.
+    #[inline]
+    pub fn note_waited(&self, worker: usize, waited_ns: u64) {
+        add(&self.tallies[worker].waited_ns, waited_ns);
+    }
+
+    /// What all workers have served so far.
+    pub fn served(&self) -> Served {
+        self.tallies.iter().fold(Served::default(), |sum, tally| Served {
+            answered: sum.answered.wrapping_add(tally.answered.load(Relaxed)),
+            took_ns: sum.took_ns.wrapping_add(tally.took_ns.load(Relaxed)),
+            waited_ns: sum.waited_ns.wrapping_add(tally.waited_ns.load(Relaxed)),
+        })
+    }
+
+    /// Workers on which somebody waits, and servers that are not idle.
+    pub fn demand(&self) -> (usize, usize) {
+        let waiting = (0..self.desks.len()).filter(|&worker| self.waits(worker)).count();
+        let idle: usize = self.desks.iter().map(|desk| desk.idle.load(SeqCst) as usize).sum();
+        (waiting, self.opened().saturating_sub(idle))
     }
 
     /// A place is on its way to a worker.
