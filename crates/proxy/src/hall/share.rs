@@ -31,6 +31,10 @@ pub(super) const LATE_MS: u64 = 20;
 /// it takes to tell: its like are at the head for less than this. Longer ones are better off at the same time.
 const QUICK_NS: u64 = 1_000_000;
 
+/// A pool that may open more servers does so when a request has to expect to be answered so late where it rides. On few cores
+/// it is cheaper to stand behind others for that long; on many, one server cannot keep them all at work.
+const GROW_NS: u64 = 250_000;
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Requests that a server of this pool may carry at a time. 1: it is never shared.
     fn depth(&self, id: PoolId) -> usize {
@@ -73,7 +77,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.roomiest(cx, id) else { return false };
         self.convert(server);
         self.ride(cx, server, key);
-        if has_room {
+        let ahead = self.servers.get_mut(server).and_then(|held| held.back()).map_or(0, |back| back.queued());
+        let wait_ns = (ahead as u64).saturating_mul(self.pool(id).map_or(0, |pool| pool.head_ns));
+        if has_room && wait_ns > GROW_NS {
             // It does not wait for one more server, but those after it are better off with it.
             self.grow(cx, id);
         }
