@@ -1,5 +1,6 @@
 //! `weir bench`: arguments, the live report, the exit code.
 
+use crate::agents::{self, Agent, Job, Secret};
 use crate::compare::{self, CompareArgs};
 use crate::plan::{Ignored, Mode, Pace, Plan, Think};
 use crate::prepare;
@@ -54,6 +55,8 @@ pub enum BenchCommand {
     Cleanup(TableArgs),
     /// Double the connections until throughput stops rising: find the knee and the pool size.
     Ramp(Box<RampArgs>),
+    /// Wait for `weir bench run --agents` and make a part of its load.
+    Agent(AgentArgs),
     /// Compare two runs by their JSON files.
     Compare(CompareArgs),
 }
@@ -147,6 +150,13 @@ pub struct RunArgs {
     /// A reply that takes more seconds is an error.
     #[arg(long, default_value_t = 60.0)]
     pub query_timeout: f64,
+    /// Machines that make the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients, rate and events are
+    /// divided among them; files (of certificates) are theirs.
+    #[arg(long, value_delimiter = ',')]
+    pub agents: Vec<String>,
+    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the environment.
+    #[arg(long)]
+    pub token_file: Option<PathBuf>,
     /// Resume TLS sessions, as a program does that keeps them. Default: each connection makes the whole handshake, as
     /// clients of both databases do.
     #[arg(long, alias = "tls_resume")]
@@ -158,6 +168,17 @@ pub struct RunArgs {
     /// Processes whose CPU time and memory to report: NAME=PID,...
     #[arg(long, value_delimiter = ',', value_parser = parse_pid)]
     pub pids: Vec<(String, u32)>,
+}
+
+/// What `agent` takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AgentArgs {
+    /// Where to listen for coordinators.
+    #[arg(long, default_value = "127.0.0.1:6440")]
+    pub listen: String,
+    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the environment.
+    #[arg(long)]
+    pub token_file: Option<PathBuf>,
 }
 
 /// What `ramp` takes.
@@ -190,6 +211,9 @@ impl RampArgs {
         };
         if run.rate.is_some() || run.every.is_some() {
             return Err("a ramp finds out how much can be done; --rate and --every would fix it".to_owned());
+        }
+        if !run.agents.is_empty() {
+            return Err("a ramp runs on this machine only: no --agents".to_owned());
         }
         Ok(Ramp {
             plan: run.plan()?,
@@ -308,6 +332,7 @@ pub fn run(args: &BenchArgs, control: &Arc<Control>) -> u8 {
         BenchCommand::Cleanup(table) => cleanup(table),
         BenchCommand::Run(run) => return bench(run, control),
         BenchCommand::Ramp(args) => return ramp(args, control),
+        BenchCommand::Agent(args) => return agent(args, control),
         BenchCommand::Compare(args) => {
             return match compare::run(args) {
                 Ok(missed) => {
@@ -368,7 +393,12 @@ fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
         Err(text) => return complain(EXIT_USAGE, &text),
     };
     let mut live = Live::new(args.report_interval);
-    let result = match run_plan(plan, control, &mut |progress| live.hear(&progress)) {
+    let hear = &mut |progress: Progress<'_>| live.hear(&progress);
+    let outcome = match args.agents.as_slice() {
+        [] => run_plan(plan, control, hear),
+        agents => run_on_agents(args, &plan, agents, control, hear),
+    };
+    let result = match outcome {
         Ok(result) => result,
         Err(RunError::Plan(text)) => return complain(EXIT_USAGE, &text),
         Err(error @ (RunError::Server(_) | RunError::Io(_))) => {
@@ -380,6 +410,84 @@ fn bench(args: &RunArgs, control: &Arc<Control>) -> u8 {
         return complain(EXIT_RUNTIME, &text);
     }
     exit_code(&result)
+}
+
+fn run_on_agents(
+    args: &RunArgs,
+    plan: &Plan,
+    addresses: &[String],
+    control: &Arc<Control>,
+    observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<RunResult, RunError> {
+    if !args.pids.is_empty() {
+        return Err(RunError::Plan(
+            "--pids are of one machine: watch them there, without --agents".to_owned(),
+        ));
+    }
+    let secret = Secret::find(args.token_file.as_deref()).map_err(RunError::Plan)?;
+    let addresses = agents::addresses(addresses).map_err(RunError::Plan)?;
+    let script = args.table.script.as_deref().map(std::fs::read_to_string).transpose()?;
+    // The agents read the same command line: what is said of a run is said once.
+    let arguments: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
+    let jobs = agents::jobs(plan, addresses.len(), &arguments, script);
+    agents::run(plan, &addresses, jobs, &secret, control, observer)
+}
+
+/// An agent's own reading of a command line.
+#[derive(clap::Parser)]
+struct JobLine {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+/// The plan of an agent's part of a run.
+pub fn plan_of_job(job: &Job) -> Result<Plan, String> {
+    let words = std::iter::once("bench").chain(job.arguments.iter().map(String::as_str));
+    let line = <JobLine as clap::Parser>::try_parse_from(words).map_err(|error| error.to_string())?;
+    let BenchCommand::Run(mut args) = line.command else { return Err("the job is no run".to_owned()) };
+    if let (Some(script), Some(path)) = (&job.script, &mut args.table.script) {
+        // The coordinator's file is not here.
+        *path = std::env::temp_dir().join(format!("weir-agent-{}.sql", std::process::id()));
+        std::fs::write(&*path, script).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    // The workload knows of all clients, so that each does what it does on one machine.
+    args.connections = job.of;
+    let plan = args.plan();
+    if let (Some(_), Some(path)) = (&job.script, &args.table.script) {
+        // It is read.
+        let _ = std::fs::remove_file(path);
+    }
+    let plan = plan?;
+    let share = f64::from(job.connections) / f64::from(job.of.max(1));
+    let pace = match plan.pace {
+        Pace::Open { rate, poisson } => Pace::Open { rate: rate * share, poisson },
+        other => other,
+    };
+    Ok(Plan {
+        connections: job.connections,
+        first_client: job.first_client,
+        events: job.events,
+        connect_rate: plan.connect_rate.map(|rate| rate * share),
+        pace,
+        ..plan
+    })
+}
+
+fn agent(args: &AgentArgs, control: &Arc<Control>) -> u8 {
+    let secret = match Secret::find(args.token_file.as_deref()) {
+        Ok(secret) => secret,
+        Err(text) => return complain(EXIT_USAGE, &text),
+    };
+    let bound = Agent::bind(&args.listen, secret, Arc::clone(control))
+        .and_then(|agent| agent.address().map(|address| (agent, address)));
+    match bound {
+        Ok((agent, address)) => {
+            println!("weir bench agent: listening on {address}");
+            agent.serve(&|text| eprintln!("{text}"));
+            EXIT_OK
+        }
+        Err(text) => complain(EXIT_RUNTIME, &text),
+    }
 }
 
 fn ramp(args: &RampArgs, control: &Arc<Control>) -> u8 {
@@ -497,6 +605,7 @@ mod tests {
             BenchCommand::Prepare(_)
             | BenchCommand::Cleanup(_)
             | BenchCommand::Ramp(_)
+            | BenchCommand::Agent(_)
             | BenchCommand::Compare(_) => Err("not run".to_owned()),
         }
     }

@@ -10,6 +10,7 @@
 //! generator's own lateness in sending the request that follows it.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -98,6 +98,8 @@ pub struct Plan {
     pub workload: Arc<dyn Workload>,
     /// Clients.
     pub connections: u32,
+    /// Number of the first client: other agents have those before.
+    pub first_client: u32,
     /// Connections that other runs of this process hold at the same time: they need descriptors too.
     pub beside: u32,
     /// Event loops. More are started if descriptors would not suffice.
@@ -152,6 +154,7 @@ impl Plan {
             servers,
             workload,
             connections,
+            first_client: 0,
             beside: 0,
             mode: Mode::Simple,
             pace: Pace::Closed,
@@ -173,7 +176,7 @@ impl Plan {
     /// Cuts the clients into one contiguous share for each worker.
     pub fn shares(&self, workers: usize) -> Vec<Share> {
         let (all, workers) = (u64::from(self.connections), workers.max(1));
-        let cut = |n: usize| (all * n as u64 / workers as u64) as u32;
+        let cut = |n: usize| self.first_client + (all * n as u64 / workers as u64) as u32;
         (0..workers).map(|worker| Share { worker, clients: cut(worker)..cut(worker + 1) }).collect()
     }
 
@@ -182,7 +185,8 @@ impl Plan {
     pub fn due(&self, client: u32) -> Option<(Duration, Duration)> {
         let Pace::Every(period) = self.pace else { return None };
         // Neighbours in a share are due one after another, and the shares take turns.
-        let nanos = period.as_nanos() * u128::from(client) / u128::from(self.connections.max(1));
+        let own = client.saturating_sub(self.first_client);
+        let nanos = period.as_nanos() * u128::from(own) / u128::from(self.connections.max(1));
         Some((Duration::from_nanos(nanos as u64), period))
     }
 }

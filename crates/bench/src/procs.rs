@@ -2,10 +2,11 @@
 //!
 //! Where there is no /proc the readings are missing and the report leaves them out.
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// What a process has used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// User and system CPU time since it began, in microseconds.
     pub cpu_us: u64,
@@ -14,7 +15,7 @@ pub struct Usage {
 }
 
 /// A process under a name, with its readings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Watched {
     /// Name in reports.
     pub name: String,

@@ -18,6 +18,7 @@ use crate::statement::Got;
 use crate::url::Dialect;
 use crate::worker::{Control, Shared, Worker};
 use crate::workloads::Shape;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -90,12 +91,38 @@ impl From<io::Error> for RunError {
     }
 }
 
+/// What one process measured, before it becomes a result.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Measured {
+    /// What is known beside.
+    pub around: Around,
+    /// The whole run.
+    pub totals: Totals,
+    /// Its seconds.
+    pub seconds: Vec<Interval>,
+    /// Processes; the last one is this.
+    pub watched: Vec<Watched>,
+}
+
 /// Runs a plan. `control` may stop it early; `observer` hears how it goes, on the calling thread.
 pub fn run(
-    mut plan: Plan,
+    plan: Plan,
     control: &Arc<Control>,
     observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<RunResult, RunError> {
+    let described = plan.clone();
+    let mut found = measure(plan, control, observer, &mut |_| Ok(clock::now_ns() + START_LEAD_NS))?;
+    found.around.checks = check_behind(&described);
+    Ok(gather(&described, found.around, &found.totals, &found.seconds, &found.watched))
+}
+
+/// Carries a plan out. When its clients are connected, `start` says when events begin, and may wait for that.
+pub fn measure(
+    mut plan: Plan,
+    control: &Arc<Control>,
+    observer: &mut dyn FnMut(Progress<'_>),
+    start: &mut dyn FnMut(u32) -> Result<u64, RunError>,
+) -> Result<Measured, RunError> {
     let dialect = check(&plan)?;
     let mut watched: Vec<Watched> = plan.watched.iter().map(|(name, pid)| Watched::new(name, *pid)).collect();
     watched.push(Watched::new("weir bench", std::process::id()));
@@ -143,11 +170,10 @@ pub fn run(
     drop(sender);
     let mut driver =
         Driver { shared: &shared, workers, ticks, watched, merged: BTreeMap::new(), seconds: Vec::new() };
-    let totals = driver.drive(&mut around, observer)?;
+    let totals = driver.drive(&mut around, observer, start)?;
     let (seconds, watched) = (driver.seconds, driver.watched);
     around.remarks = remarks;
-    around.checks = check_behind(&shared.plan);
-    Ok(gather(&shared.plan, around, &totals, &seconds, &watched))
+    Ok(Measured { around, totals, seconds, watched })
 }
 
 fn unix_ms() -> u64 {
@@ -195,7 +221,7 @@ fn probe(
 }
 
 /// What must hold behind a run, at the first server. A check that cannot be made has failed.
-fn check_behind(plan: &Plan) -> Vec<CheckLine> {
+pub fn check_behind(plan: &Plan) -> Vec<CheckLine> {
     let Some(url) = plan.servers.first() else { return Vec::new() };
     if !plan.workload.has_check() {
         return Vec::new();
@@ -261,6 +287,7 @@ impl Driver<'_> {
         &mut self,
         around: &mut Around,
         observer: &mut dyn FnMut(Progress<'_>),
+        start: &mut dyn FnMut(u32) -> Result<u64, RunError>,
     ) -> Result<Totals, RunError> {
         let connect_began = clock::now_ns();
         self.await_connects(observer)?;
@@ -271,8 +298,15 @@ impl Driver<'_> {
         let plan = &self.shared.plan;
         let connected = self.shared.control.connected();
         around.connected = connected;
+        let start_ns = match start(connected) {
+            Ok(start_ns) => start_ns,
+            Err(error) => {
+                self.shared.control.stop();
+                self.join(observer)?;
+                return Err(error);
+            }
+        };
         around.began_unix_ms = unix_ms();
-        let start_ns = clock::now_ns() + START_LEAD_NS;
         self.shared.control.start_at(start_ns);
         observer(Progress::Started { connected });
         let measure_ns = start_ns + plan.warm_up.as_nanos() as u64;

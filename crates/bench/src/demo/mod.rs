@@ -130,7 +130,7 @@ impl Demo {
         screen.say(&format!("Starting throw-away databases in {} ...", home.path.display()));
         let (postgres, mysql) = std::thread::scope(|scope| {
             let mysql = scope.spawn(|| start_mysql(&home, DEMO_CONNECTIONS_MYSQL, &[]));
-            let postgres = start_postgres(&home, DEMO_CONNECTIONS_POSTGRES);
+            let postgres = start_postgres(&home, DEMO_CONNECTIONS_POSTGRES, &[]);
             (postgres, mysql.join().unwrap_or_else(|_| Err("the start of MySQL panicked".to_owned())))
         });
         let mut servers = Vec::new();

@@ -64,6 +64,20 @@ impl Home {
         Ok(path)
     }
 
+    /// A certificate for this machine and its key, for the servers alone to read.
+    pub fn certificate(&self) -> Result<(PathBuf, PathBuf), String> {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = weir_tls::self_made(&names, None).map_err(|error| error.to_string())?;
+        let mut paths = [self.join("server.pem"), self.join("server.key")];
+        for (path, bytes) in paths.iter().zip([made.identity.chain, made.identity.key]) {
+            let failed = |e| format!("{}: {e}", path.display());
+            fs::write(path, bytes).map_err(failed)?;
+            self.give(path)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        }
+        Ok((std::mem::take(&mut paths[0]), std::mem::take(&mut paths[1])))
+    }
+
     /// A command that runs as the owner, apart from our terminal, with its output in `log`.
     pub fn command(&self, program: &Path, log: &str) -> Result<Command, String> {
         let log = self.join(log);
@@ -184,8 +198,8 @@ pub fn free_port(wanted: Option<u16>) -> Result<u16, String> {
 }
 
 /// PostgreSQL with an empty database for the demo. It takes `max_connections`, of which 100 are kept for others than
-/// direct clients.
-pub fn start_postgres(home: &Home, max_connections: u32) -> Result<Server, String> {
+/// direct clients; `settings` are more of its own.
+pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> Result<Server, String> {
     let postgres = find(&["postgres"], POSTGRES_PLACES).ok_or(
         "PostgreSQL was not found (Debian: apt-get install postgresql; or put its bin directory into PATH)",
     )?;
@@ -207,9 +221,8 @@ pub fn start_postgres(home: &Home, max_connections: u32) -> Result<Server, Strin
     let direct_clients = max_connections.saturating_sub(100);
     let mut command = home.command(&postgres, "postgres.log")?;
     command.arg("-D").arg(&data).arg("-k").arg(&home.path).args(["-p", &port.to_string()]);
-    for setting in
-        ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=64MB", "update_process_title=off"]
-    {
+    let own = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=64MB", "update_process_title=off"];
+    for setting in own.iter().chain(settings) {
         command.args(["-c", setting]);
     }
     command.args(["-c", &format!("max_connections={max_connections}")]);

@@ -58,6 +58,12 @@ pub struct Base {
 }
 
 impl Base {
+    /// Straight to it, with this parameter in place of what its URL says of TLS.
+    pub fn direct(&self, parameter: &str) -> Result<Way, String> {
+        let url = Url::parse(&with_tls(&self.url_text, parameter))?;
+        Ok(Way { front: Front::Direct, url, clients_max: self.direct_clients, process: None })
+    }
+
     /// Its process, if it was started for the purpose.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
@@ -308,19 +314,60 @@ impl Ground {
 
     fn weir(&self, base: &Base, clients: u32, pool_size: u32) -> Result<Way, String> {
         let port = free_port(None)?;
+        // Proxies are compared with each other and with direct clients in clear, unless somebody wishes for TLS.
+        let behind = match base.url.tls {
+            None => with_tls(&base.url_text, "sslmode=disable"),
+            Some(_) => base.url_text.clone(),
+        };
+        let text = at_port(&base.url_text, port)?;
+        self.start_weir(base, behind, &format!("127.0.0.1:{port}"), text, clients, pool_size)
+    }
+
+    /// Weir with TLS to the database, for clients of this machine by a Unix socket.
+    pub fn weir_on_a_socket(&self, base: &Base, clients: u32) -> Result<Way, String> {
+        base.calm()?;
+        let port = free_port(None)?;
+        let (scheme, rest) = base.url_text.split_once("://").ok_or_else(|| "a URL needs ://".to_owned())?;
+        let login = rest.rsplit_once('@').map_or(NAME, |(login, _)| login);
+        let (directory, database) = (self.home.path.display(), &base.url.database);
+        let (listen, text) = match base.url.dialect {
+            Dialect::Postgres => (
+                format!("{directory}:{port}"),
+                format!("{scheme}://{login}@/{database}?host={directory}&port={port}"),
+            ),
+            Dialect::Mysql => (
+                format!("{directory}/weir-{port}.sock"),
+                format!("{scheme}://{login}@/{database}?socket={directory}/weir-{port}.sock"),
+            ),
+        };
+        let behind = match &base.url.tls {
+            Some(tls) if tls.mode.is_required() => base.url_text.clone(),
+            Some(_) | None => with_tls(&base.url_text, "sslmode=require"),
+        };
+        self.start_weir(base, behind, &listen, text, clients, self.pool_size)
+    }
+
+    fn start_weir(
+        &self,
+        base: &Base,
+        behind: String,
+        listen: &str,
+        text: String,
+        clients: u32,
+        pool_size: u32,
+    ) -> Result<Way, String> {
         let section = match base.url.dialect {
             Dialect::Postgres => "postgres",
             Dialect::Mysql => "mysql",
         };
         // Some room for the load generator's own looks.
         let clients = clients.saturating_add(200);
-        let mut arguments = vec![base.url_text.clone()];
+        let mut arguments = vec![behind];
         arguments.extend(["--pool-size".to_owned(), pool_size.to_string()]);
         arguments.extend(["--max-client-conn".to_owned(), clients.to_string()]);
-        arguments.extend(["--set".to_owned(), format!("{section}.listen=127.0.0.1:{port}")]);
+        arguments.extend(["--set".to_owned(), format!("{section}.listen={listen}")]);
         arguments.extend(["--set".to_owned(), format!("http.listen=127.0.0.1:{}", free_port(None)?)]);
         let mut process = start_weir(&self.home, &self.executable, &arguments)?;
-        let text = at_port(&base.url_text, port)?;
         drop(await_server(&self.home, &mut process, &text, "weir.log")?);
         Ok(Way { front: Front::Weir, url: Url::parse(&text)?, clients_max: clients, process: Some(process) })
     }
@@ -403,9 +450,15 @@ impl Ground {
 }
 
 fn start_bases(home: &Home, say: &mut dyn FnMut(&str)) -> Result<Vec<Base>, String> {
+    let files = home.certificate()?;
+    let mysql_tls = [format!("--ssl-cert={}", files.0.display()), format!("--ssl-key={}", files.1.display())];
+    let mysql_options = ["--back-log=3500", &mysql_tls[0], &mysql_tls[1]];
+    let postgres_tls =
+        [format!("ssl_cert_file={}", files.0.display()), format!("ssl_key_file={}", files.1.display())];
+    let postgres_settings = ["ssl=on", &postgres_tls[0], &postgres_tls[1]];
     let (postgres, mysql) = std::thread::scope(|scope| {
-        let mysql = scope.spawn(|| start_mysql(home, MYSQL_CONNECTIONS, &["--back-log=3500"]));
-        let postgres = start_postgres(home, POSTGRES_CONNECTIONS);
+        let mysql = scope.spawn(|| start_mysql(home, MYSQL_CONNECTIONS, &mysql_options));
+        let postgres = start_postgres(home, POSTGRES_CONNECTIONS, &postgres_settings);
         (postgres, mysql.join().unwrap_or_else(|_| Err("the start of MySQL panicked".to_owned())))
     });
     let mut bases = Vec::new();
@@ -473,6 +526,16 @@ fn at_port(text: &str, port: u16) -> Result<String, String> {
     Ok(format!("{scheme}://{login}@127.0.0.1:{port}/{database}"))
 }
 
+/// A URL with this parameter in place of how it asks for TLS; its certificates stay.
+fn with_tls(text: &str, parameter: &str) -> String {
+    let (place, query) = text.split_once('?').unwrap_or((text, ""));
+    let others = query.split('&').filter(|pair| {
+        !pair.is_empty() && !["sslmode=", "ssl-mode="].iter().any(|name| pair.starts_with(name))
+    });
+    let pairs: Vec<&str> = others.chain([parameter]).collect();
+    format!("{place}?{}", pairs.join("&"))
+}
+
 /// One load of an experiment.
 pub struct Load {
     /// Its plan.
@@ -510,6 +573,12 @@ mod tests {
     fn the_way_through_a_proxy_keeps_login_and_database() {
         let url = "postgres://app:s%40cret@db.example:5432/shop?sslmode=require";
         assert_eq!(at_port(url, 6432).unwrap(), "postgres://app:s%40cret@127.0.0.1:6432/shop");
+        assert_eq!(with_tls(url, "sslmode=disable"), url.replace("require", "disable"));
+        assert_eq!(
+            with_tls("mysql://demo@/d?socket=/run/my.sock", "sslmode=require"),
+            "mysql://demo@/d?socket=/run/my.sock&sslmode=require"
+        );
+        assert_eq!(with_tls("mysql://demo@h/d", "sslmode=require"), "mysql://demo@h/d?sslmode=require");
         assert_eq!(at_port("mysql://demo@/d?socket=/run/my.sock", 1).unwrap(), "mysql://demo@127.0.0.1:1/d");
     }
 }

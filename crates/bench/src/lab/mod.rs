@@ -13,6 +13,7 @@ mod idle;
 mod knee;
 mod pooler_tpcc;
 mod storm;
+mod tls_connect;
 
 use crate::demo::Stop;
 use crate::report::page::{Page, Section, Table, bytes};
@@ -55,6 +56,8 @@ pub enum Name {
     Idle,
     /// Connect, one query, disconnect, as often as possible.
     ConnectRate,
+    /// One client that opens connections: without TLS, with it, through Weir on its own host.
+    TlsConnect,
     /// Impatient clients that reconnect while the database stands still.
     Storm,
     /// 10,000 to 100,000 clients that all execute.
@@ -110,7 +113,7 @@ struct Experiment {
     run: fn(&mut Lab<'_>) -> Result<Outcome, String>,
 }
 
-const EXPERIMENTS: [(Name, Experiment); 6] = [
+const EXPERIMENTS: [(Name, Experiment); 7] = [
     (
         Name::Knee,
         Experiment {
@@ -131,6 +134,15 @@ const EXPERIMENTS: [(Name, Experiment); 6] = [
             title: "Connect, query, disconnect",
             published: connect_rate::published,
             run: connect_rate::run,
+        },
+    ),
+    (
+        Name::TlsConnect,
+        Experiment {
+            name: "tls-connect",
+            title: "The price of TLS at a connect",
+            published: tls_connect::published,
+            run: tls_connect::run,
         },
     ),
     (

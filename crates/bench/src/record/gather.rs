@@ -1,7 +1,7 @@
 //! From what was recorded to the result of the run.
 
 use super::result::{
-    Bucket, CheckLine, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult,
+    AgentLine, Bucket, CheckLine, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult,
     SecondLine, StatementLine, TransactionLine, Transport,
 };
 use super::{ErrorCount, Errors, Interval, Latencies, Phase, Totals};
@@ -10,6 +10,7 @@ use crate::procs::Watched;
 use crate::statement::{Kind, Statement};
 use crate::url::Dialect;
 use crate::workloads::Workload;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 
@@ -21,7 +22,7 @@ const SATURATED: f64 = 0.95;
 const LATE_MS: f64 = 10.0;
 
 /// What is known of a run beside what its workers recorded.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Around {
     /// Clients that were logged in when events began.
     pub connected: u32,
@@ -39,6 +40,8 @@ pub struct Around {
     pub workers: usize,
     /// Sentences the observer heard.
     pub remarks: Vec<String>,
+    /// The machines that made the load, if there were several.
+    pub agents: Vec<AgentLine>,
     /// What was checked behind the run.
     pub checks: Vec<CheckLine>,
 }
@@ -103,6 +106,7 @@ pub fn gather(
             .map(|w| process_line(w, totals.queries, seconds, u64::from(connected)))
             .collect(),
         per_second: per_second.iter().map(SecondLine::from).collect(),
+        agents: around.agents,
         checks: around.checks,
         remarks: around.remarks,
     }

@@ -6,6 +6,7 @@ pub mod gather;
 pub mod result;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use result::RunResult;
@@ -26,8 +27,26 @@ const ERROR_KINDS_MAX: usize = 256;
 const ERROR_TEXT_BYTES: usize = 300;
 
 /// Latencies in nanoseconds.
-#[derive(Debug, Clone)]
+/// As data: the buckets that have any. Whoever reads them has the same histogram.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Latencies(Histogram<u64>);
+
+impl From<Latencies> for Vec<(u64, u64)> {
+    fn from(latencies: Latencies) -> Self {
+        latencies.buckets().collect()
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Latencies {
+    fn from(buckets: Vec<(u64, u64)>) -> Self {
+        let mut latencies = Latencies::new();
+        for (ns, count) in buckets {
+            latencies.0.saturating_record_n(ns, count);
+        }
+        latencies
+    }
+}
 
 impl Default for Latencies {
     fn default() -> Self {
@@ -98,7 +117,7 @@ impl Latencies {
 }
 
 /// The phases of a connection's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Until the socket is connected.
     Connect,
@@ -123,7 +142,7 @@ impl Phase {
 }
 
 /// How often a kind of error came and what it said first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
     /// How often.
     pub count: u64,
@@ -132,8 +151,21 @@ pub struct ErrorCount {
 }
 
 /// Errors by phase and code.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<(Phase, String, ErrorCount)>", into = "Vec<(Phase, String, ErrorCount)>")]
 pub struct Errors(BTreeMap<(Phase, String), ErrorCount>);
+
+impl From<Errors> for Vec<(Phase, String, ErrorCount)> {
+    fn from(errors: Errors) -> Self {
+        errors.0.into_iter().map(|((phase, code), error)| (phase, code, error)).collect()
+    }
+}
+
+impl From<Vec<(Phase, String, ErrorCount)>> for Errors {
+    fn from(kinds: Vec<(Phase, String, ErrorCount)>) -> Self {
+        Errors(kinds.into_iter().map(|(phase, code, error)| ((phase, code), error)).collect())
+    }
+}
 
 impl Errors {
     /// Counts one.
@@ -179,7 +211,7 @@ impl Errors {
 }
 
 /// What happened in one interval of one worker.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interval {
     /// Counts from 0 at the start of recording; `None` while connecting or warming up.
     pub number: u64,
@@ -231,7 +263,7 @@ impl Interval {
 }
 
 /// What happened to one statement.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct OfStatement {
     /// How often it failed, ignored errors included.
     pub errors: u64,
@@ -240,7 +272,7 @@ pub struct OfStatement {
 }
 
 /// What happened in the whole run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Events that ended within the recorded time.
     pub events: u64,
@@ -338,6 +370,22 @@ mod tests {
         }
         assert!((odd.percentile_ms(50.0) - 50.0).abs() < 0.1);
         assert!((odd.mean_ms() - 50.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn latencies_that_went_over_the_wire_are_the_same() {
+        let mut latencies = Latencies::new();
+        (1..=5_000u64).for_each(|n| latencies.record(n * n * 37));
+        let text = serde_json::to_string(&latencies).unwrap();
+        let back: Latencies = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.count(), latencies.count());
+        for percentile in [0.0, 50.0, 95.0, 99.9, 100.0] {
+            assert_eq!(back.percentile_ms(percentile), latencies.percentile_ms(percentile));
+        }
+        assert_eq!(
+            (back.mean_ms(), back.min_ms(), back.max_ms()),
+            (latencies.mean_ms(), latencies.min_ms(), latencies.max_ms())
+        );
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub struct RunResult {
     pub processes: Vec<ProcessLine>,
     /// One line for each recorded second.
     pub per_second: Vec<SecondLine>,
+    /// The machines that made the load (`--agents`); empty: this one did.
+    pub agents: Vec<AgentLine>,
     /// What was checked behind the run (consistency of `tpcc`).
     pub checks: Vec<CheckLine>,
     /// Sentences about the run: source addresses, tables filled by others, ...
@@ -310,6 +312,26 @@ pub struct SecondLine {
     pub p9999_ms: f64,
     /// Maximum.
     pub max_ms: f64,
+}
+
+/// One machine's part of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentLine {
+    /// Where its agent listens.
+    pub address: String,
+    /// Clients it was to have.
+    pub connections: u32,
+    /// Clients that were logged in when events began.
+    pub connected: u32,
+    /// Queries that ended well in the recorded time.
+    pub queries: u64,
+    /// Errors of the whole run.
+    pub errors: u64,
+    /// Share of the recorded time that its busiest thread was on a core: 0 to 1.
+    pub busiest_thread: f64,
+    /// The machine.
+    pub machine: Machine,
 }
 
 /// Something that was checked behind the run.

@@ -41,6 +41,14 @@ impl RunResult {
         if !self.transport.version.is_empty() {
             writeln!(out, "    transport:      {}", self.transport)?;
         }
+        for agent in &self.agents {
+            let (address, queries, errors) = (&agent.address, agent.queries, agent.errors);
+            let (had, wanted) = (agent.connected, agent.connections);
+            writeln!(
+                out,
+                "    agent {address}: {had} of {wanted} connections, {queries} queries, {errors} errors"
+            )?;
+        }
         if let Some(rate) = self.rate_wanted {
             writeln!(out, "    rate wanted:    {rate:>12.2} per sec.")?;
         }

@@ -374,7 +374,9 @@ impl<P: Protocol> Worker<P> {
             // Each worker has its clients' part of the rate.
             let mine = rate * self.conns.len() as f64 / f64::from(plan.connections.max(1));
             let start_ns = self.timeline.map_or(now, |timeline| timeline.start_ns);
-            let (seed, worker) = (plan.workload.seed(), self.share.worker as u32);
+            // Agents are not to have the same random moments.
+            let seed = plan.workload.seed() ^ u64::from(plan.first_client) << 32;
+            let worker = self.share.worker as u32;
             if mine > 0.0 {
                 let workers = self.shared.workers as u32;
                 self.arrivals = Some(Arrivals::new(start_ns, mine, poisson, seed, worker, workers));
