@@ -9,6 +9,7 @@ import tempfile
 
 import pymysql
 
+from weirtest.browser import Browser, checked
 from weirtest.case import weir
 from weirtest.certs import certificates
 from weirtest.pgwire import Wire
@@ -172,3 +173,22 @@ def doctor_and_advise_speak_it_too(_context):
             done = subprocess.run([binary(), "doctor", "--json", "--url", url("", user=user)], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
             assert "database_login" not in done.stdout.decode(), (user, done.stdout)
+
+
+@weir
+def lab_tls_connect_measures_each_way(_context):
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run([binary(), "lab", "tls-connect", "--url", url(""), "--time", "1", "--out", out], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=110, check=False)
+        assert done.returncode == 0, (done.stdout.decode()[-2000:], done.stderr.decode()[-2000:])
+        with open(os.path.join(out, "tls-connect.json"), encoding="utf-8") as f:
+            (found,) = json.load(f)["figures"]
+        cells = {cell["way"].split(":")[0]: cell for cell in found["cells"]}
+        assert len(cells) == (3 if POSTGRES else 4), cells.keys()
+        assert all(cell["errors"] == 0 and cell["per_second"] > 0 for cell in cells.values()), cells
+        assert cells["direct, TLS"]["tls_ms"] > 0 and cells["direct, no TLS"]["tls_ms"] == 0, cells
+        assert cells["Weir on this host"]["transport"]["version"] == "" and cells["Weir on this host"]["front"] == "Weir", cells
+        with Browser() as browser:
+            assert len(checked(browser, os.path.join(out, "tls-connect.html"))) == 1
+    tables = [binary(), "bench", "run", "oltp_point_select", "--url", url(""), "--events", "1"]
+    assert subprocess.run(tables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False).returncode == 1
