@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_proxy::settings::PoolMode;
-use weir_sim::plan::{Plan, Wings};
+use weir_sim::plan::{Fault, Plan, Wings};
 
 /// Seeds in CI: as many as a debug build runs in about half a minute.
 const SEEDS: u64 = 256;
@@ -48,6 +48,37 @@ fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() 
         plan.mode = PoolMode::Transaction;
         plan.calm = false;
         plan.timeouts.cancel_wait_ms = 1;
+        let result = weir_sim::run_plan_caught(plan);
+        assert!(result.is_ok(), "seed {seed}: {result:?}");
+    }
+}
+
+/// Clients have statements killed that end by themselves before the KILL arrives, and those who ask for it may be closed
+/// before they are answered. What its client sends next is another statement.
+#[test]
+fn a_kill_that_comes_too_late_hits_nothing_else() {
+    for seed in 0..SEEDS / 2 {
+        let mut plan = Plan::new(seed);
+        plan.wings = Wings::MySql;
+        (plan.pipeline, plan.pace_ns, plan.think_ns) = (0, 3_000_000, 1_000_000);
+        (plan.mode, plan.rude) = (PoolMode::Session, 0);
+        plan.timeouts.client_idle_ms = 6;
+        let result = weir_sim::run_plan_caught(plan);
+        assert!(result.is_ok(), "seed {seed}: {result:?}");
+    }
+}
+
+/// Clients say that they will send nothing more at any moment, and the network brings everything in pieces. What a server
+/// has begun to say comes to its end, whether it was asked or not.
+#[test]
+fn a_client_that_sends_nothing_more_gets_the_rest_of_a_message() {
+    let calm = (0..).map(Plan::new).filter(|plan| plan.calm).take(SEEDS as usize);
+    for mut plan in calm {
+        let seed = plan.seed;
+        (plan.wings, plan.mode) = (Wings::Postgres, PoolMode::Session);
+        (plan.rude, plan.pace_ns, plan.weather.split) = (200, 3_000_000, 900);
+        let mentions = (1..60).map(|n| (n * 5_000_000, Fault::Mention(0)));
+        plan.faults.extend(mentions);
         let result = weir_sim::run_plan_caught(plan);
         assert!(result.is_ok(), "seed {seed}: {result:?}");
     }

@@ -390,6 +390,34 @@ def kill_reaches_its_own_client_only(_context):
 
 
 @weir
+def warnings_are_those_of_the_clients_own_read(_context):
+    """Reads that warn and reads that fail, of many clients on one server that they share: SHOW WARNINGS tells each about its own."""
+    with start(pool_size=1) as w:
+        def work(i):
+            with Wire(w.target()) as wire:
+                for n in range(60):
+                    own = f"x{i}y{n}"
+                    if (i + n) % 2:
+                        assert wire.ask(f"select cast('{own}' as signed)") == [["0"]]
+                    else:
+                        try:
+                            wire.ask(f"select {own}")
+                            raise AssertionError("no such column")
+                        except MyError as e:
+                            assert e.code == 1054 and own in str(e), str(e)
+                    for _ in range(n % 3):
+                        seen = wire.ask("show warnings")
+                        assert len(seen) == 1 and own in seen[0][2], (own, seen)
+                    # On MariaDB a statement without a table leaves the warnings of the one before it.
+                    wire.ask(f"select '{own}' from (select 1) t")
+                    assert wire.ask("show warnings") == [], own
+
+        raised = in_threads(12, work)
+        assert not raised, raised[:3]
+        assert w.metric("weir_shared_requests", protocol="mysql") > 0
+
+
+@weir
 def drain_lets_transactions_end(_context):
     reset_table("drained", "id int")
     w = start(pool_size=4)

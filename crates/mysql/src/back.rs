@@ -14,7 +14,9 @@
 mod dispatch;
 mod finish;
 mod send;
+mod texts;
 
+use self::texts::Texts;
 use crate::front::Front;
 use crate::front::{Outcome, Traits, modes_of};
 use crate::login::again::Again;
@@ -24,6 +26,7 @@ use crate::prepared::{Key, PrepareReply, ServerStatements};
 use crate::relay::Reply;
 use crate::session_state::{LOGIN_COLLATION, ServerState, Slot, State};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use weir_auth::login::ServerGreeting;
 use weir_wire::{Boundary, INTERNAL, Owner};
@@ -37,6 +40,8 @@ pub(crate) enum Ahead {
     State,
     /// It prepares a statement the request needs.
     Prepare(PrepareAhead),
+    /// A read whose warnings the request asks for is run again; its rows go nowhere.
+    Repeat,
 }
 
 /// The reply to a statement prepared for an EXECUTE, as far as it came.
@@ -107,6 +112,8 @@ pub(crate) struct Entry {
     pub taints: bool,
     /// The copy of a statement it is about.
     pub key: Option<Key>,
+    /// Its place among the texts that may have to be asked again.
+    pub text: Range<u64>,
     pub reply: Reply,
     pub outcome: Outcome,
 }
@@ -127,6 +134,7 @@ impl Entry {
             leaves_trace: false,
             taints: false,
             key: None,
+            text: 0..0,
             reply: Reply::new(command),
             outcome: Outcome::default(),
         }
@@ -176,6 +184,8 @@ pub struct Back {
     /// The trackers must be switched on again.
     pub(crate) needs_setup: bool,
     pub(crate) again: Again,
+    /// What may have to be asked again.
+    pub(crate) texts: Texts,
     greeting: Arc<ServerGreeting>,
     server_id: u64,
     trackers: bool,
@@ -213,6 +223,7 @@ impl Back {
             mid_message: false,
             needs_setup: false,
             again,
+            texts: Texts::default(),
             greeting: facts.greeting,
             server_id: facts.id,
             trackers: facts.trackers,
@@ -311,6 +322,11 @@ impl Back {
     /// front of it.
     pub fn is_cancellable(&self) -> bool {
         self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
+    }
+
+    /// A COM_CHANGE_USER of Weir's own is under way.
+    pub(crate) fn is_logging_in(&self) -> bool {
+        self.queue.iter().any(|entry| entry.ahead.iter().any(|ahead| matches!(ahead, Ahead::Login)))
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {

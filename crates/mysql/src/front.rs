@@ -19,7 +19,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite;
 use crate::session_state::{Charset, Flavour, Slot, State};
-use crate::warnings::Warnings;
+use crate::warnings::Kept;
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::{Class, Dialect, Locks, Uses};
@@ -159,7 +159,7 @@ pub struct Front {
     /// What it may ask for is the warnings and nothing else.
     only_warnings: bool,
     /// The warnings of the last statement, which has left its server.
-    warnings: Option<Box<Warnings>>,
+    warnings: Option<Box<Kept>>,
     /// This client uses LAST_INSERT_ID().
     asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.

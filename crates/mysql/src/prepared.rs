@@ -96,6 +96,8 @@ pub(crate) struct ClientStatement {
     pub long_data: Vec<u8>,
     /// Long data was sent ahead to a server: only that server can execute.
     pub sent_ahead: bool,
+    /// Its last execution left warnings. They cannot be had again, so the next one does not stand among others.
+    pub warned: bool,
     /// A cursor is open.
     pub cursor: bool,
     /// Where it ran last, if that matters.
@@ -468,6 +470,7 @@ mod tests {
             types: Box::default(),
             long_data: Vec::new(),
             sent_ahead: false,
+            warned: false,
             cursor: false,
             last: None,
         }

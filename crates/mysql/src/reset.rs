@@ -32,10 +32,11 @@ impl Back {
         self.push(Entry::sent(INTERNAL, Command::Ping));
     }
 
-    /// Says goodbye.
+    /// Says goodbye, unless that would be read as something else.
     pub fn quit(&mut self, out: &mut Vec<u8>) {
-        // Behind half a command it would be read as the rest of that command.
-        if !self.broken {
+        // Behind half a command it would be read as the rest of that command, and in the middle of a COM_CHANGE_USER
+        // as a wrong password.
+        if !self.broken && !self.is_logging_in() {
             put_command(out, Command::Quit);
         }
     }

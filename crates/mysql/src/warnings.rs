@@ -3,9 +3,11 @@
 //! A statement that failed or warned leaves its messages on its server, and only the next statement takes them
 //! away. Its client may ask for them, or never come back. A server must not wait for that: so, when nothing
 //! else keeps it, Weir asks SHOW WARNINGS itself as soon as the reply is through, keeps the answer here, and
-//! lets the server go.
+//! lets the server go. Where the request of another stands behind it already, that would come too late: then the
+//! text is kept, and is run again in front of the client's own SHOW WARNINGS. Of a prepared statement nothing can be
+//! kept: its client is told so if it asks, and the statement does not stand among others again.
 //!
-//! Owns: that answer. Must not know: why it was asked for.
+//! Owns: what is kept. Must not know: why it was asked for.
 
 use crate::frame;
 use crate::message::ok::{self, OkPacket};
@@ -14,6 +16,17 @@ use weir_wire::{Reader, Short};
 
 /// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
 const WARNINGS_BYTES: usize = 64 * 1024;
+
+/// What is known of the warnings of a client's last statement, when they are not on its server.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// All of them.
+    Answer(Warnings),
+    /// The read that leaves them, for when its client asks.
+    Read(Box<[u8]>),
+    /// Nothing.
+    Lost,
+}
 
 /// The answer to SHOW WARNINGS, payload by payload.
 #[derive(Debug, Default)]

@@ -3,7 +3,10 @@
 
 mod common;
 
-use common::{IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send};
+use common::{
+    IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send,
+    try_receive,
+};
 use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
@@ -216,6 +219,88 @@ fn warnings_are_kept_too() {
     assert!(front.pins().is_empty());
     let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
     assert_eq!(sent.to_client, s::warnings("1265", "cut"));
+}
+
+#[test]
+fn warnings_that_the_next_clients_request_has_wiped_away_are_asked_for_by_running_the_read_again() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query(&format!("SELECT {owner}/0")));
+    }
+    for front in &mut fronts {
+        let reply = s::result_at(1, COLUMNS, ROWS, IDLE, 1).0;
+        let got = receive(&mut back, Some(front), &reply);
+        assert_eq!(got.to_client, reply);
+    }
+    receive(&mut back, Some(&mut fronts[1]), &s::warnings("1365", "Division by 0 of the other"));
+    assert!(fronts[0].pins().is_empty() && back.is_reusable());
+    // As often as it asks, and only until its next statement.
+    for at in 0..2 {
+        let sent = send(&mut fronts[0], &mut back, 1, &c::query("SHOW WARNINGS"));
+        if at == 0 {
+            assert_eq!(asked(&sent.to_server), ["SELECT 1/0"]);
+            let again = s::result_at(1, COLUMNS, ROWS, IDLE, 1).0;
+            let got = receive(&mut back, Some(&mut fronts[0]), &again);
+            assert_eq!((asked(&got.to_server), got.to_client), (vec!["SHOW WARNINGS".to_owned()], vec![]));
+        } else {
+            assert_eq!(asked(&sent.to_server), ["SHOW WARNINGS"], "they are still there");
+        }
+        let answer = s::warnings("1365", "Division by 0");
+        let got = receive(&mut back, Some(&mut fronts[0]), &answer);
+        assert_eq!((got.to_client, got.done), (answer, vec![(1, Boundary::Idle)]));
+    }
+    exchange(&mut fronts[0], &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
+    let sent = send(&mut fronts[0], &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["SHOW WARNINGS"]);
+}
+
+#[test]
+fn a_read_that_failed_among_others_is_run_again_for_show_warnings_too() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query("SELECT a FROM none"));
+    }
+    let got = receive(&mut back, Some(&mut fronts[0]), &s::err(1, 1146, "no such table"));
+    assert_eq!((got.to_client, got.done), (s::err(1, 1146, "no such table"), vec![(1, Boundary::Idle)]));
+    fails_at_head(&mut back, &mut fronts[1]);
+    let sent = send(&mut fronts[0], &mut back, 1, &c::query("SHOW COUNT(*) WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["SELECT a FROM none"]);
+    let got = receive(&mut back, Some(&mut fronts[0]), &s::err(1, 1146, "no such table"));
+    assert_eq!((asked(&got.to_server), got.to_client), (vec!["SHOW COUNT(*) WARNINGS".to_owned()], vec![]));
+}
+
+/// The request at the head fails, and its warnings are asked for.
+fn fails_at_head(back: &mut weir_mysql::Back, front: &mut weir_mysql::Front) {
+    let got = receive(back, Some(front), &s::err(1, 1146, "no such table"));
+    assert_eq!(asked(&got.to_server), ["SHOW WARNINGS"]);
+    receive(back, Some(front), &s::warnings("1146", "no such table"));
+}
+
+#[test]
+fn a_client_that_has_its_servers_last_words_gets_nothing_else() {
+    // Alone: a question of Weir's own shows whether the server closes.
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::query("SELECT a, b FROM t"));
+    let got = receive(&mut back, Some(&mut front), &s::err(1, 4031, "inactive"));
+    assert_eq!((asked(&got.to_server), got.done), (vec!["Ping".to_owned()], vec![]));
+    let mut last = Vec::new();
+    front.fatal(&FaultKind::ServerLost.into(), &mut last);
+    assert_eq!(last, [0; 0]);
+}
+
+#[test]
+fn behind_a_servers_last_words_to_one_client_nobody_elses_request_is_answered() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+        send(front, &mut back, owner, &c::query("SELECT a, b FROM t"));
+    }
+    let words = s::err(1, 1927, "Connection was killed");
+    let lost = try_receive(&mut back, Some(&mut fronts[0]), &words).map(|got| got.done);
+    assert_eq!(lost.map_err(|fault| fault.kind), Err(FaultKind::ServerLost));
 }
 
 #[test]
@@ -682,6 +767,21 @@ fn a_goodbye_never_completes_half_a_command() {
 }
 
 // ---- Ends ------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_goodbye_is_never_the_answer_to_a_scramble() {
+    let mut back = back(7);
+    let mut without = front(2, MODERN, &mut back);
+    let mut with = front(1, MODERN, &mut back);
+    let moved = s::ok_with(1, IDLE, 0, &s::schema_change("one"));
+    exchange(&mut with, &mut back, &c::query("USE one"), &moved);
+    let sent = send(&mut without, &mut back, 2, &c::query("SELECT a, b FROM t"));
+    assert_eq!(sent.to_server.get(4), Some(&(Command::ChangeUser as u8)));
+    let mut out = Vec::new();
+    back.forget(2, &mut out);
+    back.quit(&mut out);
+    assert_eq!(asked(&out), [""; 0]);
+}
 
 #[test]
 fn the_replies_of_an_owner_that_has_gone_are_dropped() {

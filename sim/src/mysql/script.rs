@@ -20,8 +20,6 @@ pub struct Script {
     rude: u64,
     statement_mode: bool,
     multi: bool,
-    /// Servers are shared: what a failed read says in SHOW WARNINGS is lost when another one stands behind it.
-    shares: bool,
     /// The last request was one that fails: its messages may be asked for.
     failed: bool,
     /// Parameters whose types this client has said, by statement.
@@ -108,7 +106,6 @@ impl Script {
             rude: plan.rude,
             statement_mode: plan.mode == PoolMode::Statement,
             multi,
-            shares: plan.pipeline_depth > 1,
             failed: false,
             bound: Vec::new(),
         }
@@ -124,7 +121,7 @@ impl Script {
         if self.dice.per_mille(self.rude) {
             return self.rude_end(shadow);
         }
-        let asks = !waits && !self.shares && self.dice.one_in(3);
+        let asks = !waits && self.dice.one_in(3);
         if std::mem::take(&mut self.failed) && asks {
             return query("SHOW WARNINGS".to_owned());
         }

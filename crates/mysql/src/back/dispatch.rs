@@ -9,6 +9,7 @@ use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key};
 use crate::session_state::{Flavour, State, put_query, setup_query};
+use crate::warnings::Kept;
 use crate::{binding, frame};
 use weir_sql::Uses;
 use weir_wire::{Boundary, Fault, FaultKind, Owner};
@@ -146,13 +147,24 @@ impl Back {
         if !asks || is_here && entry.ahead.is_empty() {
             return true;
         }
-        if !front.has_warnings() {
-            // Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
-            put_query(out, "DO (SELECT 1 FROM (SELECT 1) x)");
-            entry.ahead.push_back(Ahead::State);
-            return true;
+        match front.warnings() {
+            None => {
+                // Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
+                put_query(out, "DO (SELECT 1 FROM (SELECT 1) x)");
+                entry.ahead.push_back(Ahead::State);
+                return true;
+            }
+            Some(Kept::Read(text)) => {
+                frame::put(out, 0, |out| {
+                    out.push(Command::Query as u8);
+                    out.extend_from_slice(text);
+                });
+                entry.ahead.push_back(Ahead::Repeat);
+                return true;
+            }
+            // The server that knows has gone to others.
+            Some(Kept::Answer(_) | Kept::Lost) => {}
         }
-        // The server that knows has gone to others.
         let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
         refuse(entry, text);
         false

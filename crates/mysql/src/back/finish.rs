@@ -77,6 +77,7 @@ impl Back {
                     Command::StmtExecute => {
                         statement.cursor = self.status & status::CURSOR_EXISTS != 0 && !entry.outcome.failed;
                         statement.sent_ahead = false;
+                        statement.warned = entry.outcome.failed || entry.outcome.warnings > 0;
                         let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };
                         if let Some(copy) = self.statements.touch(key) {
                             // Whether it came to binding the types is not known.

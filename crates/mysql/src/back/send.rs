@@ -25,7 +25,14 @@ impl Back {
                         out.extend_from_slice(text);
                     });
                 }
-                None => out.extend_from_slice(request),
+                None => {
+                    if !entry.leaves_trace && entry.whole {
+                        let text = request.get(HEADER_BYTES + 1..).unwrap_or_default();
+                        let oldest = self.queue.iter().map(|entry| &entry.text).find(|text| !text.is_empty());
+                        entry.text = self.texts.keep(text, oldest.map(|text| text.start));
+                    }
+                    out.extend_from_slice(request);
+                }
             },
             Command::StmtPrepare => self.send_prepare(entry, front, request, out),
             Command::StmtExecute => self.send_execute(entry, front, request, out),

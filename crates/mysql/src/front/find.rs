@@ -8,7 +8,7 @@ use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
 use crate::session_state::{Flavour, changes_of};
-use crate::warnings::is_show_warnings;
+use crate::warnings::{Kept, is_show_warnings};
 use crate::{error, frame, rewrite};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Uses, classify};
@@ -115,7 +115,7 @@ impl Front {
             return self.not_allowed(len, out);
         }
         let asks_all = class.uses.contains(Uses::WARNINGS) && is_show_warnings(text);
-        if asks_all && let Some(warnings) = &self.warnings {
+        if asks_all && let Some(Kept::Answer(warnings)) = self.warnings.as_deref() {
             warnings.put(self.capabilities, self.status & !status::OF_THE_REPLY, out);
             return Found::Answered { len };
         }
@@ -252,8 +252,8 @@ impl Front {
                 if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text)) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
-                // A cursor belongs to its server.
-                self.request.class.shareable &= !execute.cursor && !statement.cursor;
+                // A cursor belongs to its server, and so do warnings.
+                self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
             }

@@ -5,7 +5,7 @@
 use super::{Front, Outcome, Phase, ROWS_UNKNOWN, Request};
 use crate::message::{Command, status};
 use crate::session_state::{Charset, Flavour, State};
-use crate::warnings::Warnings;
+use crate::warnings::Kept;
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
@@ -21,6 +21,9 @@ impl Front {
                 self.only_warnings |= !self.last_result;
                 self.last_result = true;
                 self.warnings = None;
+            } else if request.command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
+                // It would be another read now.
+                self.keep_warnings(Kept::Lost);
             }
             return;
         }
@@ -116,9 +119,9 @@ impl Front {
         self.warnings = None;
     }
 
-    /// The last statement left warnings, and they are kept here.
-    pub(crate) fn has_warnings(&self) -> bool {
-        self.warnings.is_some()
+    /// The last statement left warnings: what of them is kept here.
+    pub(crate) fn warnings(&self) -> Option<&Kept> {
+        self.warnings.as_deref()
     }
 
     /// Nothing but the warnings of its last statement keeps a server with this client.
@@ -129,8 +132,8 @@ impl Front {
     }
 
     /// The warnings of the last statement are here now; the server may go.
-    pub(crate) fn keep_warnings(&mut self, warnings: Option<Box<Warnings>>) {
-        self.warnings = warnings;
+    pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
+        self.warnings = Some(Box::new(warnings));
         self.last_result = false;
     }
 

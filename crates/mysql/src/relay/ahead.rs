@@ -3,7 +3,7 @@
 //! Owns: the replies to what went ahead. Must not know: the reply to the request itself.
 
 use super::prepare::{read_definition, take_reply};
-use super::{Way, whole};
+use super::{Progress, Reply, Way, whole};
 use crate::back::{Ahead, Back, Entry, Stage};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
@@ -29,6 +29,9 @@ impl Back {
             self.ahead_done(entry, way)?;
             return Ok(0);
         };
+        if matches!(ahead, Ahead::Repeat) {
+            return self.read_repeated(entry, way, input);
+        }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
         if is_error && !matches!(ahead, Ahead::Login) {
@@ -56,6 +59,7 @@ impl Back {
                     return Ok(header.total());
                 }
             }
+            Ahead::Repeat => {}
             Ahead::Prepare(prepare) => {
                 if is_error {
                     entry.ahead.pop_front();
@@ -72,6 +76,24 @@ impl Back {
             self.ahead_done(entry, way)?;
         }
         Ok(header.total())
+    }
+
+    /// The reply to a read that is run again for its warnings: nobody gets it.
+    fn read_repeated(&mut self, entry: &mut Entry, way: &mut Way<'_>, input: &[u8]) -> Result<usize, Fault> {
+        let mut nowhere = Way { front: None, to_client: &mut Vec::new(), to_server: way.to_server };
+        let bytes = match self.read_reply(entry, &mut nowhere, input)? {
+            Progress::NeedMore => return Ok(0),
+            Progress::Took { bytes, .. } => return Ok(bytes),
+            Progress::Ended { bytes, .. } => bytes,
+        };
+        self.mid_message = false;
+        entry.reply = Reply::new(entry.command);
+        entry.outcome = Outcome::default();
+        entry.ahead.pop_front();
+        if entry.ahead.is_empty() {
+            self.ahead_done(entry, way)?;
+        }
+        Ok(bytes)
     }
 
     pub(super) fn ahead_done(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> Result<(), Fault> {

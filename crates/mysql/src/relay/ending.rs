@@ -10,9 +10,13 @@ use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
 use crate::reset::put_command;
 use crate::session_state::put_query;
-use crate::warnings;
+use crate::warnings::{self, Kept};
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
+
+/// Errors behind which the server closes the connection: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB),
+/// ER_SESSION_WAS_KILLED and ER_CLIENT_INTERACTION_TIMEOUT (MySQL).
+const PARTING: [u16; 4] = [1053, 1927, 3169, 4031];
 
 impl Back {
     /// Where the reply leaves the server, and what of the session it changed.
@@ -77,10 +81,17 @@ impl Back {
             entry.stage = Stage::Ping;
             return;
         }
+        let parting = PARTING.contains(&entry.outcome.error);
+        if entry.outcome.failed && parting && self.others_are_sent() {
+            // A ping would be answered behind what was sent after it, if at all.
+            entry.stage = Stage::Torn;
+            return;
+        }
         let autocommit_idle = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        let harmless = !entry.leaves_trace && autocommit_idle && entry.owner != INTERNAL;
+        let harmless = !entry.leaves_trace && autocommit_idle && entry.owner != INTERNAL && !parting;
         if entry.outcome.failed && !harmless {
-            // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not.
+            // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not. Nor does it say whether
+            // the server closes: a client that has got a server's last words must be closed, too.
             put_command(way.to_server, Command::Ping);
             entry.outcome.pinged = true;
             entry.stage = Stage::Ping;
@@ -119,7 +130,10 @@ impl Back {
             return false;
         }
         if self.others_are_sent() {
-            front.keep_warnings(None);
+            front.keep_warnings(match self.texts.get(&entry.text) {
+                Some(text) => Kept::Read(text.into()),
+                None => Kept::Lost,
+            });
             return false;
         }
         put_query(way.to_server, "SHOW WARNINGS");
@@ -144,8 +158,8 @@ impl Back {
         let kept = entry.reply.warnings.take();
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
-            if progress == warnings::Progress::Whole {
-                front.keep_warnings(kept);
+            if let Some(kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
+                front.keep_warnings(Kept::Answer(*kept));
             }
         }
         Ok(true)

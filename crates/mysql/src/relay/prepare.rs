@@ -63,6 +63,7 @@ impl Back {
                 types: Box::default(),
                 long_data: Vec::new(),
                 sent_ahead: false,
+                warned: false,
                 cursor: false,
                 last: None,
             },

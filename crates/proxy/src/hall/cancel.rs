@@ -1,8 +1,9 @@
 //! Cancel and KILL: end what one client runs, and nothing else.
 //!
 //! A cancel reaches a server only while that client's request is at its head, and the server does not
-//! change hands until the cancel's own connection is over. A request that only waits simply leaves the
-//! queue.
+//! change hands until the cancel's own connection is over. When the request ends by itself, a cancel that is not on
+//! its way yet is given up, and behind one that is, the client's next request waits: a cancel never hits what was
+//! sent after the reply it came too late for. A request that only waits simply leaves the queue.
 
 use super::handshake::connect_tls;
 use super::{Hall, Task};
@@ -12,7 +13,7 @@ use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
 use crate::line::{Line, Received};
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::pending::Pending;
-use crate::server::ServerPhase;
+use crate::server::{ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
@@ -37,6 +38,8 @@ pub struct Canceller<W: Wing, S> {
     back: Option<W::Back>,
     connected: bool,
     busy: bool,
+    /// The cancel itself is on its way: it can no longer be taken back.
+    sent: bool,
     input: Pending,
     output: Pending,
 }
@@ -200,6 +203,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             back: None,
             connected: false,
             busy: false,
+            sent: false,
             input: Pending::default(),
             output: Pending::default(),
         });
@@ -226,6 +230,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                         },
                         (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes), None) => {
                             canceller.output.append(bytes);
+                            canceller.sent = true;
                         }
                     }
                 }
@@ -342,8 +347,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 canceller.back = Some(connect.into_back());
                 let (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes)) = &canceller.plan;
                 canceller.output.append(bytes);
+                canceller.sent = true;
                 false
             }
+        }
+    }
+
+    /// What a cancel was to end has ended by itself: one that is not on its way yet would hit what comes next.
+    pub(super) fn cancels_too_late(&mut self, cx: &mut Cx<'_, N>, server: Key) {
+        let late = self.cancellers.iter().find(|(_, it)| it.server == server && !it.sent).map(|(key, _)| key);
+        if let Some(key) = late {
+            self.canceller_over(cx, key);
         }
     }
 
@@ -375,6 +389,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         canceller.line.close(cx.net, false);
         if let Some(server) = self.servers.get_mut(canceller.server) {
             server.holds = server.holds.saturating_sub(1);
+            if let ServerState::Leased(client) = server.state {
+                // Its next request had to wait for this.
+                self.todo.push_back(Task::PumpClient(client));
+            }
             self.todo.push_back(Task::SettleServer(canceller.server));
         }
         if let Some(asker) = canceller.asker {

@@ -321,6 +321,8 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.link.is_linked() => {
             bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
         }
+        // It waits for the answer to a KILL.
+        Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
         Phase::Session(_) if client.server().is_none() => {
             bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
         }

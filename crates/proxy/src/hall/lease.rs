@@ -200,6 +200,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             client.transaction_since_ms = 0;
         }
         let (greeted, id, quick) = (client.is.greeted, client.pool, client.is.quick);
+        if client.inflight == 0 && self.servers.get(server).is_some_and(|server| server.holds > 0) {
+            self.cancels_too_late(cx, server);
+        }
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.entry.shared.note_answered(cx.worker, took_ns);
             if quick {

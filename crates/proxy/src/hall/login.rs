@@ -387,9 +387,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Phase::Session(front) => {
                 front.killed(outcome, &mut out);
                 client.inflight = client.inflight.saturating_sub(1);
+                client.active_ms = cx.net.now_ns() / 1_000_000;
                 let ended = client.is.eof && client.inflight == 0;
                 self.send_client(cx, asker, &out);
                 self.recycle(out);
+                self.arm_client(cx, asker);
                 // One that has said its last and has its answer is not looked at again by anybody else.
                 let next = if ended { Task::CloseClient(asker) } else { Task::PumpClient(asker) };
                 self.todo.push_back(next);

@@ -174,7 +174,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             return false;
         }
+        let idle = client.inflight == 0;
         let Some(server) = client.lease.and_then(|server| self.servers.get_mut(server)) else { return true };
+        if server.holds > 0 && idle {
+            // A cancel of what it ran before is on its way, and would hit this one.
+            return false;
+        }
         if server.backlog() > limits::SERVER_OUTPUT_BYTES {
             server.is.full = true;
             return false;
@@ -317,6 +322,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(user) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return };
         let user = user.spec.user.as_str().into();
         client.inflight += 1;
+        client.request_since_ns = cx.net.now_ns();
         let kill = Kill { number: target, warrant: Warrant::User(user), query_only, asker: (cx.worker, key) };
         self.send_kill(cx, kill);
     }
@@ -326,11 +332,26 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         // Requests under way run to their end, as they would on the database itself. A request that only
         // waits is dropped: nobody has begun it and nobody will read its answer.
-        let at_work = matches!(client.phase, Phase::Session(_)) && client.inflight > 0;
-        if at_work && !client.is.part_open && !client.is.hangup && !self.is_awaited(key) {
+        let in_session = matches!(client.phase, Phase::Session(_));
+        if in_session && !client.is.hangup && !self.has_all_it_gets(key) {
             return;
         }
         self.close_client(cx, key, None);
+    }
+
+    /// A client that will send nothing more has got all that comes without it. The rest of a message whose beginning it
+    /// has got still comes, whatever it belongs to.
+    fn has_all_it_gets(&mut self, key: Key) -> bool {
+        let Some(client) = self.clients.get(key) else { return true };
+        let at_work = client.inflight > 0 && !client.is.part_open;
+        (!at_work || self.is_awaited(key)) && !self.is_cut(key)
+    }
+
+    /// A message of the server that this client holds has come in part.
+    fn is_cut(&mut self, key: Key) -> bool {
+        let server = self.clients.get(key).and_then(|client| client.lease);
+        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        back.is_some_and(|back| back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message())
     }
 
     /// What this client runs goes on only when it sends more.
@@ -343,7 +364,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it would
     /// wait for ever.
     pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        if self.clients.get(key).is_some_and(|client| client.is.eof) && self.is_awaited(key) {
+        if self.clients.get(key).is_some_and(|client| client.is.eof) && self.has_all_it_gets(key) {
             self.close_client(cx, key, None);
         }
     }
