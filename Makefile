@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-30k bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-30k bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -51,6 +51,22 @@ servers-down: ## Stops them and removes their data
 bench-relay: release ## CPU per query, Weir beside PgBouncer, as a table
 	@tests/setup
 	@benches/relay
+
+bench-share: release ## Point selects: 8 servers and pool_size = auto beside PgBouncer and the databases alone
+	@tests/setup
+	@SECONDS=3 SETTLE=30 benches/share
+
+bench-100k: release ## The same with up to 100,000 clients executing, on all three databases
+	@tests/setup
+	@SECONDS=3 SETTLE=20 benches/share 1000 10000 25000 50000 75000 100000
+
+bench-memory: release ## Bytes of memory an idle client costs, and what idle clients cost the busy ones
+	@tests/setup
+	@benches/memory
+
+bench-storm: release ## 20,000 clients that leave and come back whenever a query takes over a second
+	@tests/setup
+	@benches/storm
 
 bench-30k: release ## 30,000 PostgreSQL clients on one process under a limit of 20,000 open files
 	@tests/setup

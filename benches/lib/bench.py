@@ -90,12 +90,15 @@ class Proxy:
     def pid(self):
         return self.process.pid
 
-    def metric(self, name):
-        """The sum of Weir's samples of this name."""
+    def states(self, name):
+        """Weir's samples of this name: {name and labels: value}."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=20) as answer:
             lines = answer.read().decode().splitlines()
-        found = [line.rsplit(" ", 1)[1] for line in lines if line.split("{")[0].split(" ")[0] == name]
-        return sum(float(value) for value in found)
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name}
+
+    def metric(self, name):
+        """The sum of Weir's samples of this name."""
+        return sum(self.states(name).values())
 
     def rss_kb(self):
         with open(f"/proc/{self.pid}/status", encoding="utf-8") as f:

@@ -46,6 +46,7 @@ const MODES: Kind = Kind::Word(&["session", "transaction", "statement"]);
 const SIZE: Kind = Kind::Count { min: 1, max: 262_143, unit: "connections" };
 const SIZE_OR_AUTO: Kind = Kind::Size { max: 262_143, unit: "connections" };
 const SIZE_OR_NONE: Kind = Kind::Count { min: 0, max: 262_143, unit: "connections" };
+const SHARE: Kind = Kind::Count { min: 1, max: 1_000, unit: "" };
 const PORT: Kind = Kind::Count { min: 1, max: 65535, unit: "" };
 
 const fn database(name: &'static str, kind: Kind, toml: bool, ini: bool, text: &'static str) -> EntryKey {
@@ -130,12 +131,40 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         "Requests of different clients that one server connection of this database carries back to back.",
     ),
     database("pool_mode", MODES, true, true, "The pool mode of this database."),
+    database(
+        "share",
+        SHARE,
+        true,
+        false,
+        "Share of its pools in a limit that several pools have (max_user_connections) while all of them want more: 3 gets three times as many server connections as 1.",
+    ),
+    database(
+        "reserved_connections",
+        SIZE_OR_NONE,
+        true,
+        false,
+        "Server connections of each of its pools that no other pool under the same limit takes, and that it gets first.",
+    ),
     user(
         "password",
         Kind::Text,
         true,
         false,
         "The password, in clear or as the server stores it: md5... or SCRAM-SHA-256$... for PostgreSQL, * and 40 digits of mysql_native_password for MySQL.",
+    ),
+    user(
+        "share",
+        SHARE,
+        true,
+        false,
+        "Share of this user's pools in a limit that several pools have (max_db_connections) while all of them want more: 3 gets three times as many server connections as 1. It goes before the database's.",
+    ),
+    user(
+        "reserved_connections",
+        SIZE_OR_NONE,
+        true,
+        false,
+        "Server connections of each of this user's pools that no other pool under the same limit takes, and that it gets first. It goes before the database's.",
     ),
     user("pool_mode", MODES, true, true, "The pool mode of this user; it goes before the database's."),
     user(

@@ -113,6 +113,8 @@ fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, ent
         local_trust: forced.secret.is_none(),
         pool_mode: None,
         pool_size: None,
+        share: None,
+        reserved_connections: None,
         max_user_connections: None,
     };
     let before = realm.users.get(&user.name);
@@ -135,6 +137,8 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         local_trust: false,
         pool_mode: None,
         pool_size: None,
+        share: None,
+        reserved_connections: None,
         max_user_connections: None,
     };
     let auth_file = draft.values.text(Key::PostgresAuthFile).to_owned();
@@ -157,6 +161,8 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         let user = users.entry(name.clone()).or_insert_with(|| blank(&name));
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
+        user.share = entry.count("share");
+        user.reserved_connections = entry.count("reserved_connections");
         user.max_user_connections = entry.count("max_user_connections");
         if let Some(password) = entry.text("password") {
             user.secret = Some(Arc::new(Secret::from_userlist(password)));
@@ -220,6 +226,8 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         server_database: if whole_server { None } else { url.database },
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
+        share: entry.count("share"),
+        reserved_connections: entry.count("reserved_connections"),
         min_pool_size: entry.count("min_pool_size"),
         max_db_connections: entry.count("max_db_connections"),
         pool_mode: entry.text("pool_mode").and_then(PoolMode::from_name),

@@ -223,6 +223,9 @@ settings! {
     MaxPreparedStatements "pool" "max_prepared_statements" = "max_prepared_statements",
         Kind::Count { min: 0, max: 65_536, unit: "statements" }, "200", Live, All,
         "Statements kept prepared on one server connection. 0: a client that prepares keeps its server.";
+    MaxWaitingClients "pool" "max_waiting_clients", Kind::Size { max: 10_000_000, unit: "clients" }, "auto", Live, All,
+        "Clients that may wait for a server of one pool; who comes then is refused at once (SQLSTATE 53300, errno 1040). \
+         auto: as many as the pool serves within query_wait_timeout, going by the last seconds; the others would wait in vain.";
     QueryWaitTimeout "pool" "query_wait_timeout" = "query_wait_timeout", seconds(), "120", Live, All,
         "A request may wait so long for a server. 0: for ever.";
     QueryTimeout "pool" "query_timeout" = "query_timeout", seconds(), "0", Live, All,

@@ -37,6 +37,12 @@ pub struct Route {
     pub max_user_connections: usize,
     /// Requests that one server carries at a time.
     pub pipeline_depth: usize,
+    /// Its share in limits that several pools have; 0: none was set.
+    pub share: usize,
+    /// Servers under such limits that others leave to it.
+    pub reserved: usize,
+    /// Clients that may wait for one of its servers; `None`: as many as have hope.
+    pub max_waiting_clients: Option<usize>,
 }
 
 impl Snapshot {
@@ -108,6 +114,12 @@ impl Snapshot {
             max_user_connections: max_user_connections
                 .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
             pipeline_depth: sizes.pipeline_depth,
+            share: client.and_then(|user| user.share).or(database.share).unwrap_or(0),
+            reserved: client
+                .and_then(|user| user.reserved_connections)
+                .or(database.reserved_connections)
+                .unwrap_or(0),
+            max_waiting_clients: Some(self.values.size(Key::MaxWaitingClients)).filter(|&n| n as u64 != AUTO),
         })
     }
 }

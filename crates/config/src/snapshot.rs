@@ -191,6 +191,10 @@ pub struct Database {
     pub forced_user: Option<ForcedUser>,
     /// Servers of one (database, user).
     pub pool_size: Option<usize>,
+    /// Its pools' share in limits that several pools have.
+    pub share: Option<usize>,
+    /// Connections of each of its pools that others leave to it.
+    pub reserved_connections: Option<usize>,
     /// Servers to keep open for one (database, user).
     pub min_pool_size: Option<usize>,
     /// Servers of all its pools together; 0: no limit.
@@ -237,6 +241,10 @@ pub struct User {
     pub pool_mode: Option<PoolMode>,
     /// Overrides the database's pool size.
     pub pool_size: Option<usize>,
+    /// Its pools' share in limits that several pools have.
+    pub share: Option<usize>,
+    /// Connections of each of its pools that others leave to it.
+    pub reserved_connections: Option<usize>,
     /// Servers of all its pools together; 0: no limit.
     pub max_user_connections: Option<usize>,
 }
@@ -332,6 +340,8 @@ impl PartialEq for User {
             && self.local_trust == other.local_trust
             && self.pool_mode == other.pool_mode
             && self.pool_size == other.pool_size
+            && self.share == other.share
+            && self.reserved_connections == other.reserved_connections
             && self.max_user_connections == other.max_user_connections
     }
 }

@@ -35,6 +35,11 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
             (3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
         }
         FaultKind::QueryWaitTimeout => (1040, "08004", "No server connection became free in time"),
+        FaultKind::QueueFull => (
+            1040,
+            "08004",
+            "Too many clients wait for a server connection already (max_waiting_clients); try again later, or raise pool_size",
+        ),
         FaultKind::Cancelled => (1317, "70100", "Query execution was interrupted"),
         FaultKind::Killed => (1927, "70100", "Connection was killed"),
         FaultKind::NotAllowed => (1235, "42000", "This is not supported through the proxy"),

@@ -157,6 +157,12 @@ pub fn words_of(kind: FaultKind) -> Words {
             "the query took too long (query_timeout)",
             "Make the query cheaper or raise query_timeout.",
         ),
+        FaultKind::QueueFull => words(
+            "53300",
+            "too many clients wait for a server connection already (max_waiting_clients)",
+            "The request was not run. Try again later, ask less often, make queries and transactions shorter, or raise pool_size if the \
+             database can do more at a time.",
+        ),
         FaultKind::QueryWaitTimeout => words(
             "08006",
             "no server connection became free in time (query_wait_timeout)",

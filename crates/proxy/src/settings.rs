@@ -145,6 +145,12 @@ pub struct PoolSpec {
     pub min_size: usize,
     /// Requests that one server carries at a time when none is free; 1: servers are not shared.
     pub pipeline_depth: usize,
+    /// Its share in limits that several pools have; 0: none was set.
+    pub share: usize,
+    /// Servers under such limits that others leave to it.
+    pub reserved: usize,
+    /// Clients that may wait for one of its servers; `None`: as many as have hope.
+    pub max_waiting: Option<usize>,
     /// Part of a pool's identity that clients choose and a server cannot change later (MySQL's
     /// CLIENT_FOUND_ROWS and its like).
     pub variant: u32,

@@ -10,8 +10,9 @@ use crate::context::Shared;
 use crate::mail::WingMail;
 use crate::pool::auto::{AutoSize, Slot};
 use crate::pool::{PoolEntry, PoolId, Served};
+use crate::settings::PoolSpec;
 use crate::wing::{MySql, Postgres, Wing};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use weir_net::Net;
@@ -32,7 +33,27 @@ struct Pool {
     told: usize,
     served: Served,
     auto: Option<AutoSize>,
+    /// What was served in each of the last moments.
+    of_late: VecDeque<(Duration, Served)>,
 }
+
+/// How many clients may wait with some hope: as many as the pool serves within `query_wait_timeout`, were all of them like
+/// those of late, and that twice, because it is a guess. `None`: too little was served to say, or they may wait for ever.
+fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration) -> Option<usize> {
+    if of_late.answered < LEAST_SERVED || patience.is_zero() {
+        return None;
+    }
+    let answered = of_late.answered as f64;
+    let did = answered / time.as_secs_f64().max(1e-3);
+    // Nobody may have wanted more.
+    let could = servers as f64 / (of_late.took_ns.max(1) as f64 / answered / 1e9);
+    Some((2.0 * did.max(could) * patience.as_secs_f64()) as usize)
+}
+
+/// Of so many answers the mean says something.
+const LEAST_SERVED: u64 = 100;
+/// What was served in so many moments counts, half a minute.
+const MOMENTS: usize = 60;
 
 impl Sizing {
     /// Looks at all pools. `elapsed`: since the last time.
@@ -46,7 +67,8 @@ impl Sizing {
             let name = (W::INDEX, entry.id);
             let pool = self.pools.entry(name).or_default();
             let may_try = self.trying.is_none_or(|trying| trying == name);
-            pool.decide(entry, elapsed, may_try);
+            let patience = Duration::from_millis(shared.settings.load().timeouts.query_wait_ms);
+            pool.decide(entry, elapsed, patience, may_try);
             if pool.auto.as_ref().is_some_and(AutoSize::is_trying) {
                 self.trying = Some(name);
             } else if self.trying == Some(name) {
@@ -63,22 +85,54 @@ impl Sizing {
 }
 
 impl Pool {
-    fn decide<X>(&mut self, entry: &Arc<PoolEntry<X>>, elapsed: Duration, may_try: bool) {
+    /// Says how many clients may wait.
+    fn admit<X>(
+        &mut self,
+        entry: &Arc<PoolEntry<X>>,
+        spec: &PoolSpec,
+        now: Served,
+        elapsed: Duration,
+        patience: Duration,
+    ) {
+        if spec.max_waiting.is_some() {
+            return;
+        }
+        self.of_late.push_back((elapsed, now));
+        if self.of_late.len() > MOMENTS {
+            self.of_late.pop_front();
+        }
+        let time = self.of_late.iter().map(|(time, _)| *time).sum();
+        let sum = self.of_late.iter().fold(Served::default(), |sum, (_, served)| Served {
+            answered: sum.answered + served.answered,
+            took_ns: sum.took_ns.saturating_add(served.took_ns),
+            waited_ns: sum.waited_ns.saturating_add(served.waited_ns),
+        });
+        let most = with_hope(sum, entry.shared.limit(), time, patience);
+        entry.shared.set_max_waiting(most.unwrap_or(usize::MAX));
+    }
+
+    fn decide<X>(&mut self, entry: &Arc<PoolEntry<X>>, elapsed: Duration, patience: Duration, may_try: bool) {
         let spec = entry.spec();
         let served = entry.shared.served();
         let before = std::mem::replace(&mut self.served, served);
+        let now = Served {
+            answered: served.answered.wrapping_sub(before.answered),
+            took_ns: served.took_ns.wrapping_sub(before.took_ns),
+            waited_ns: served.waited_ns.wrapping_sub(before.waited_ns),
+        };
+        self.admit(entry, &spec, now, elapsed, patience);
         let Some(bounds) = spec.auto else {
             self.auto = None;
             return;
         };
-        let (waiting, active) = entry.shared.demand();
+        let (waiting, active) = (entry.shared.waiting(), entry.shared.active());
         let auto = self.auto.get_or_insert_with(|| AutoSize::new(bounds, entry.shared.limit()));
         let rebound = auto.set_bounds(bounds);
         let slot = Slot {
             elapsed_ns: elapsed.as_nanos() as u64,
-            answered: served.answered.wrapping_sub(before.answered),
-            took_ns: served.took_ns.wrapping_sub(before.took_ns),
-            waited_ns: served.waited_ns.wrapping_sub(before.waited_ns),
+            answered: now.answered,
+            took_ns: now.took_ns,
+            waited_ns: now.waited_ns,
             waiting,
             active,
         };
@@ -96,5 +150,37 @@ impl Pool {
         if auto.size() != entry.shared.limit() {
             entry.shared.set_limit(auto.size());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(120);
+    const HALF_A_MINUTE: Duration = Duration::from_secs(30);
+
+    fn served(answered: u64, each_ms: u64) -> Served {
+        Served { answered, took_ns: answered * each_ms * 1_000_000, waited_ns: 0 }
+    }
+
+    #[test]
+    fn a_queue_is_hopeless_when_it_cannot_be_served_in_time() {
+        // 8 servers that take a second each: 960 in two minutes, and twice that may wait.
+        assert_eq!(with_hope(served(240, 1_000), 8, HALF_A_MINUTE, PATIENCE), Some(1_920));
+        // Many at a time on one server: what was done counts, not how long each was under way.
+        assert_eq!(with_hope(served(3_000, 1_000), 8, HALF_A_MINUTE, PATIENCE), Some(24_000));
+    }
+
+    #[test]
+    fn a_pool_that_had_little_to_do_has_room_for_what_it_could_do() {
+        assert_eq!(with_hope(served(100, 1), 8, HALF_A_MINUTE, PATIENCE), Some(1_920_000));
+    }
+
+    #[test]
+    fn without_figures_or_without_a_timeout_there_is_hope() {
+        assert_eq!(with_hope(served(99, 10_000), 1, HALF_A_MINUTE, PATIENCE), None);
+        assert_eq!(with_hope(served(0, 0), 1, HALF_A_MINUTE, PATIENCE), None);
+        assert_eq!(with_hope(served(1_000, 10_000), 1, HALF_A_MINUTE, Duration::ZERO), None);
     }
 }

@@ -65,6 +65,8 @@ fault_kinds! {
     QueryTimeout Client "query_timeout",
     /// The request waited longer than `query_wait_timeout` for a server.
     QueryWaitTimeout Weir "query_wait_timeout",
+    /// More clients wait for a server than `max_waiting_clients` allows.
+    QueueFull Weir "queue_full",
     /// The client asked for the cancellation of its own waiting request.
     Cancelled Client "cancelled",
     /// The client was ended by KILL or by the operator.

@@ -66,7 +66,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let (since_ns, worker) = other.shared.longest_lacking()?;
             Some((since_ns, Heir { entry: other.clone(), worker }))
         });
-        lacking.min_by_key(|(since_ns, heir)| (*since_ns, heir.entry.id))
+        let mut lacking: Vec<_> =
+            lacking.map(|(since_ns, heir)| (heir.entry.standing(), since_ns, heir)).collect();
+        let by_share = lacking.iter().any(|(standing, ..)| standing.share > 0);
+        lacking.sort_by_key(|(standing, since_ns, heir)| (standing.rank(by_share), *since_ns, heir.entry.id));
+        lacking.into_iter().next().map(|(_, since_ns, heir)| (since_ns, heir))
     }
 
     /// A pool under a limit that is reached has waited longer than whoever waits for this one.
@@ -76,8 +80,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let own_ns = entry.shared.longest_waiting();
         let (since_ns, heir) = Self::next_in_line(cx, entry)?;
-        let longer = own_ns == NOBODY || since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
-        longer.then_some(heir)
+        let longer = since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
+        let waited = since_ns.saturating_add(GIVE_WAY_NS) < cx.now_ns();
+        let own = entry.standing();
+        let gives_way = match own_ns {
+            NOBODY => !own.is_reserved(),
+            _ => own.gives_way_to(&heir.entry.standing(), waited, longer),
+        };
+        gives_way.then_some(heir)
     }
 
     /// Closes a server that nobody holds and leaves its place to another pool.
@@ -106,6 +116,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut others: Vec<&Entry<W>> = all
             .iter()
             .filter(|other| other.id != entry.id && entry.shared.is_capped_with(&other.shared))
+            .filter(|other| !other.standing().is_reserved())
             .collect();
         // Those with the most servers first.
         others.sort_by_key(|other| Reverse(other.shared.opened()));
@@ -125,6 +136,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn give_way(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
         let Some(pool) = self.pool(entry.id).filter(|pool| pool.waiting_len() == 0) else { return false };
         let Some(&oldest) = pool.idle_keys().first() else { return false };
+        if entry.standing().is_reserved() {
+            return false;
+        }
         if let Some((_, heir)) = Self::next_in_line(cx, entry) {
             self.close_for(cx, oldest, heir, "a pool under the same limit has a waiter");
         }

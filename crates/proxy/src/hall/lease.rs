@@ -53,6 +53,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.ride_at_once(cx, key) {
             return;
         }
+        // Only here: who was sent back into the queue, or is in a transaction, is never refused.
+        let id = self.clients.get(key).and_then(|client| client.pool);
+        if id.and_then(|id| self.pool(id)).is_some_and(|pool| pool.entry.shared.queue_is_full()) {
+            self.end_client(cx, key, FaultKind::QueueFull.into());
+            return;
+        }
         self.enter_queue(cx, key);
     }
 

@@ -11,7 +11,7 @@ pub mod queue;
 pub mod registry;
 pub mod shared;
 
-pub use cap::Cap;
+pub use cap::{Cap, Standing};
 pub use history::History;
 pub use place::Place;
 pub use queue::{Link, Linked, Queue};
@@ -154,6 +154,7 @@ impl<X> Pool<X> {
         let queue = if shares { &mut self.sharing } else { &mut self.alone };
         queue.insert(clients, client, &since);
         let is_oldest = queue.front(clients) == Some(client);
+        self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
         self.cells.waiting_clients.inc();
         if is_oldest {
             self.publish_oldest(clients, since);
@@ -194,6 +195,7 @@ impl<X> Pool<X> {
         let removed = queue.remove(clients, client);
         if removed {
             self.cells.waiting_clients.dec();
+            self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
         }
         if was_oldest {
             self.publish_oldest(clients, since);

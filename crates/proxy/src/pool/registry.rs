@@ -3,7 +3,7 @@
 //! A worker asks it at a login, never while it serves. That is why a mutex is good enough here.
 
 use super::auto::Bounds;
-use super::{Cap, PoolShared};
+use super::{Cap, PoolShared, Standing};
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
@@ -53,8 +53,17 @@ impl<X> PoolEntry<X> {
         // A size that was found is still the best guess.
         let limit = spec.auto.map_or(spec.size, |bounds| self.shared.limit().clamp(bounds.min, bounds.max));
         self.shared.set_limit(limit);
+        self.shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         database.set_limit(spec.max_of_database);
         user.set_limit(spec.max_of_user);
+    }
+}
+
+impl<X> PoolEntry<X> {
+    /// What it has under limits that several pools share, and what it is due.
+    pub fn standing(&self) -> Standing {
+        let spec = self.spec.load();
+        Standing { opened: self.shared.opened(), share: spec.share, reserved: spec.reserved }
     }
 }
 
@@ -123,6 +132,7 @@ impl<X: Default> Registry<X> {
         ];
         let limit = spec.auto.map_or(spec.size, Bounds::start);
         let shared = PoolShared::new(limit, caps, self.workers);
+        shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
         let entry = Arc::new(PoolEntry {
             id: PoolId(all.len() as u32),
@@ -162,6 +172,9 @@ pub(super) mod tests {
             mode: PoolMode::Transaction,
             size: 1,
             auto: None,
+            max_waiting: None,
+            share: 0,
+            reserved: 0,
             max_of_database: 0,
             max_of_user: 0,
             min_size: 0,

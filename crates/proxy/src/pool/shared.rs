@@ -37,6 +37,8 @@ pub enum Opening {
 pub struct PoolShared {
     limit: AtomicUsize,
     opened: AtomicUsize,
+    /// Clients that may wait.
+    max_waiting: AtomicUsize,
     /// Limits it shares with other pools: its database's, its user's.
     caps: [Arc<Cap>; 2],
     desks: Vec<Desk>,
@@ -62,6 +64,8 @@ struct Tally {
     answered: AtomicU64,
     took_ns: AtomicU64,
     waited_ns: AtomicU64,
+    /// Clients that wait.
+    waiting: AtomicUsize,
 }
 
 /// What all workers have served of a pool so far.
@@ -96,7 +100,14 @@ impl PoolShared {
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
         let desks = (0..workers).map(|_| Desk::new()).collect();
         let tallies = (0..workers).map(|_| Tally::default()).collect();
-        PoolShared { limit: AtomicUsize::new(limit), opened: AtomicUsize::new(0), caps, desks, tallies }
+        PoolShared {
+            limit: AtomicUsize::new(limit),
+            opened: AtomicUsize::new(0),
+            max_waiting: AtomicUsize::new(usize::MAX),
+            caps,
+            desks,
+            tallies,
+        }
     }
 
     /// Servers the pool may have.
@@ -179,6 +190,28 @@ impl PoolShared {
         add(&self.tallies[worker].waited_ns, waited_ns);
     }
 
+    /// So many clients of a worker wait. Only the worker itself may say so.
+    #[inline]
+    pub fn note_waiting(&self, worker: usize, waiting: usize) {
+        self.tallies[worker].waiting.store(waiting, Relaxed);
+    }
+
+    /// Changes how many clients may wait.
+    pub fn set_max_waiting(&self, most: usize) {
+        self.max_waiting.store(most, Relaxed);
+    }
+
+    /// As many clients wait as may, or a few more: workers count by themselves.
+    pub fn queue_is_full(&self) -> bool {
+        let most = self.max_waiting.load(Relaxed);
+        most != usize::MAX && self.waiting() >= most
+    }
+
+    /// Clients that wait on all workers.
+    pub fn waiting(&self) -> usize {
+        self.tallies.iter().map(|tally| tally.waiting.load(Relaxed)).sum()
+    }
+
     /// What all workers have served so far.
     pub fn served(&self) -> Served {
         self.tallies.iter().fold(Served::default(), |sum, tally| Served {
@@ -188,11 +221,10 @@ impl PoolShared {
         })
     }
 
-    /// Workers on which somebody waits, and servers that are not idle.
-    pub fn demand(&self) -> (usize, usize) {
-        let waiting = (0..self.desks.len()).filter(|&worker| self.waits(worker)).count();
+    /// Servers that are not idle.
+    pub fn active(&self) -> usize {
         let idle: usize = self.desks.iter().map(|desk| desk.idle.load(SeqCst) as usize).sum();
-        (waiting, self.opened().saturating_sub(idle))
+        self.opened().saturating_sub(idle)
     }
 
     /// A place is on its way to a worker.
@@ -352,6 +384,19 @@ mod tests {
         assert_eq!(pool.try_open(), Opening::Granted);
         pool.set_limit(1);
         assert!(pool.is_over_limit());
+    }
+
+    #[test]
+    fn the_queue_of_all_workers_has_one_bound() {
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(1, [&none, &none], 2);
+        pool.note_waiting(0, 5_000);
+        assert!(!pool.queue_is_full(), "nobody has set a bound");
+        pool.set_max_waiting(5_002);
+        pool.note_waiting(1, 1);
+        assert!(!pool.queue_is_full());
+        pool.note_waiting(1, 2);
+        assert!(pool.queue_is_full());
     }
 
     #[test]
