@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-30k bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-login bench-30k bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -67,6 +67,10 @@ bench-memory: release ## Bytes of memory an idle client costs, and what idle cli
 bench-storm: release ## 20,000 clients that leave and come back whenever a query takes over a second
 	@tests/setup
 	@benches/storm
+
+bench-login: release ## What logins cost: in clear, with TLS, by Unix sockets; Weir beside PgBouncer and direct
+	@tests/setup
+	@benches/login $(PARTS)
 
 bench-30k: release ## 30,000 PostgreSQL clients on one process under a limit of 20,000 open files
 	@tests/setup

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -123,20 +124,25 @@ def log_path(name):
     return path
 
 
-def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=(), kind="postgres", user=USER, log="weir.log", program=WEIR):
-    """Weir before one server, without TLS to it: PgBouncer beside it has none either."""
+def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=(), kind="postgres", user=USER, log="weir.log", program=WEIR,
+         url=None):
+    """Weir before one server, without TLS to it: PgBouncer beside it has none either. `url`: the server, in another way. PORT in `more` is
+    its own port."""
     if not os.access(program, os.X_OK):
         raise SystemExit(f"{program} is missing: make release")
     port, http_port = free_port(), free_port()
     section = "postgres" if kind == "postgres" else "mysql"
-    command = [program, "serve", url_of(kind, backend_port, user, "?sslmode=disable"),
+    command = [program, "serve", url or url_of(kind, backend_port, user, "?sslmode=disable"),
                "--pool-size", str(pool_size), "--max-client-conn", str(clients),
-               "--set", f"{section}.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{http_port}", *more]
+               "--set", f"{section}.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{http_port}"]
+    # What comes last holds.
+    command += [word.replace("PORT", str(port)) for word in more]
     return Proxy("weir", port, command, log_path(log), limit=limit, url=url_of(kind, port, user), http_port=http_port)
 
 
-def pgbouncer(backend_port, pool_size=8, clients=19_000):
-    """PgBouncer before the same server, in transaction mode, over the same kind of connection."""
+def pgbouncer(backend_port, pool_size=8, clients=19_000, settings=(), users=None, files=()):
+    """PgBouncer before the same server, in transaction mode, over the same kind of connection. `settings` replace or follow those
+    here; DIR in them is a directory that PgBouncer can read and write, with copies of `files`. `users`: by name, the password."""
     program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if program is None:
         raise SystemExit("pgbouncer is missing: tests/setup installs it")
@@ -144,12 +150,19 @@ def pgbouncer(backend_port, pool_size=8, clients=19_000):
     user = user if os.geteuid() == 0 else None
     port, log = free_port(), log_path("pgbouncer.log")
     # Not under target/: the unprivileged user must be able to read it, wherever the repository lies.
-    directory = f"/tmp/weir-bench-pgbouncer-{os.getpid()}"
-    os.makedirs(directory, mode=0o755)
+    directory = tempfile.mkdtemp(prefix="weir-bench-pgbouncer-")
+    os.chmod(directory, 0o755)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    ini, users = os.path.join(directory, "pgbouncer.ini"), os.path.join(directory, "users.txt")
+    ini = os.path.join(directory, "pgbouncer.ini")
+    accounts, users = users or {USER: ""}, os.path.join(directory, "users.txt")
     with open(users, "w", encoding="utf-8") as f:
-        f.write(f'"{USER}" ""\n')
+        f.writelines(f'"{name}" "{password}"\n' for name, password in accounts.items())
+    for file in files:
+        shutil.copy(file, directory)
+    if user:
+        for path in [directory, *(os.path.join(directory, name) for name in os.listdir(directory))]:
+            os.chown(path, user.pw_uid, user.pw_gid)
+    settings = "\n".join(settings).replace("DIR", directory)
     with open(ini, "w", encoding="utf-8") as f:
         f.write(f"""
 [databases]
@@ -164,8 +177,11 @@ auth_file = {users}
 pool_mode = transaction
 default_pool_size = {pool_size}
 max_client_conn = {clients}
+{settings}
 """)
-    return Proxy("pgbouncer", port, [program, ini], log, user=user)
+    proxy = Proxy("pgbouncer", port, [program, ini], log, user=user)
+    proxy.directory = directory
+    return proxy
 
 
 def prepare(url, workload, **options):
@@ -189,7 +205,7 @@ def run(url, workload="select_one", pids=None, limit=None, check=True, **options
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
     quiet = subprocess.DEVNULL if not options.get("report_interval") else None
-    done = subprocess.run(command, check=False, stdout=quiet, preexec_fn=prepare)
+    done = subprocess.run(command, check=False, stdout=quiet, stderr=quiet, preexec_fn=prepare)
     if done.returncode not in (0, 4):
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
     with open(path, encoding="utf-8") as f:

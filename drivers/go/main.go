@@ -68,9 +68,9 @@ func env(name string) string {
 }
 
 func main() {
-	suites := map[string][]test{"pgx": pgxTests, "mysql": mysqlTests}
+	suites := map[string][]test{"pgx": pgxTests, "mysql": mysqlTests, "tls": tlsTests()}
 	if len(os.Args) != 2 || suites[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: weir-drivers pgx|mysql")
+		fmt.Fprintln(os.Stderr, "usage: weir-drivers pgx|mysql|tls")
 		os.Exit(2)
 	}
 	out := json.NewEncoder(os.Stdout)

@@ -94,7 +94,7 @@ pub fn accept<W: Peers>(data: &[u8]) {
                     AcceptStep::More => break,
                     AcceptStep::Cancel { .. } | AcceptStep::Tls => return,
                     AcceptStep::Lookup(_) => {
-                        let admission = Admission { method, secret: secret.clone() };
+                        let admission = Admission { method, secret: secret.clone(), names: None };
                         machine.handle_lookup(admission, &mut out)
                     }
                     AcceptStep::Work(job) => {
@@ -170,7 +170,7 @@ pub fn front<W: Peers>() -> Option<W::Front> {
             step = match step {
                 AcceptStep::More => break,
                 AcceptStep::Lookup(_) => {
-                    let admission = Admission { method: AuthMethod::Trust, secret: None };
+                    let admission = Admission { method: AuthMethod::Trust, secret: None, names: None };
                     machine.handle_lookup(admission, &mut out).ok()?
                 }
                 AcceptStep::LoggedIn => return Some(machine.into_front()),

@@ -38,7 +38,7 @@ impl Routes for SimRoutes {
     fn admit(&self, wing: u8, login: &Login, _peer: &Peer) -> Admission {
         let method = if wing == 0 { self.plan.client_auth } else { AuthMethod::Native };
         let known = login.user.starts_with("user");
-        Admission { method, secret: known.then(|| self.secret.clone()) }
+        Admission { method, secret: known.then(|| self.secret.clone()), names: None }
     }
 
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {

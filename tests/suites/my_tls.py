@@ -4,6 +4,8 @@ says, and that nothing goes in clear where that is not allowed."""
 import functools
 import os
 import re
+import shutil
+import signal
 import ssl
 import subprocess
 
@@ -11,6 +13,7 @@ import pymysql
 
 from weirtest.case import Skip, eventually, weir
 from weirtest.certs import certificates
+from weirtest.crowd import Crowd
 from weirtest.mywire import QUERY, STMT_EXECUTE, Wire, execute_payload, read_lenenc
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD, server_env
@@ -360,3 +363,37 @@ def sha256_password_accounts(context):
                                "--default-auth=sha256_password", "app", "-N", "-B", "-e", "select 'in'"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, env={**os.environ, "MYSQL_PWD": PASSWORD}, timeout=60, check=False)
         assert done.stdout.strip() == b"in", done.stdout
+
+
+@weir
+def a_reload_under_two_thousand_busy_clients_drops_nobody(context):
+    """The certificate changes again and again while all of them ask; the last one is shown to whoever comes then."""
+    clients = 2000
+    folder = own("busy")
+    os.makedirs(folder, exist_ok=True)
+    files = [os.path.join(folder, f"now.{end}") for end in ("pem", "key")]
+
+    def put(name):
+        for file, end in zip(files, ("pem", "key"), strict=True):
+            shutil.copyfile(own(f"{name}.{end}"), file)
+
+    put("server")
+    with front(context.kind, "sslmode=require", f"cert_file={files[0]}", f"key_file={files[1]}") as w:
+        crowd = Crowd(f"mysql://app:{PASSWORD}@127.0.0.1:{w.port}/app?ssl-mode=REQUIRED", clients, 10)
+        eventually(lambda: w.metric("weir_client_connections") >= clients and not w.metric("weir_client_logins_pending"), "all are in", 60)
+        for name in ("elsewhere", "server", "elsewhere", "server", "elsewhere"):
+            put(name)
+            lines = w.log().count("was read again")
+            w.signal(signal.SIGHUP)
+            eventually(lambda before=lines: w.log().count("was read again") > before, "it is read")
+        with open(own("elsewhere.pem"), encoding="ascii") as f:
+            assert shown_now(w) == ssl.PEM_cert_to_DER_cert(f.read())
+        assert crowd.process.poll() is None, "they are still at work"
+        crowd.assert_nobody_was_dropped(clients)
+
+
+def shown_now(w):
+    """The certificate that a new client sees."""
+    done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{w.port}", "-starttls", "mysql"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False).stdout.decode(errors="replace")
+    return ssl.PEM_cert_to_DER_cert(re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", done, re.DOTALL)[0])

@@ -13,6 +13,9 @@ pub enum AuthMethod {
     /// A certificate that was verified and names the user (PostgreSQL `cert`). A secret, whatever it is, says that the
     /// user is known.
     Cert,
+    /// The kernel's word for who is at the other end of a Unix socket (PostgreSQL `peer`, MySQL `auth_socket`). A
+    /// secret, whatever it is, says that this is the user.
+    Peer,
     /// PostgreSQL md5.
     Md5,
     /// PostgreSQL SCRAM-SHA-256.
@@ -43,6 +46,8 @@ pub struct Admission {
     pub method: AuthMethod,
     /// What to check it against.
     pub secret: Option<Arc<Secret>>,
+    /// [`AuthMethod::Cert`]: common names that may be this user; `None`: the user's own.
+    pub names: Option<Arc<[String]>>,
 }
 
 /// How a MySQL or MariaDB server greets its clients, and Weir the clients of that server.

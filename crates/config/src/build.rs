@@ -1,7 +1,8 @@
 //! From a draft to a snapshot: what settings come to together.
 
 use crate::draft::Draft;
-use crate::listen::{check_socket_path, listeners, tcp, tcp_on};
+use crate::ident::group_number;
+use crate::listen::{UnixFile, check_socket_path, listeners, tcp, tcp_on};
 use crate::problem::{Problems, Warning, WarningKind, relative_to};
 use crate::realms::{check_realms, empty_realm, realms};
 use crate::registry::Key;
@@ -84,10 +85,10 @@ fn all_listeners(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>) -> Vec<L
 }
 
 fn listed(draft: &mut Draft, protocol: Protocol, key: Key) -> Vec<Listener> {
-    let mode = unix_mode(&draft.values);
+    let unix = unix_file(draft);
     let mut all: Vec<Listener> = Vec::new();
     for item in draft.values.list(key).to_vec() {
-        match listeners(protocol, &item, mode) {
+        match listeners(protocol, &item, unix) {
             Ok(found) => all.extend(found.into_iter().filter(|l| !all.contains(l)).collect::<Vec<_>>()),
             Err(text) => {
                 let place = draft.places.get(&key).cloned();
@@ -117,12 +118,9 @@ fn pgbouncer_listeners(draft: &mut Draft) -> Vec<Listener> {
     let directory = draft.values.text(Key::UnixSocketDir);
     if !directory.is_empty() {
         let path = postgres_socket(directory, port);
+        let unix = unix_file(draft);
         match check_socket_path(&path) {
-            Ok(()) => all.push(Listener {
-                protocol: Protocol::Postgres,
-                at: ListenAt::Unix { path, mode: unix_mode(&draft.values) },
-                optional: false,
-            }),
+            Ok(()) => all.push(Listener { protocol: Protocol::Postgres, at: unix.at(path), optional: false }),
             Err(text) => {
                 let place = draft.places.get(&Key::UnixSocketDir).cloned();
                 draft.findings.problem(place, format!("unix_socket_dir {text}"));
@@ -132,8 +130,16 @@ fn pgbouncer_listeners(draft: &mut Draft) -> Vec<Listener> {
     all
 }
 
-fn unix_mode(values: &Values) -> u32 {
-    u32::try_from(values.count(Key::UnixSocketMode)).unwrap_or(0o777)
+fn unix_file(draft: &mut Draft) -> UnixFile {
+    let mode = u32::try_from(draft.values.count(Key::UnixSocketMode)).unwrap_or(0o777);
+    let name = draft.values.text(Key::UnixSocketGroup).to_owned();
+    let group = || group_number(&name, &std::fs::read_to_string("/etc/group").unwrap_or_default());
+    let group = if name.is_empty() { None } else { group() };
+    if group.is_none() && !name.is_empty() {
+        let place = draft.places.get(&Key::UnixSocketGroup).cloned();
+        draft.findings.problem(place, format!("unix_socket_group: this machine has no group `{name}`"));
+    }
+    UnixFile { mode, group }
 }
 
 fn http(draft: &mut Draft) -> Vec<SocketAddr> {

@@ -67,10 +67,8 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("auth_query", Missing("passwords are looked up in auth_file only; other users cannot log in")),
     ("auth_dbname", Missing("passwords are looked up in auth_file only; other users cannot log in")),
     ("auth_hba_file", Missing("it would be used with auth_type = hba only, which Weir refuses")),
-    ("auth_ident_file", Missing("it would be used with auth_type = hba only, which Weir refuses")),
     ("auth_ldap_options", Missing("it would be used with auth_type = ldap only, which Weir refuses")),
     ("scram_iterations", Missing("secrets that Weir derives use PostgreSQL's default of 4096 rounds")),
-    ("unix_socket_group", Missing("the socket's group is the process's; unix_socket_mode holds")),
     ("user", Missing("Weir goes on as the user who started it; a service manager can choose that user")),
     (
         "client_tls_dheparams",
@@ -110,7 +108,7 @@ pub static USERS: &[(&str, Fate)] = &[
 ];
 
 /// Values of auth_type that Weir does not have.
-pub static AUTH_TYPES: &[&str] = &["hba", "pam", "ldap", "peer"];
+pub static AUTH_TYPES: &[&str] = &["hba", "pam", "ldap"];
 
 /// The fate of a key in one of the tables above.
 pub(crate) fn fate(table: &[(&str, Fate)], key: &str) -> Option<Fate> {

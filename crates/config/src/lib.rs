@@ -13,6 +13,7 @@ mod diff;
 mod draft;
 pub mod entry;
 pub mod fate;
+mod ident;
 mod ini;
 mod listen;
 mod load;
@@ -33,12 +34,13 @@ mod values;
 
 pub use build::Loaded;
 pub use diff::{ChangedSetting, Difference, diff};
+pub use ident::IdentMap;
 pub use load::{SetArgument, Sources, flavour_of, load, load_text};
 pub use network::Network;
 pub use problem::{Place, Problem, Problems, Warning, WarningKind};
 pub use registry::{Change, Key, SETTINGS, Setting, setting};
 pub use resolve::resolve;
-pub use route::Route;
+pub use route::{Origin, Route};
 pub use snapshot::{
     Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
     Tcp, Timeouts, User,

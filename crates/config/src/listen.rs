@@ -8,11 +8,25 @@ use std::path::{Path, PathBuf};
 /// Bytes of a Unix socket's path, at most: `sun_path` has 108 on Linux and 104 on macOS, with its NUL.
 const SOCKET_PATH_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
+/// What the file of a Unix socket is to be like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnixFile {
+    pub mode: u32,
+    pub group: Option<u32>,
+}
+
+impl UnixFile {
+    /// Such a socket.
+    pub(crate) fn at(self, path: PathBuf) -> ListenAt {
+        ListenAt::Unix { path, mode: self.mode, group: self.group }
+    }
+}
+
 /// The listeners of one item: `HOST:PORT`, `*:PORT`, a host alone, `[v6]:PORT`, or a Unix socket: for
 /// PostgreSQL its directory, as `DIR` or `DIR:PORT`, for MySQL the socket itself. Looks up names.
-pub(crate) fn listeners(protocol: Protocol, item: &str, unix_mode: u32) -> Result<Vec<Listener>, String> {
+pub(crate) fn listeners(protocol: Protocol, item: &str, unix: UnixFile) -> Result<Vec<Listener>, String> {
     if item.starts_with(['/', '@']) {
-        let at = ListenAt::Unix { path: socket_path(protocol, item)?, mode: unix_mode };
+        let at = unix.at(socket_path(protocol, item)?);
         return Ok(vec![Listener { protocol, at, optional: false }]);
     }
     let listener = |(at, optional)| Listener { protocol, at: ListenAt::Tcp(at), optional };
@@ -81,7 +95,7 @@ mod tests {
     #[test]
     fn items() {
         let show = |protocol, item| {
-            listeners(protocol, item, 0o777).map(|found| {
+            listeners(protocol, item, UnixFile { mode: 0o777, group: None }).map(|found| {
                 found
                     .iter()
                     .map(|l| match &l.at {

@@ -2,6 +2,7 @@
 
 use crate::draft::Draft;
 use crate::entry::Entry;
+use crate::ident::{IdentMap, read_accounts, read_map};
 use crate::problem::{Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::snapshot::same_secret;
@@ -23,8 +24,31 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         users_by_hash: 0,
         auth,
         server_version: String::new(),
+        ident: None,
+        accounts: Vec::new(),
         balancers: Vec::new(),
     }
+}
+
+/// The map that holds for certificates and accounts.
+fn ident(draft: &mut Draft) -> Option<IdentMap> {
+    let name = draft.values.text(Key::PostgresAuthIdentMap).to_owned();
+    if name.is_empty() {
+        return None;
+    }
+    let place = draft.places.get(&Key::PostgresAuthIdentMap).cloned();
+    let file = draft.values.text(Key::PostgresAuthIdentFile).to_owned();
+    if file.is_empty() {
+        draft.findings.problem(place, "auth_ident_map needs auth_ident_file");
+        return None;
+    }
+    let path = relative_to(draft.folder.as_deref(), &file);
+    let text = read(&path, place.clone(), &mut draft.findings)?;
+    let map = read_map(&path.clone().into(), &text, &name, &mut draft.findings);
+    if map.is_none() {
+        draft.findings.problem(place, format!("auth_ident_map: {} has no map `{name}`", path.display()));
+    }
+    map
 }
 
 /// Whose connections begin with a PROXY header.
@@ -56,9 +80,16 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
     if let Some(mysql) = realms.get_mut(&Protocol::Mysql) {
         mysql.server_version = draft.values.text(Key::MysqlServerVersion).to_owned();
     }
+    if let Some(postgres) = realms.get_mut(&Protocol::Postgres) {
+        postgres.ident = ident(draft);
+    }
     let users = users(draft);
     for (protocol, realm) in &mut realms {
         realm.balancers = balancers(draft, *protocol);
+        if realm.auth == Auth::Method(AuthMethod::Peer) {
+            // A machine without that file has no accounts that could be known.
+            realm.accounts = read_accounts(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+        }
         realm.users = match protocol {
             Protocol::Postgres => users.clone(),
             Protocol::Mysql => users.iter().map(|(name, user)| (name.clone(), mysql_user(user))).collect(),
@@ -275,6 +306,7 @@ fn postgres_auth(word: &str) -> Auth {
         "any" => return Auth::Any,
         "trust" => AuthMethod::Trust,
         "cert" => AuthMethod::Cert,
+        "peer" => AuthMethod::Peer,
         "plain" => AuthMethod::Plain,
         "md5" => AuthMethod::Md5,
         _ => AuthMethod::ScramSha256,
@@ -284,6 +316,7 @@ fn postgres_auth(word: &str) -> Auth {
 fn mysql_auth(word: &str) -> Auth {
     Auth::Method(match word {
         "trust" => AuthMethod::Trust,
+        "auth_socket" => AuthMethod::Peer,
         "mysql_native_password" => AuthMethod::Native,
         _ => AuthMethod::CachingSha2,
     })

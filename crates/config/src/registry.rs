@@ -175,11 +175,16 @@ settings! {
         "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
          ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
-        Kind::Word(&["trust", "any", "cert", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
+        Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
         "How PostgreSQL clients prove who they are. With md5, a user whose secret is a SCRAM verifier is asked for SCRAM. \
-         With cert, the common name of the client's certificate must be the user's name. trust believes the name, which must be known; any believes any name and needs a user in each database's connection string.";
+         With cert, the common name of the client's certificate must be the user's name; with peer, which is for Unix sockets, \
+         the system's user at the other end must have that name. trust believes the name, which must be known; any believes any name and needs a user in each database's connection string.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
         "File of user names and passwords, in PgBouncer's userlist.txt form.";
+    PostgresAuthIdentFile "postgres" "auth_ident_file" = "auth_ident_file", Kind::Path, "", Live, All,
+        "File of ident maps, as PgBouncer and PostgreSQL have them: MAP SYSTEM-NAME DATABASE-NAME, one a line; all stands for any user.";
+    PostgresAuthIdentMap "postgres" "auth_ident_map", Kind::Text, "", Live, All,
+        "The map of auth_ident_file by which cert and peer tell who may be which user. Empty: only the same name.";
     ListenAddr "pgbouncer" "listen_addr" = "listen_addr", Kind::List, "", Restart, PgbouncerOnly,
         "Addresses to listen on, separated by commas; * means all. In weir.toml: postgres.listen.";
     ListenPort "pgbouncer" "listen_port" = "listen_port", Kind::Count { min: 1, max: 65535, unit: "" }, "6432", Restart,
@@ -193,8 +198,9 @@ settings! {
         "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
          ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
     MysqlAuthType "mysql" "auth_type",
-        Kind::Word(&["trust", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
-        "How MySQL clients prove who they are. Clients that do not know caching_sha2_password need mysql_native_password.";
+        Kind::Word(&["trust", "auth_socket", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
+        "How MySQL clients prove who they are. Clients that do not know caching_sha2_password need mysql_native_password. \
+         With auth_socket, which is for Unix sockets, the system's user at the other end must have the user's name.";
     MysqlServerVersion "mysql" "server_version", Kind::Text, "", Restart, All,
         "The version MySQL clients are greeted with. Empty: what the server says.";
 
@@ -266,6 +272,8 @@ settings! {
         "Connections that may wait in the kernel to be accepted, for each listener. The kernel's somaxconn bounds it.";
     UnixSocketMode "socket" "unix_socket_mode" = "unix_socket_mode", Kind::Mode, "0777", Restart, All,
         "Permissions of Unix sockets.";
+    UnixSocketGroup "socket" "unix_socket_group" = "unix_socket_group", Kind::Text, "", Restart, All,
+        "Group of Unix sockets, by name or number. Empty: that of the process.";
     TcpKeepalive "socket" "tcp_keepalive" = "tcp_keepalive", Kind::Bool, "true", Restart, All,
         "Keepalive on TCP connections.";
     TcpKeepcnt "socket" "tcp_keepcnt" = "tcp_keepcnt", Kind::Count { min: 0, max: 127, unit: "probes" }, "0", Restart, All,

@@ -45,22 +45,40 @@ pub struct Route {
     pub max_waiting_clients: Option<usize>,
 }
 
+/// Where a client comes from, as far as that proves anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Origin {
+    /// From this machine: by Unix socket or from a loopback address.
+    pub local: bool,
+    /// The account at the other end of its Unix socket.
+    pub uid: Option<u32>,
+}
+
 impl Snapshot {
-    /// How the client behind `login` must prove itself. `local`: it is connected from this machine, by Unix
-    /// socket or from a loopback address. A user that does not exist gets the method it would get if it
+    /// How the client behind `login` must prove itself. A user that does not exist gets the method it would get if it
     /// did, and no secret.
-    pub fn admit(&self, protocol: Protocol, login: &Login, local: bool) -> Admission {
+    pub fn admit(&self, protocol: Protocol, login: &Login, from: Origin) -> Admission {
         let realm = self.realm(protocol);
         let user = realm.users.get(&login.user);
         let method = match realm.auth {
-            Auth::Any => return Admission { method: AuthMethod::Trust, secret: None },
+            Auth::Any => return Admission { method: AuthMethod::Trust, secret: None, names: None },
             Auth::Method(method) => method,
         };
         match user {
-            Some(user) if user.local_trust && local => Admission { method: AuthMethod::Trust, secret: None },
-            Some(user) => admit_known(method, user),
+            Some(user) if method == AuthMethod::Peer => realm.admit_peer(user, from),
+            Some(user) if user.local_trust && from.local => {
+                Admission { method: AuthMethod::Trust, secret: None, names: None }
+            }
+            Some(user) => {
+                let names = realm.ident.as_ref().map(|map| map.names_of(&user.name));
+                Admission { names: names.filter(|_| method == AuthMethod::Cert), ..admit_known(method, user) }
+            }
             // No secret fits: with trust, which asks for nothing, an unknown name is asked for a password.
-            None => Admission { method: realm.decoy(asking(method, protocol), &login.user), secret: None },
+            None => Admission {
+                method: realm.decoy(asking(method, protocol), &login.user),
+                secret: None,
+                names: None,
+            },
         }
     }
 
@@ -161,10 +179,14 @@ fn admit_known(method: AuthMethod, user: &User) -> Admission {
     let secret = user.secret.clone();
     if method == AuthMethod::Cert {
         // That there is one says that the user is known.
-        return Admission { method, secret: secret.or_else(|| Some(Arc::new(Secret::plain("")))) };
+        return Admission {
+            method,
+            secret: secret.or_else(|| Some(Arc::new(Secret::plain("")))),
+            names: None,
+        };
     }
     let method = secret.as_deref().and_then(|secret| by_hash(method, secret)).unwrap_or(method);
-    Admission { method, secret }
+    Admission { method, secret, names: None }
 }
 
 /// The method that a hash of a password allows, when it is another one.
@@ -179,6 +201,17 @@ fn by_hash(method: AuthMethod, secret: &Secret) -> Option<AuthMethod> {
 }
 
 impl Realm {
+    /// The kernel's word for the account, and the map's for the name.
+    fn admit_peer(&self, user: &User, from: Origin) -> Admission {
+        let account = self.accounts.iter().find(|(number, _)| from.uid == Some(*number));
+        let is_user = account.is_some_and(|(_, name)| match &self.ident {
+            Some(map) => map.allows(name, &user.name),
+            None => *name == user.name,
+        });
+        let secret = is_user.then(|| Arc::new(Secret::plain("")));
+        Admission { method: AuthMethod::Peer, secret, names: None }
+    }
+
     /// Users who are asked for another proof than the others.
     pub(crate) fn count_by_hash(&self) -> usize {
         let Auth::Method(method) = self.auth else { return 0 };

@@ -144,6 +144,8 @@ pub enum ListenAt {
         path: PathBuf,
         /// Permissions of the socket file.
         mode: u32,
+        /// Its group; `None`: that of the process.
+        group: Option<u32>,
     },
 }
 
@@ -163,6 +165,10 @@ pub struct Realm {
     pub auth: Auth,
     /// MySQL: the version Weir greets with; empty: what the server says.
     pub server_version: String,
+    /// Which other names of certificates or of this machine may be which user.
+    pub ident: Option<crate::IdentMap>,
+    /// Number and name of this machine's accounts, where the method asks for them.
+    pub accounts: Vec<(u32, String)>,
     /// Whose connections begin with a PROXY header.
     pub balancers: Vec<crate::Network>,
 }

@@ -154,7 +154,7 @@ fn pgbouncer_ini() {
         (
             "auth_type = hba",
             "p.ini:4:13: auth_type = hba is not supported yet, and Weir will not let clients in by another proof; use trust, \
-             any, cert, plain, md5 or scram-sha-256",
+             any, cert, peer, plain, md5 or scram-sha-256",
         ),
         (
             "client_tls_sslmode = on",

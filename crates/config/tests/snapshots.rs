@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_auth::secret::SecretKind;
 use weir_auth::{AuthMethod, Login};
 use weir_config::{
-    Auth, ListenAt, PoolMode, Protocol, Route, Server, Snapshot, Sources, diff, load, load_text,
+    Auth, ListenAt, Origin, PoolMode, Protocol, Route, Server, Snapshot, Sources, diff, load, load_text,
 };
 
 fn from_urls(urls: &[&str]) -> Snapshot {
@@ -18,6 +18,8 @@ fn from_text(name: &str, text: &str) -> Snapshot {
         .snapshot
 }
 
+const HERE: Origin = Origin { local: true, uid: None };
+
 fn login(user: &str, database: Option<&str>) -> Login {
     Login { user: user.into(), database: database.map(str::to_owned), replication: false }
 }
@@ -25,7 +27,7 @@ fn login(user: &str, database: Option<&str>) -> Login {
 fn listeners(snapshot: &Snapshot) -> Vec<String> {
     let at = |at: &ListenAt| match at {
         ListenAt::Tcp(at) => at.to_string(),
-        ListenAt::Unix { path, mode } => format!("{} {mode:o}", path.display()),
+        ListenAt::Unix { path, mode, .. } => format!("{} {mode:o}", path.display()),
     };
     snapshot.listeners.iter().map(|l| format!("{} {}", l.protocol.name(), at(&l.at))).collect()
 }
@@ -47,10 +49,10 @@ fn one_url() {
     assert!(snapshot.workers > 0);
     assert!(snapshot.mysql.is_empty());
 
-    let admission = snapshot.admit(Protocol::Postgres, &login("app", None), true);
+    let admission = snapshot.admit(Protocol::Postgres, &login("app", None), HERE);
     assert_eq!(admission.method, AuthMethod::ScramSha256);
     assert!(admission.secret.is_some());
-    let stranger = snapshot.admit(Protocol::Postgres, &login("eve", None), true);
+    let stranger = snapshot.admit(Protocol::Postgres, &login("eve", None), HERE);
     assert_eq!(stranger.method, AuthMethod::ScramSha256);
     assert!(stranger.secret.is_none());
 
@@ -77,12 +79,12 @@ fn a_url_without_a_database_is_all_of_its_server() {
 #[test]
 fn a_url_without_a_password_is_for_this_machine() {
     let snapshot = from_urls(&["mysql://app@127.0.0.1/shop"]);
-    let here = snapshot.admit(Protocol::Mysql, &login("app", None), true);
+    let here = snapshot.admit(Protocol::Mysql, &login("app", None), HERE);
     assert_eq!(here.method, AuthMethod::Trust);
-    let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), false);
+    let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), Origin::default());
     assert_eq!(elsewhere.method, AuthMethod::CachingSha2);
     assert!(elsewhere.secret.is_none());
-    let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), true);
+    let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), HERE);
     assert!(stranger.method != AuthMethod::Trust && stranger.secret.is_none());
 }
 
@@ -146,7 +148,7 @@ fn the_example_weir_toml() {
     assert_eq!((reports.pool_mode, reports.pool_size), (PoolMode::Session, 20));
     assert_eq!(postgres("bob", "app").pool_size, 2);
     // Users are named: those of the URLs are no users of Weir's.
-    assert!(snapshot.admit(Protocol::Postgres, &login("app", None), true).secret.is_none());
+    assert!(snapshot.admit(Protocol::Postgres, &login("app", None), HERE).secret.is_none());
     // The only MySQL database is meant by a client that names none.
     assert_eq!(snapshot.route(Protocol::Mysql, &login("ann", None)).unwrap().pool, "shop");
     assert_eq!(snapshot.timeouts.query_wait_timeout_ms, 30_000);
@@ -199,7 +201,10 @@ fn defaults_of_pgbouncer() {
     let route = snapshot.route(Protocol::Postgres, &login("anybody", Some("b"))).unwrap();
     assert_eq!(route.server, Server::Unix("/tmp/.s.PGSQL.5432".into()));
     assert_eq!((route.pool_mode, route.pool_size, route.server_user.as_str()), (PoolMode::Session, 20, "u"));
-    assert_eq!(snapshot.admit(Protocol::Postgres, &login("anybody", None), false).method, AuthMethod::Trust);
+    assert_eq!(
+        snapshot.admit(Protocol::Postgres, &login("anybody", None), Origin::default()).method,
+        AuthMethod::Trust
+    );
     let timeouts = &snapshot.timeouts;
     assert_eq!((timeouts.query_wait_timeout_ms, timeouts.server_check_delay_ms), (120_000, 30_000));
     let values = &snapshot.values;
@@ -224,7 +229,7 @@ fn proofs_by_auth_type_and_secret() {
             "[databases]\n* = host=h\n[pgbouncer]\nauth_type = {auth_type}\nauth_file = {}\n",
             users.display()
         );
-        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(user, None), true);
+        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(user, None), HERE);
         (admission.method, admission.secret.is_some())
     };
     use AuthMethod::{Md5, Plain, ScramSha256, Trust};
@@ -251,7 +256,7 @@ fn a_hash_of_mysql_native_password() {
     let text = "[databases.a]\nurl = \"mysql://h/a\"\n[databases.b]\nurl = \"postgres://h/b\"\n[users.ann]\n\
                 password = \"*14E65567ABDB5135D0CFD9A70B3032C179A49EE7\"\n[users.bob]\npassword = \"*plain\"\n";
     let snapshot = from_text("w.toml", text);
-    let method = |protocol, user| snapshot.admit(protocol, &login(user, None), false).method;
+    let method = |protocol, user| snapshot.admit(protocol, &login(user, None), Origin::default()).method;
     assert_eq!(method(Protocol::Mysql, "ann"), AuthMethod::Native);
     assert_eq!(method(Protocol::Mysql, "bob"), AuthMethod::CachingSha2);
     assert_eq!(method(Protocol::Postgres, "ann"), AuthMethod::ScramSha256);
@@ -320,7 +325,7 @@ fn the_question_tells_nobody_who_exists() {
         .collect();
     let text = format!("[databases.shop]\nurl = \"mysql://127.0.0.1/shop\"\n{users}");
     let snapshot = load_text(Path::new("weir.toml"), &text, &Sources::default()).unwrap().snapshot;
-    let method = |name: &str| snapshot.admit(Protocol::Mysql, &login(name, None), false).method;
+    let method = |name: &str| snapshot.admit(Protocol::Mysql, &login(name, None), Origin::default()).method;
     let natives = |prefix: &str, n: usize| {
         (0..n).filter(|n| method(&format!("{prefix}{n}")) == AuthMethod::Native).count()
     };
@@ -331,4 +336,50 @@ fn the_question_tells_nobody_who_exists() {
         "{unknown} of 1000 unknown names are asked as 4 of 10 known ones are"
     );
     assert!((0..50).all(|n| method(&format!("x{n}")) == method(&format!("x{n}"))));
+}
+
+#[test]
+fn the_account_at_the_other_end_of_a_unix_socket_must_be_the_user() {
+    let text = "[postgres]\nauth_type = \"peer\"\n[mysql]\nauth_type = \"auth_socket\"\n[users.root]\npassword = \"x\"\n\
+                [users.app]\npassword = \"x\"\n[databases.p]\nurl = \"postgres://127.0.0.1/p\"\n\
+                [databases.m]\nurl = \"mysql://127.0.0.1/m\"\n";
+    let snapshot = from_text("weir.toml", text);
+    for protocol in Protocol::ALL {
+        let is = |user, uid| {
+            let from = Origin { local: true, uid };
+            let admission = snapshot.admit(protocol, &login(user, None), from);
+            assert_eq!(admission.method, AuthMethod::Peer);
+            admission.secret.is_some()
+        };
+        assert!(is("root", Some(0)), "{protocol:?}");
+        assert!(
+            !is("app", Some(0)) && !is("root", None) && !is("root", Some(u32::MAX)) && !is("eve", Some(0))
+        );
+    }
+}
+
+#[test]
+fn ident_maps_say_which_names_are_which_users() {
+    let folder = std::env::temp_dir().join(format!("weir-ident-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("ident.conf");
+    std::fs::write(&file, "ops root app\nops \"a client\" app\n").unwrap();
+    let text = |map: &str| {
+        format!(
+            "[postgres]\nauth_type = \"peer\"\nauth_ident_file = \"{}\"\nauth_ident_map = \"{map}\"\n\
+             [users.app]\npassword = \"x\"\n[users.root]\npassword = \"x\"\n\
+             [databases.p]\nurl = \"postgres://127.0.0.1/p\"\n",
+            file.display()
+        )
+    };
+    let peer = from_text("weir.toml", &text("ops"));
+    let root = Origin { local: true, uid: Some(0) };
+    assert!(peer.admit(Protocol::Postgres, &login("app", None), root).secret.is_some());
+    assert!(
+        peer.admit(Protocol::Postgres, &login("root", None), root).secret.is_none(),
+        "the map does not say so"
+    );
+    let wrong = load_text(Path::new("weir.toml"), &text("none"), &Sources::default());
+    assert!(wrong.is_err_and(|problems| problems.to_string().contains("has no map `none`")));
+    std::fs::remove_dir_all(&folder).unwrap();
 }

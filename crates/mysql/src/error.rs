@@ -25,6 +25,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::LoginTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),
+        FaultKind::TooManyLogins => (1040, "08004", "Too many logins at once"),
         FaultKind::ClientIdleTimeout => (4031, "HY000", "The client was disconnected because of inactivity"),
         FaultKind::ClientReadTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::IdleInTransactionTimeout => {

@@ -216,7 +216,7 @@ fn hashed(password: &str) -> Option<Secret> {
 }
 
 fn admit(method: AuthMethod, secret: Option<Secret>) -> Admission {
-    Admission { method, secret: secret.map(Arc::new) }
+    Admission { method, secret: secret.map(Arc::new), names: None }
 }
 
 /// A login that goes through in all pieces, with this many jobs.

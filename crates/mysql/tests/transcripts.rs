@@ -331,7 +331,7 @@ fn log_in_client(
     } else {
         Secret::plain("pw")
     };
-    let admission = Admission { method, secret: Some(Arc::new(secret)) };
+    let admission = Admission { method, secret: Some(Arc::new(secret)), names: None };
     let (mut accept, mut out) = (Accept::new(accept_params()), Vec::new());
     accept.start(&mut out);
     let (mut input, mut start) = (Vec::new(), 0);

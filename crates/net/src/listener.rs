@@ -36,6 +36,8 @@ pub struct ListenOptions {
     pub backlog: u32,
     /// Permission bits of a Unix socket file. Abstract sockets have none.
     pub unix_mode: u32,
+    /// Group of a Unix socket file; `None`: that of the process.
+    pub unix_group: Option<u32>,
     /// Let another process that listens with SO_REUSEPORT stay: both get connections. For taking over from a
     /// running Weir.
     pub share_port: bool,
@@ -48,6 +50,7 @@ impl Default for ListenOptions {
         ListenOptions {
             backlog: 4096,
             unix_mode: 0o777,
+            unix_group: None,
             share_port: false,
             sockets: SocketOptions::default(),
         }
@@ -157,7 +160,10 @@ fn bind_unix(path: &Path, workers: usize, options: &ListenOptions) -> io::Result
         outcome => outcome?,
     }
     let file = if is_file {
-        // Nobody can connect before listen(2), so nobody gets in under a wider mode.
+        // Nobody can connect before listen(2), so nobody gets in under a wider mode or by another group.
+        if options.unix_group.is_some() {
+            std::os::unix::fs::chown(path, None, options.unix_group)?;
+        }
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(options.unix_mode))?;
         Some(SocketFile::of(path)?)
     } else {

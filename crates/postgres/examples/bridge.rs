@@ -182,7 +182,7 @@ impl Pool {
                     AcceptStep::Lookup(_) => {
                         let method =
                             if self.secret.is_some() { AuthMethod::ScramSha256 } else { AuthMethod::Trust };
-                        let admission = Admission { method, secret: self.secret.clone() };
+                        let admission = Admission { method, secret: self.secret.clone(), names: None };
                         accept.handle_lookup(admission, &mut pipe.output)
                     }
                     AcceptStep::Work(job) => {

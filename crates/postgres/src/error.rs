@@ -74,7 +74,14 @@ pub const NO_ALPN: Words = words(
 pub const CERT_FAILED: Words = words(
     "28000",
     "certificate authentication failed",
-    "The common name of the client's certificate must be the user's name.",
+    "The common name of the client's certificate must be the user's name, or one that auth_ident_map allows.",
+);
+
+/// Nobody vouches for the client, or for somebody else.
+pub const PEER_FAILED: Words = words(
+    "28000",
+    "peer authentication failed",
+    "Connect by the Unix socket, as the system's user of that name or as one that auth_ident_map allows.",
 );
 
 /// A major version other than 3.
@@ -133,6 +140,11 @@ pub fn words_of(kind: FaultKind) -> Words {
             "53300",
             "no more connections allowed (max_client_conn)",
             "Raise max_client_conn, or close connections that are not needed.",
+        ),
+        FaultKind::TooManyLogins => words(
+            "53300",
+            "too many logins at once",
+            "Try again in a moment. SCRAM verifiers in place of passwords spare Weir the work.",
         ),
         FaultKind::ClientIdleTimeout => {
             words("57P05", "the client was idle for too long (client_idle_timeout)", "Connect again.")

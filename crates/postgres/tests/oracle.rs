@@ -40,7 +40,7 @@ fn log_in(method: AuthMethod, secret: &str, password: &str) -> Result<Front, Fau
             step = match step {
                 AcceptStep::Lookup(login) => {
                     assert_eq!((login.user.as_str(), login.database.as_deref()), ("user", Some("base")));
-                    let admission = Admission { method, secret: secret.clone() };
+                    let admission = Admission { method, secret: secret.clone(), names: None };
                     accept.handle_lookup(admission, &mut to_them).map_err(|fault| fault.kind)?
                 }
                 AcceptStep::Work(job) => {

@@ -57,7 +57,9 @@ fn front() -> Front {
     let mut out = Vec::new();
     let (_, step) = accept.handle_input(&packet, &mut out).unwrap();
     assert!(matches!(step, AcceptStep::Lookup(_)));
-    accept.handle_lookup(Admission { method: AuthMethod::Trust, secret: None }, &mut out).unwrap();
+    accept
+        .handle_lookup(Admission { method: AuthMethod::Trust, secret: None, names: None }, &mut out)
+        .unwrap();
     accept.into_front()
 }
 

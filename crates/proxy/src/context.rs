@@ -33,8 +33,9 @@ pub struct Shared<N: Net> {
     pub workers: usize,
     /// Puts a message into a worker's mailbox.
     pub post: Post<N>,
-    /// Starts slow work whose result comes by mail.
-    pub submit: Box<dyn Fn(Ticket, Job) + Send + Sync>,
+    /// Starts slow work whose result comes by mail. False: too much of it waits already, and nothing will come. The work
+    /// of servers is always taken.
+    pub submit: Box<dyn Fn(Ticket, Job) -> bool + Send + Sync>,
     /// Fills a buffer with random bytes.
     pub random: Random,
     /// Clients connected, in the whole process.

@@ -4,6 +4,7 @@
 //! Signals, HTTP and reading files are the caller's (`src/cli`).
 
 use crate::context::{Shared, Ticket};
+use crate::crypto::{self, Submit};
 use crate::front_tls::FrontTls;
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
@@ -16,10 +17,9 @@ use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use weir_auth::Job;
 use weir_auth::job::RsaKey;
 use weir_config::{ListenAt, Protocol, Snapshot};
 use weir_metrics::Metrics;
@@ -241,13 +241,14 @@ fn open_doors(snapshot: &Snapshot, workers: usize, sockets: &SocketOptions) -> R
     let mut doors: Doors = (0..workers).map(|_| Vec::new()).collect();
     let (mut files, mut listening) = (Vec::new(), Vec::new());
     for listener in &snapshot.listeners {
-        let (target, unix_mode) = match &listener.at {
-            ListenAt::Tcp(address) => (Target::Tcp(*address), 0),
-            ListenAt::Unix { path, mode } => (Target::Unix(path.clone()), *mode),
+        let (target, unix_mode, unix_group) = match &listener.at {
+            ListenAt::Tcp(address) => (Target::Tcp(*address), 0, None),
+            ListenAt::Unix { path, mode, group } => (Target::Unix(path.clone()), *mode, *group),
         };
         let options = ListenOptions {
             backlog: snapshot.tcp.listen_backlog,
             unix_mode,
+            unix_group,
             share_port: false,
             sockets: sockets.clone(),
         };
@@ -293,6 +294,19 @@ fn run_worker(
 
 /// Puts a message into a worker's mailbox. One that cannot be delivered (the worker has ended before the
 /// others) gives back what it holds.
+/// The threads for slow work, whose results go to the workers' mailboxes.
+fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::io::Result<Submit> {
+    crypto::start(workers, move |ticket, done| {
+        let Ticket { worker, wing, kind, key } = ticket;
+        let mail = if wing == Postgres::INDEX {
+            Mail::Postgres(WingMail::Job { kind, key, done })
+        } else {
+            Mail::MySql(WingMail::Job { kind, key, done })
+        };
+        post(&addresses, worker, mail);
+    })
+}
+
 fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) {
     let Some(address) = addresses.get(worker) else { return };
     if let Err(returned) = address.send(mail) {
@@ -302,35 +316,6 @@ fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) 
             Mail::Postgres(_) | Mail::MySql(_) | Mail::Reload | Mail::Drain | Mail::Stop => {}
         }
     }
-}
-
-type Submit = Box<dyn Fn(Ticket, Job) + Send + Sync>;
-
-/// Starts the threads for PBKDF2 and RSA: one for every two workers, so that a login storm cannot take all
-/// cores from queries.
-fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::io::Result<Submit> {
-    let (sender, receiver) = mpsc::channel::<(Ticket, Job)>();
-    let receiver = Arc::new(Mutex::new(receiver));
-    let addresses = Arc::new(addresses);
-    for number in 0..workers.div_ceil(2) {
-        let (receiver, addresses) = (receiver.clone(), addresses.clone());
-        std::thread::Builder::new().name(format!("crypto-{number}")).spawn(move || {
-            loop {
-                let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok((ticket, job)) = next else { return };
-                let done = job.run();
-                let Ticket { worker, wing, kind, key } = ticket;
-                let mail = if wing == Postgres::INDEX {
-                    Mail::Postgres(WingMail::Job { kind, key, done })
-                } else {
-                    Mail::MySql(WingMail::Job { kind, key, done })
-                };
-                post(&addresses, worker, mail);
-            }
-        })?;
-    }
-    // Fails only when the crypto threads have gone, which is at the end of the process.
-    Ok(Box::new(move |ticket, job| drop(sender.send((ticket, job)))))
 }
 
 fn random(bytes: &mut [u8]) {

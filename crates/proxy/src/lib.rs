@@ -11,6 +11,7 @@ pub mod audit;
 pub mod client;
 pub mod context;
 pub mod control;
+mod crypto;
 mod front_tls;
 pub mod greeting;
 pub mod hall;

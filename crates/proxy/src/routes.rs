@@ -6,7 +6,7 @@ use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::{Admission, AuthMethod, Login};
-use weir_config::{Auth, Network, Protocol, Realm, Server, Snapshot};
+use weir_config::{Auth, Network, Origin, Protocol, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_wire::{Fault, FaultKind};
 
@@ -81,17 +81,17 @@ fn protocol(wing: u8) -> Protocol {
     if wing == Postgres::INDEX { Protocol::Postgres } else { Protocol::Mysql }
 }
 
-fn is_local(peer: &Peer) -> bool {
+fn origin(peer: &Peer) -> Origin {
     match peer {
-        Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
-        Peer::Unix { .. } => true,
-        Peer::Unknown => false,
+        Peer::Tcp(address) => Origin { local: address.ip().to_canonical().is_loopback(), uid: None },
+        Peer::Unix { uid } => Origin { local: true, uid: *uid },
+        Peer::Unknown => Origin::default(),
     }
 }
 
 impl Routes for ConfigRoutes {
     fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission {
-        self.snapshot.admit(protocol(wing), login, is_local(peer))
+        self.snapshot.admit(protocol(wing), login, origin(peer))
     }
 
     fn is_balancer(&self, wing: u8, peer: &Peer) -> bool {

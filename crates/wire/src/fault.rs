@@ -53,6 +53,8 @@ fault_kinds! {
     NoSuchDatabase Client "no_such_database",
     /// `max_client_conn` or a smaller limit is reached.
     TooManyClients Weir "too_many_clients",
+    /// More logins wait for slow work than could be served in time.
+    TooManyLogins Weir "too_many_logins",
     /// Nothing arrived from the client for `client_idle_timeout`.
     ClientIdleTimeout Client "client_idle_timeout",
     /// A message that holds a server did not go on for `client_read_timeout`.

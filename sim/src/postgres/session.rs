@@ -278,7 +278,11 @@ impl PgSession {
                 request.push(0);
                 LoginState::SaslInitial
             }
-            AuthMethod::Trust | AuthMethod::Cert | AuthMethod::Native | AuthMethod::CachingSha2 => {
+            AuthMethod::Trust
+            | AuthMethod::Cert
+            | AuthMethod::Peer
+            | AuthMethod::Native
+            | AuthMethod::CachingSha2 => {
                 self.logged_in();
                 return Some(total);
             }

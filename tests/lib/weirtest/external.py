@@ -31,10 +31,10 @@ def run_program(argv, target, env=None):
     return results
 
 
-def go(suite, target):
-    return run_program([os.path.join(ROOT, "target/go/weir-drivers"), suite], target)
+def go(suite, target, env=None):
+    return run_program([os.path.join(ROOT, "target/go/weir-drivers"), suite], target, env)
 
 
-def node(script, target):
+def node(script, target, env=None):
     return run_program(["node", os.path.join(ROOT, "drivers/node", script)], target,
-                       {"NODE_PATH": os.path.join(ROOT, "target/node/node_modules")})
+                       {"NODE_PATH": os.path.join(ROOT, "target/node/node_modules"), **(env or {})})

@@ -243,6 +243,9 @@ impl Accept {
         if admission.method == AuthMethod::Trust {
             return Ok(self.logged_in());
         }
+        if admission.method == AuthMethod::Peer {
+            return self.verdict(admission.secret.is_some());
+        }
         let wanted = plugin_of(admission.method);
         if wanted == CLEAR && !self.is_safe() {
             let text = "mysql_clear_password is only taken inside TLS and on a Unix socket";
@@ -273,7 +276,7 @@ impl Accept {
                 let password = answer.strip_suffix(&[0]).unwrap_or(answer);
                 caching_sha2::verify_full(secret.as_deref(), password)
             }
-            AuthMethod::Cert => false,
+            AuthMethod::Cert | AuthMethod::Peer => false,
             AuthMethod::CachingSha2 | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
                 // An empty password is answered by nothing or by its NUL.
                 let answer = if answer == [0] { &[] } else { answer };
@@ -405,6 +408,7 @@ fn plugin_of(method: AuthMethod) -> &'static [u8] {
         AuthMethod::CachingSha2
         | AuthMethod::Trust
         | AuthMethod::Cert
+        | AuthMethod::Peer
         | AuthMethod::Md5
         | AuthMethod::ScramSha256 => CACHING_SHA2,
     }

@@ -375,7 +375,7 @@ pub fn client(id: u32, capabilities: Capabilities, database: Option<&str>) -> Fr
     put(&mut out, 1, |out| response.write(out));
     let (used, step) = accept.handle_input(&out, &mut Vec::new()).expect("a handshake response");
     assert!(used == out.len() && matches!(step, AcceptStep::Lookup(_)));
-    let admission = Admission { method: AuthMethod::Trust, secret: None };
+    let admission = Admission { method: AuthMethod::Trust, secret: None, names: None };
     let step = accept.handle_lookup(admission, &mut Vec::new()).expect("admitted");
     assert!(matches!(step, AcceptStep::LoggedIn));
     accept.into_front()

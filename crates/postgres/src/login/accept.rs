@@ -7,8 +7,8 @@
 
 use crate::cancel::ClientKey;
 use crate::error::{
-    CERT_FAILED, NO_ALPN, NO_REPLICATION, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error,
-    words_of,
+    CERT_FAILED, NO_ALPN, NO_REPLICATION, PEER_FAILED, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words,
+    put_error, words_of,
 };
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
@@ -263,11 +263,20 @@ impl Accept {
             AuthMethod::Trust => Ok(self.logged_in(out)),
             AuthMethod::Cert => {
                 let named = self.params.secured.as_deref().and_then(|secured| secured.peer_name.as_deref());
-                if secret.is_some() && named == Some(self.user()) {
+                let is_user = |name| match &admission.names {
+                    Some(names) => names.iter().any(|one| one == name),
+                    None => name == self.user(),
+                };
+                if secret.is_some() && named.is_some_and(is_user) {
                     return Ok(self.logged_in(out));
                 }
                 self.words = Some(CERT_FAILED);
                 Err(login_failed("certificate"))
+            }
+            AuthMethod::Peer if secret.is_some() => Ok(self.logged_in(out)),
+            AuthMethod::Peer => {
+                self.words = Some(PEER_FAILED);
+                Err(login_failed("peer"))
             }
             AuthMethod::Plain => {
                 auth::put_cleartext(out);

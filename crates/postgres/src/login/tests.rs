@@ -117,7 +117,7 @@ fn meet(mut accept: Accept, mut connect: Connect, admission: &Admission, chunk: 
 }
 
 fn admission(method: AuthMethod, secret: Option<Secret>) -> Admission {
-    Admission { method, secret: secret.map(Arc::new) }
+    Admission { method, secret: secret.map(Arc::new), names: None }
 }
 
 fn verifier() -> String {
@@ -563,6 +563,19 @@ fn a_certificate_lets_in_whom_it_names_and_who_is_known() {
         })
     };
     assert!(matches!(try_it(Some("alice"), known()), Ok(AcceptStep::LoggedIn)));
+    let mapped = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Admission { names: Some(names), ..known() }
+    };
+    assert!(matches!(try_it(Some("cn of alice"), mapped(&["x", "cn of alice"])), Ok(AcceptStep::LoggedIn)));
+    assert!(try_it(Some("alice"), mapped(&["cn of alice"])).is_err(), "the map has the only word");
+    assert!(try_it(None, mapped(&[""])).is_err());
+    let peer = |secret| admission(AuthMethod::Peer, secret);
+    assert!(matches!(try_it(None, peer(Some(Secret::plain("")))), Ok(AcceptStep::LoggedIn)));
+    assert_eq!(
+        try_it(Some("alice"), peer(None)).unwrap_err().as_deref(),
+        Some(&b"peer authentication failed"[..])
+    );
     for (name, admission) in
         [(Some("bob"), known()), (None, known()), (Some("alice"), admission(AuthMethod::Cert, None))]
     {

@@ -166,10 +166,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             AcceptStep::More | AcceptStep::Tls => {}
             AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
             AcceptStep::Work(job) => {
-                if let Some(phase) = self.login_phase(key) {
-                    phase.busy = true;
-                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-                    (cx.shared.submit)(ticket, job);
+                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                let Some(phase) = self.login_phase(key) else { return };
+                phase.busy = (cx.shared.submit)(ticket, job);
+                if !phase.busy {
+                    self.refuse(cx, key, FaultKind::TooManyLogins.into());
                 }
             }
             AcceptStep::Cancel { id, secret } => {

@@ -1,0 +1,94 @@
+//! The threads for slow work of logins: PBKDF2 and RSA.
+//!
+//! Owns: their queues and how long these may get. Must not know: what a result is for.
+//!
+//! Invariants: a client's work is refused when too much of it waits; that of Weir's own logins to servers is taken always and
+//! waits for no client's.
+
+use crate::context::Ticket;
+use crate::ids::Kind;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use weir_auth::{Job, JobDone};
+use weir_wire::limits::LOGIN_JOBS;
+
+/// Takes work, or refuses it.
+pub(crate) type Submit = Box<dyn Fn(Ticket, Job) -> bool + Send + Sync>;
+
+/// Starts one thread for every two workers, so that a login storm cannot take all cores from queries, and one for
+/// servers. They end with what is returned.
+pub(crate) fn start(
+    workers: usize,
+    deliver: impl Fn(Ticket, JobDone) + Send + Sync + 'static,
+) -> std::io::Result<Submit> {
+    let deliver = Arc::new(deliver);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let (clients, jobs) = mpsc::channel::<(Ticket, Job)>();
+    let jobs = Arc::new(Mutex::new(jobs));
+    for number in 0..workers.div_ceil(2) {
+        let (jobs, deliver, waiting) = (jobs.clone(), deliver.clone(), waiting.clone());
+        std::thread::Builder::new().name(format!("crypto-{number}")).spawn(move || {
+            loop {
+                let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((ticket, job)) = next else { return };
+                waiting.fetch_sub(1, Relaxed);
+                deliver(ticket, job.run());
+            }
+        })?;
+    }
+    let (servers, jobs) = mpsc::channel::<(Ticket, Job)>();
+    std::thread::Builder::new()
+        .name("crypto-server".to_owned())
+        .spawn(move || jobs.into_iter().for_each(|(ticket, job)| deliver(ticket, job.run())))?;
+    // Sending fails only when the threads have gone, which is at the end of the process.
+    Ok(Box::new(move |ticket, job| {
+        if ticket.kind != Kind::Client {
+            return servers.send((ticket, job)).is_ok();
+        }
+        if waiting.fetch_add(1, Relaxed) >= LOGIN_JOBS {
+            waiting.fetch_sub(1, Relaxed);
+            return false;
+        }
+        clients.send((ticket, job)).is_ok()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Arena;
+    use weir_auth::Secret;
+
+    #[test]
+    fn a_storm_of_logins_is_bounded_and_no_server_waits_for_it() {
+        let (entered, inside) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let (released, entered) = (Mutex::new(released), Mutex::new(entered));
+        let submit = start(1, move |ticket: Ticket, _| {
+            entered.lock().unwrap().send(ticket.kind).unwrap();
+            if ticket.kind == Kind::Client {
+                // The one thread for clients stands still until the test lets go.
+                let _ = released.lock().unwrap().recv();
+            }
+        })
+        .unwrap();
+        let secret = Arc::new(Secret::from_userlist("md5ABCDEF00112233445566778899aabbcc"));
+        let key = Arena::<()>::default().next_key();
+        let give = |kind| {
+            let ticket = Ticket { worker: 0, wing: 0, kind, key };
+            // A hash gives no keys, so the work itself takes no time.
+            submit(ticket, Job::ScramKeys { secret: secret.clone(), salt: (*b"salt").into(), iterations: 1 })
+        };
+        assert!(give(Kind::Client));
+        assert_eq!(inside.recv(), Ok(Kind::Client));
+        for waiting in 0..LOGIN_JOBS {
+            assert!(give(Kind::Client), "{waiting} wait");
+        }
+        assert!(!give(Kind::Client), "one more is refused");
+        assert!(give(Kind::Server));
+        assert_eq!(inside.recv(), Ok(Kind::Server), "it waits for no client");
+        release.send(()).unwrap();
+        assert_eq!(inside.recv(), Ok(Kind::Client));
+        assert!(give(Kind::Client), "there is room again");
+    }
+}
