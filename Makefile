@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-login bench-30k bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -75,6 +75,14 @@ bench-login: release ## What logins cost: in clear, with TLS, by Unix sockets; W
 bench-30k: release ## 30,000 PostgreSQL clients on one process under a limit of 20,000 open files
 	@tests/setup
 	@benches/30k
+
+bench-connections: release ## 100,000 executing connections from one load generator under a limit of 20,000 open files; where sysbench stops
+	@tests/setup
+	@benches/connections
+
+bench-beside: release ## weir bench beside sysbench and pgbench: queries a second and CPU a query, as a table
+	@tests/setup
+	@benches/beside
 
 bench-large: release ## A row of 512 MB and a COPY of 1 GB each way: how much Weir's memory grows
 	@tests/setup

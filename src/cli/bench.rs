@@ -1,10 +1,12 @@
 //! `weir bench`: the load generator, ended by Ctrl-C with its report.
 
 use super::Failure;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use weir_bench::cli::BenchArgs;
+use weir_bench::demo::Stop;
 use weir_bench::worker::Control;
 
 /// Runs until the load has ended.
@@ -17,6 +19,25 @@ pub fn run(args: &BenchArgs) -> ExitCode {
     }
     super::doctor::before_bench(args).iter().for_each(|line| eprintln!("doctor: {line}"));
     ExitCode::from(weir_bench::cli::run(args, &control))
+}
+
+/// Does what starts processes of its own, Weir among them, until it is done or Ctrl-C.
+pub fn with_stop(work: impl FnOnce(PathBuf, &Stop) -> u8) -> ExitCode {
+    let executable = match std::env::current_exe() {
+        Ok(path) => path,
+        Err(error) => {
+            eprintln!("weir: cannot find its own executable: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let stop = Arc::new(Stop::default());
+    let told = Arc::clone(&stop);
+    // Not hard: servers must be stopped and directories removed.
+    if let Err(failure) = on_interrupt(false, move || told.stop()) {
+        eprintln!("weir: {failure}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::from(work(executable, &stop))
 }
 
 /// Calls `stop` at the first SIGINT or SIGTERM, on a thread of its own. A second one ends the process if

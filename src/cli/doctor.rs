@@ -5,10 +5,12 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use weir_bench::cli::{BenchArgs, BenchCommand};
+use weir_bench::lab::LabArgs;
 use weir_config::{ListenAt, Snapshot, Sources, load};
 use weir_doctor::database::Place;
 use weir_doctor::text::{self, Style};
 use weir_doctor::{Program, QUICK_FROM_CLIENTS, Question, Report, Root, State, cure, explain, quick_at};
+use weir_net::Target;
 
 /// Something that was asked for cannot work.
 const EXIT_BLOCKER: u8 = 3;
@@ -198,14 +200,31 @@ pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
 
 /// The same for a load, for the screen of `weir bench`.
 pub fn before_bench(args: &BenchArgs) -> Vec<String> {
-    let BenchCommand::Run(run) = &args.command else { return Vec::new() };
-    if u64::from(run.connections) < QUICK_FROM_CLIENTS {
+    match &args.command {
+        // Agents have limits of their own.
+        BenchCommand::Run(run) if run.agents.is_empty() => before_load(run.connections, &run.table.urls),
+        BenchCommand::Ramp(ramp) => before_load(ramp.connections_max(), &ramp.run.table.urls),
+        _ => Vec::new(),
+    }
+}
+
+/// The same for an experiment of `weir lab`.
+pub fn before_lab(args: &LabArgs) -> Vec<String> {
+    before_load(args.clients_max(), &args.urls)
+}
+
+fn before_load(connections: u32, urls: &[String]) -> Vec<String> {
+    if u64::from(connections) < QUICK_FROM_CLIENTS {
         return Vec::new();
     }
     // A URL that cannot be read is the load generator's to complain about.
-    let places = run.table.urls.iter().filter_map(|url| Place::parse(url).ok());
-    let ask = Question::bench(u64::from(run.connections), places.map(|place| place.target).collect());
-    lines(&ask)
+    let places = urls.iter().filter_map(|url| Place::parse(url).ok());
+    let mut targets: Vec<Target> = places.map(|place| place.target).collect();
+    if urls.is_empty() {
+        // What the laboratory starts is on this machine.
+        targets.push(Target::Tcp(([127, 0, 0, 1], 5432).into()));
+    }
+    lines(&Question::bench(u64::from(connections), targets))
 }
 
 fn lines(ask: &Question) -> Vec<String> {

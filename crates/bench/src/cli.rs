@@ -202,6 +202,11 @@ pub struct RampArgs {
 }
 
 impl RampArgs {
+    /// Connections of the highest level.
+    pub fn connections_max(&self) -> u32 {
+        if self.run.connections > 1 { self.run.connections } else { RAMP_CONNECTIONS }
+    }
+
     /// The ladder these arguments describe.
     pub fn ramp(&self) -> Result<Ramp, String> {
         let run = RunArgs {
@@ -218,7 +223,7 @@ impl RampArgs {
         Ok(Ramp {
             plan: run.plan()?,
             from: self.from,
-            max: if self.run.connections > 1 { self.run.connections } else { RAMP_CONNECTIONS },
+            max: self.connections_max(),
             min_time: seconds("min-time", positive("min-time", self.min_time)?)?,
             precision: positive("precision", self.precision)? / 100.0,
             latency_limit_ms: self.latency_limit.map(|ms| positive("latency-limit", ms)).transpose()?,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const STEPS: [u32; 6] = [2, 4, 8, 16, 32, 64];
 
 /// Seconds of a step.
-const SECONDS: f64 = 5.0;
+const SECONDS: f64 = 4.0;
 
 /// The published figures.
 pub fn published() -> Section {

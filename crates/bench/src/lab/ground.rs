@@ -41,7 +41,7 @@ const CALM_LOOKS: u32 = 600;
 const CALM_UNCHANGED: u32 = 20;
 
 /// The most clients of any experiment.
-const CLIENTS_MAX: u32 = 100_000;
+pub const CLIENTS_MAX: u32 = 100_000;
 
 /// A database.
 pub struct Base {

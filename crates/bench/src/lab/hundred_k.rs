@@ -19,7 +19,7 @@ const SMALL_STEPS: [u32; 1] = [1_000];
 const THREAD_POOL_CONNECTIONS: u32 = 10_300;
 
 /// Seconds of a step, at least.
-const SECONDS: f64 = 10.0;
+const SECONDS: f64 = 8.0;
 
 /// Each client comes its turn so often in a step, unless that takes longer than [`SECONDS_MAX`].
 const TURNS: f64 = 3.0;
@@ -187,8 +187,8 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
         "mean",
         "p95",
         "p95 / mean",
-        "clients / throughput",
-        "proxy memory per client",
+        "N / throughput",
+        "proxy memory each",
         "errors",
     ]);
     for cell in cells {
@@ -209,7 +209,7 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
     }
     section.table(rows);
     section.text(
-        "All clients ask all the time, so each waits for clients / throughput whoever serves them: that is the mean that \
+        "All clients ask all the time, so each of N waits for N / throughput whoever serves them: that is the mean that \
          physics allows. What a way does not take is not in the table.",
     );
     section

@@ -68,6 +68,19 @@ pub enum Name {
     All,
 }
 
+impl LabArgs {
+    /// The most clients that the experiment means to have at a time.
+    pub fn clients_max(&self) -> u32 {
+        let wanted = match self.experiment {
+            Name::ConnectRate | Name::TlsConnect | Name::PoolerTpcc => 100,
+            Name::Knee => 1_024,
+            Name::Storm => 20_000,
+            Name::Idle | Name::HundredK | Name::All => ground::CLIENTS_MAX,
+        };
+        wanted.min(self.max_clients.unwrap_or(u32::MAX))
+    }
+}
+
 /// What an experiment needs.
 pub struct Lab<'a> {
     /// Databases.

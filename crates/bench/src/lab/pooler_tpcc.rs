@@ -19,7 +19,7 @@ const POOLS: [f64; 5] = [0.25, 1.0, 2.7, 5.4, 10.7];
 const WAREHOUSES_PER_CORE: u32 = 2;
 
 /// Seconds of a cell.
-const SECONDS: f64 = 4.0;
+const SECONDS: f64 = 3.0;
 
 /// The published figures.
 pub fn published() -> Section {

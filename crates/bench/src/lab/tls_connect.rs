@@ -150,21 +150,17 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
         ("query", |r| r.query.mean_ms),
     ];
     section.plot(Plot {
-        title: format!("{}: where the time goes", base.title),
+        title: format!("{}: 10,000 connects", base.title),
         x_axis: Axis::linear("way (row of the table)"),
-        y_axis: Axis::linear("ms each, mean"),
+        y_axis: Axis::linear("seconds"),
         xs: (1..=cells.len()).map(|n| n as f64).collect(),
-        series: phases
-            .iter()
-            .enumerate()
-            .map(|(colour, (name, of))| Series {
-                name: (*name).to_owned(),
-                values: cells.iter().map(|cell| Some(of(&cell.result))).collect(),
-                draw: Draw::Points,
-                colour,
-                ..Series::default()
-            })
-            .collect(),
+        series: vec![Series {
+            name: "seconds for 10,000".to_owned(),
+            values: cells.iter().map(|cell| Some(cell.seconds())).collect(),
+            draw: Draw::Bars,
+            colour: 0,
+            ..Series::default()
+        }],
         ..Plot::default()
     });
     let mut rows = Table::new([

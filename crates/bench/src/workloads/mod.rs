@@ -20,8 +20,7 @@ pub mod pgbench;
 pub mod script;
 pub mod select;
 pub mod select_one;
-pub mod select_random_points;
-pub mod select_random_ranges;
+pub mod select_random;
 pub mod storm;
 pub mod tpcc;
 
@@ -31,6 +30,7 @@ use crate::record::result::CheckLine;
 use crate::statement::{Query, Row, Statement};
 use crate::url::Dialect;
 use options::Options;
+use select_random::{Choice, SelectRandom};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -181,8 +181,8 @@ pub fn by_name(name: &str, params: &Params) -> Result<Box<dyn Workload>, String>
         "oltp_update_non_index" => Box::new(oltp_update_non_index::new(params)),
         "oltp_insert" => Box::new(oltp_insert::new(params)),
         "oltp_delete" => Box::new(oltp_delete::new(params)),
-        "select_random_points" => Box::new(select_random_points::SelectRandomPoints::new(params)),
-        "select_random_ranges" => Box::new(select_random_ranges::SelectRandomRanges::new(params)),
+        "select_random_points" => Box::new(SelectRandom::new(Choice::Points, params)),
+        "select_random_ranges" => Box::new(SelectRandom::new(Choice::Ranges, params)),
         "select" => Box::new(select::new(params)),
         "tpcb-like" | "simple-update" | "select-only" => Box::new(pgbench::Pgbench::new(name, params)?),
         "tpcc" => Box::new(tpcc::Tpcc::new(params)),

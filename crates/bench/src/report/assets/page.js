@@ -79,6 +79,8 @@
     };
   }
 
+  const WHOLE = Array.from({ length: 30 }, (_, n) => [1, 2, 5][n % 3] * 10 ** Math.floor(n / 3));
+
   function axis(spec, scale, side) {
     const logarithmic = spec.scale in LOGARITHMIC;
     const made = {
@@ -103,6 +105,8 @@
     const yScale = (a) => (a.scale in LOGARITHMIC ? scaleOf(a) : { range: fromZero });
     const scales = { x: scaleOf(spec.x_axis), y: yScale(spec.y_axis) };
     const axes = [axis(spec.x_axis, "x", 2), axis(spec.y_axis, "y", 3)];
+    // There is no second 2.5, and no way 1.4.
+    if (!(spec.x_axis.scale in LOGARITHMIC) && spec.xs.every(Number.isInteger)) axes[0].incrs = WHOLE;
     if (spec.right_axis) {
       scales.right = yScale(spec.right_axis);
       axes.push(axis(spec.right_axis, "right", 1));
