@@ -73,6 +73,8 @@ pub struct Plan {
     pub server_auth: AuthMethod,
     /// Statements kept prepared on one server.
     pub max_prepared: usize,
+    /// Clients that one worker gets before the next gets any.
+    pub clients_together: usize,
     /// `max_client_conn`.
     pub max_clients: usize,
     /// Bounds on time.
@@ -170,6 +172,7 @@ impl Plan {
             pipeline: if dice.one_in(3) { 0 } else { dice.below(600) },
             max_of_database: if more.one_in(3) { more.between(1, 3) as usize } else { 0 },
             max_of_user: if more.one_in(5) { more.between(1, 2) as usize } else { 0 },
+            clients_together: if more.one_in(3) { more.between(1, 5) as usize } else { 0 },
         }
     }
 }

@@ -218,6 +218,7 @@ impl World {
         let settings = Settings {
             tls: weir_proxy::settings::ClientTls::default(),
             max_client_conn: plan.max_clients,
+            clients_together: plan.clients_together,
             timeouts: plan.timeouts.clone(),
             routes: routes.clone(),
             epoch: 1,
@@ -238,6 +239,7 @@ impl World {
             }),
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),
+            seats: Shared::<SimNet>::seats(plan.workers),
             rsa: None,
             greetings: Arc::new(Greetings::new("8.0.0-model")),
         });

@@ -40,10 +40,34 @@ pub struct Shared<N: Net> {
     pub random: Random,
     /// Clients connected, in the whole process.
     pub clients: AtomicUsize,
+    /// Clients of each worker, with those on their way to it.
+    pub seats: Box<[AtomicUsize]>,
     /// The RSA key for MySQL passwords without TLS.
     pub rsa: Option<Arc<RsaKey>>,
     /// How MySQL clients are greeted.
     pub greetings: Arc<Greetings>,
+}
+
+impl<N: Net> Shared<N> {
+    /// Seats for so many workers, all free.
+    pub fn seats(workers: usize) -> Box<[AtomicUsize]> {
+        (0..workers).map(|_| AtomicUsize::new(0)).collect()
+    }
+
+    /// The worker for a client that `here` has accepted, with a seat there. The first workers get
+    /// [`Settings::clients_together`] each before the others get any: few clients are served with fewer wake-ups where
+    /// they are together. Beyond that the kernel's choice stands.
+    pub fn take_seat(&self, here: usize, together: usize) -> usize {
+        let free = |worker: &usize| self.seats.get(*worker).is_some_and(|seat| seat.load(Relaxed) < together);
+        let to = (0..self.workers).find(free).unwrap_or(here);
+        self.seats[to].fetch_add(1, Relaxed);
+        to
+    }
+
+    /// A client of a worker has gone, or did not get there.
+    pub fn leave_seat(&self, worker: usize) {
+        self.seats[worker].fetch_sub(1, Relaxed);
+    }
 }
 
 /// Where the result of slow work goes.

@@ -29,6 +29,10 @@ use weir_net::socket::{Keepalive, SocketOptions};
 use weir_net::tables::TablePlan;
 use weir_net::{Address, Kernel, Mailbox, Target, mailbox, tables};
 
+/// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they share its
+/// wake-ups, and their servers need not change hands.
+const CLIENTS_TOGETHER: usize = 8;
+
 /// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
 /// requests); this is the bound on our own mistakes.
 const MAILBOX_MESSAGES: usize = 1 << 20;
@@ -100,6 +104,7 @@ impl Proxy {
             submit,
             random: Box::new(random),
             clients: AtomicUsize::new(0),
+            seats: Shared::<Kernel>::seats(workers),
             rsa: rsa_key(snapshot),
             greetings: greetings(snapshot, &routes),
         });
@@ -350,6 +355,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls
             pooler_errors: snapshot.log.pooler_errors,
         },
         max_client_conn: snapshot.limits.max_client_conn,
+        clients_together: CLIENTS_TOGETHER,
         timeouts: Timeouts {
             client_login_ms: t.client_login_timeout_ms,
             client_idle_ms: t.client_idle_timeout_ms,

@@ -8,7 +8,7 @@ use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
 use weir_auth::login::KillOutcome;
-use weir_net::{Net, Target};
+use weir_net::{Net, Peer, Target};
 
 /// A message to a worker.
 pub enum Mail<N: Net> {
@@ -26,6 +26,13 @@ pub enum Mail<N: Net> {
 
 /// A message to one hall of a worker.
 pub enum WingMail<W: Wing, N: Net> {
+    /// A client that another worker has accepted. Its seat here is taken.
+    Client {
+        /// Its connection.
+        parcel: N::Parcel,
+        /// Where it comes from.
+        peer: Peer,
+    },
     /// A server moves here.
     Server(Box<Transfer<W, N>>),
     /// Another worker has a waiter and nothing idle: send it one.

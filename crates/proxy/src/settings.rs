@@ -236,6 +236,8 @@ pub struct Settings {
     pub logged: Logged,
     /// Clients at most, in the whole process.
     pub max_client_conn: usize,
+    /// Clients that one worker gets before the next gets any.
+    pub clients_together: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,
     /// TLS with clients.

@@ -248,8 +248,8 @@ impl<N: Net> Worker<N> {
             let wing = door.wing;
             match self.net.accept(&door.listener) {
                 Ok((socket, peer)) => match wing {
-                    0 => self.with(|hall, _, cx| hall.accepted(cx, socket, peer)),
-                    _ => self.with(|_, hall, cx| hall.accepted(cx, socket, peer)),
+                    0 => self.with(|hall, _, cx| hall.place(cx, socket, peer)),
+                    _ => self.with(|_, hall, cx| hall.place(cx, socket, peer)),
                 },
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     door.pause.end();

@@ -297,6 +297,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         client.line.close(cx.net, abort);
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        cx.shared.leave_seat(cx.worker);
         self.cells.wing.client_connections.dec();
     }
 }

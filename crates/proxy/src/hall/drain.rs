@@ -1,5 +1,6 @@
 //! Mail, and the end of a worker: transactions end, then clients go, then servers.
 
+use super::login::Arrival;
 use super::{Hall, Task};
 use crate::client::Phase;
 use crate::context::Cx;
@@ -13,6 +14,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A message for this hall.
     pub fn mail(&mut self, cx: &mut Cx<'_, N>, mail: WingMail<W, N>) {
         match mail {
+            WingMail::Client { parcel, peer } => self.accepted(cx, Arrival::Parcel(parcel), peer),
             WingMail::Server(transfer) => self.taken_over(cx, *transfer),
             WingMail::Want { pool, from } => self.wanted(cx, &pool, from),
             WingMail::SlotFree { pool } => {

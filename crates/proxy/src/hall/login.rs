@@ -5,14 +5,14 @@ use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
 use crate::line::Line;
-use crate::mail::{Kill, Warrant};
+use crate::mail::{Kill, Warrant, WingMail};
 use crate::pending::Pending;
 use crate::pool::Link;
 use crate::wing::{Accept, Front, Welcomes, Wing};
 use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
 use weir_auth::{JobDone, Login};
-use weir_net::{Net, Peer};
+use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, Pins, limits};
 
@@ -20,24 +20,50 @@ use weir_wire::{Fault, FaultKind, Pins, limits};
 /// are refused. Beyond, they are closed unheard.
 const REFUSAL_SEATS: usize = 128;
 
+/// How a client's connection comes to its worker.
+pub(super) enum Arrival<N: Net> {
+    /// Accepted here.
+    Here(N::Socket),
+    /// Accepted by another worker.
+    Parcel(N::Parcel),
+}
+
 impl<W: Wing, N: Net> Hall<W, N> {
-    /// A client has connected.
-    pub fn accepted(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+    /// A client has connected: it is served here or by another worker.
+    pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+        let together = if self.draining { 0 } else { cx.settings.clients_together };
+        let to = cx.shared.take_seat(cx.worker, together);
+        if to == cx.worker {
+            return self.accepted(cx, Arrival::Here(socket), peer);
+        }
+        match cx.net.pack(socket, to) {
+            Ok(parcel) => cx.post::<W>(to, WingMail::Client { parcel, peer }),
+            Err(Kept { socket, .. }) => {
+                cx.shared.leave_seat(to);
+                cx.shared.take_seat(cx.worker, 0);
+                self.accepted(cx, Arrival::Here(socket), peer);
+            }
+        }
+    }
+
+    /// A client is here, and has a seat.
+    pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
         let total = cx.shared.clients.fetch_add(1, Relaxed) + 1;
         let limit = cx.settings.max_client_conn;
         if total > limit + REFUSAL_SEATS || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
-            cx.shared.clients.fetch_sub(1, Relaxed);
-            self.count_fault(FaultKind::TooManyClients);
-            cx.net.close(socket, true);
+            self.lost_on_its_way(cx, FaultKind::TooManyClients);
+            if let Arrival::Here(socket) = arrival {
+                cx.net.close(socket, true);
+            }
             return;
         }
         let key = self.clients.next_key();
-        let tag = Tag { kind: Kind::Client, wing: W::INDEX, key };
-        if cx.net.register(&socket, tag.token()).is_err() {
-            cx.shared.clients.fetch_sub(1, Relaxed);
-            self.count_fault(FaultKind::OutOfResources);
-            return;
-        }
+        let token = Tag { kind: Kind::Client, wing: W::INDEX, key }.token();
+        let registered = match arrival {
+            Arrival::Here(socket) => cx.net.register(&socket, token).map(|()| socket),
+            Arrival::Parcel(parcel) => cx.net.unpack(parcel, token),
+        };
+        let Ok(socket) = registered else { return self.lost_on_its_way(cx, FaultKind::OutOfResources) };
         let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
@@ -71,6 +97,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.start_login(cx, key);
         }
         self.arm_client(cx, key);
+    }
+
+    fn lost_on_its_way(&mut self, cx: &mut Cx<'_, N>, kind: FaultKind) {
+        cx.shared.clients.fetch_sub(1, Relaxed);
+        cx.shared.leave_seat(cx.worker);
+        self.count_fault(kind);
     }
 
     /// Says what the protocol's server says first.

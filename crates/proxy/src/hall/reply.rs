@@ -5,7 +5,7 @@ use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
-use crate::server::{ServerPhase, ServerState};
+use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
 use std::ops::Range;
 use weir_net::Net;
@@ -188,6 +188,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if let Some(client) = self.clients.get_mut(owner)
                 && client.output.len() > limits::CLIENT_OUTPUT_BYTES
                 && let Some(server_mut) = self.servers.get_mut(server)
+                && owes(server_mut, owner)
             {
                 client.chokes = Some(server);
                 server_mut.is.paused = true;
@@ -200,6 +201,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         parcel.staged.clear();
         parcel.run = 0..0;
     }
+}
+
+/// More may come from this server for this client. Where the requests of others stand behind its own, nothing does once
+/// that is answered, and they must not wait for it to read.
+fn owes<W: Wing, S>(server: &mut Server<W, S>, client: Key) -> bool {
+    let leased = server.state == ServerState::Leased(client);
+    leased || server.back().is_some_and(|back| back.head() == Some(client.raw()))
 }
 
 /// What is collected for one client in one look at a server's bytes: first `staged`, then `run`.
