@@ -40,12 +40,14 @@ pub fn silent_end(stage: &mut Stage<'_>, name: &str, reset: bool, cut: bool, in_
     let plan = stage.plan;
     let weather = stage.net().resets > 0;
     let aborted = in_login && plan.weather.accept_aborted > 0;
+    // It was accepted by another worker, and lost on its way.
+    let lost = in_login && plan.clients_together > 0 && plan.weather.unpack_lost > 0;
     let drained = stage.oracle.draining;
     let refused = in_login && plan.max_clients < 10_000;
     // An error message may be lost in a reset when bytes of the client were still on their way.
     // And in the middle of a reply nothing can be said.
     let said = (reset || cut) && !plan.calm;
-    if !(weather || aborted || drained || refused || said) {
+    if !(weather || aborted || lost || drained || refused || said) {
         stage.oracle.broken(|| format!("{name}: the connection ended without a word (reset: {reset})"));
     }
 }

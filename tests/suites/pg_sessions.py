@@ -279,6 +279,21 @@ def waiters_are_served_in_order(_context):
 
 
 @weir
+def nobody_waits_while_servers_are_idle(_context):
+    """Idle servers are asked whether they live before somebody gets one: who comes meanwhile gets another, and not only when a client leaves."""
+    for workers in (1, 2):
+        settings = ["pool.server_check_delay=0", f"workers={workers}"]
+        with start("session", pool_size=12, settings=settings) as w:
+            for _ in range(8):
+                wires = [Wire(w.target(), login=False) for _ in range(12)]
+                assert not in_threads(12, lambda i: wires[i].login({}, (3, 0)))
+                assert not in_threads(12, lambda i: wires[i].ask("select 1"))
+                for wire in wires:
+                    wire.close()
+                eventually(lambda: w.metric("weir_client_connections", protocol="postgres") == 0, "all have left")
+
+
+@weir
 def one_server_for_many_workers(_context):
     """A pool of one server serves clients of every worker."""
     with start(pool_size=1, settings=["workers=4"]) as w:

@@ -69,9 +69,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(id) = client.pool else { return };
         let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else { return };
         pool.wait(&mut self.clients, key, shares, |client| client.wait_since_ns);
+        // Others may wait here although servers are idle: those are being asked whether they live. Nobody would look at
+        // the rest of the idle ones again.
+        let idle = pool.take_idle();
         self.arm_client(cx, key);
+        if let Some(server) = idle {
+            self.check_or_offer(cx, server);
+        }
         self.open_for_waiters(cx, id);
         self.ask_neighbour(cx, id);
+    }
+
+    /// An idle server goes to whoever waits, once it is known to live.
+    fn check_or_offer(&mut self, cx: &mut Cx<'_, N>, server: Key) {
+        let (now_ms, check_after_ms) = (cx.now_ms(), cx.settings.timeouts.server_check_delay_ms);
+        let Some(held) = self.servers.get_mut(server) else { return };
+        if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
+            return self.check(cx, server);
+        }
+        held.cleaning = Cleaning::default();
+        self.set_state(server, ServerState::Cleaning);
+        self.todo.push_back(Task::SettleServer(server));
     }
 
     /// Nothing here and no room under the limit: a worker that has an idle server may send it.
@@ -90,9 +108,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn wanted(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>, from: usize) {
         let worker = cx.worker;
         let pool = self.pool_of(cx, entry);
-        if pool.waiting_len() == 0
-            && let Some(server) = pool.take_idle()
-        {
+        // Whoever waits here has a server that is being checked; the idle ones are to spare.
+        if let Some(server) = pool.take_idle() {
             self.hand_over(cx, server, from);
         } else if let Some(other) = entry.shared.idle_elsewhere(worker)
             && other != from
