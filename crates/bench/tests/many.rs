@@ -1,8 +1,8 @@
 //! More connections from one process than its limit of open files: workers have descriptor tables of their own, sources
 //! are spread, and every reply is the right one.
 //!
-//! 3,000 connections at a limit of 1,000 open files; WEIR_MANY=100000 with WEIR_MANY_FILES=20000 for the real thing
-//! (some 2 GB of memory, nearly all of it the kernel's). A process of its own, because the limit is lowered for good.
+//! 3,000 connections at a limit of 1,000 open files. `benches/connections` does the real thing: 100,000 at 20,000 from
+//! `weir bench`, with this responder as a process of its own (some 2 GB of memory, nearly all of it the kernel's).
 
 #![cfg(target_os = "linux")]
 
@@ -114,20 +114,37 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-#[test]
-fn more_connections_than_open_files() {
-    let (connections, files) = (setting("WEIR_MANY", 3_000), setting("WEIR_MANY_FILES", 1_000));
+/// For the whole process, and for good.
+fn lower_open_files(files: u64) {
     let limit = rustix::process::Rlimit { current: Some(files), maximum: Some(files) };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+}
+
+/// Not a test: the responder of `benches/connections`, for so many connections. It says where it is and ends with its input.
+#[test]
+fn serves_other_programs_when_asked() {
+    let connections = setting("WEIR_RESPONDER", 0);
+    if connections > 0 {
+        lower_open_files(setting("WEIR_RESPONDER_FILES", 20_000));
+        let responder = Responder::start(connections);
+        println!("\nresponder at {}", responder.address);
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+        responder.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn more_connections_than_open_files() {
+    let connections = 3_000;
+    lower_open_files(1_000);
     let responder = Responder::start(connections);
     let url = Url::parse(&format!("postgres://app@{}/d", responder.address)).unwrap();
     let params =
         Params { dialect: url.dialect, connections: connections as u32, options: Options::default() };
     let workload = Arc::from(workloads::by_name("select_one", &params).unwrap());
-    let seconds = setting("WEIR_MANY_SECONDS", 0);
     let plan = Plan {
-        time: Duration::from_secs(if seconds > 0 { seconds } else { 3600 }),
         // Nothing may fail on a slow machine.
+        time: Duration::from_secs(3600),
         connect_timeout: Duration::from_secs(600),
         query_timeout: Duration::from_secs(600),
         ..Plan::new(vec![url], workload, connections as u32)
@@ -136,7 +153,7 @@ fn more_connections_than_open_files() {
     let result = weir_bench::run(plan, &control, &mut |progress| {
         if let Progress::Second(second) = progress {
             sum.merge(second);
-            if seconds == 0 && sum.queries >= 3 * connections {
+            if sum.queries >= 3 * connections {
                 control.stop();
             }
         }
