@@ -2,34 +2,9 @@
 
 mod fake;
 
-use fake::Fake;
+use fake::{Fake, ask, bench, finding, local, other};
 use weir_doctor::probe::Probe;
-use weir_doctor::{Cure, Finding, Program, Question, State, checks};
-
-fn ask(clients: u64) -> Question {
-    Question { workers: 2, ..Question::serve(clients, 20) }
-}
-
-fn other(clients: u64) -> Question {
-    Question { program: Program::Other, ..ask(clients) }
-}
-
-fn bench(clients: u64, target: &str) -> Question {
-    Question { workers: 2, ..Question::bench(clients, vec![weir_net::Target::Tcp(target.parse().unwrap())]) }
-}
-
-/// A MySQL server on this machine behind Weir, or direct.
-fn local(mut ask: Question, servers: u64) -> Question {
-    ask.servers = servers;
-    ask.targets = vec![weir_net::Target::Tcp("127.0.0.1:3306".parse().unwrap())];
-    ask
-}
-
-fn finding(fake: &Fake, ask: &Question, id: &str) -> Finding {
-    let root = fake.root();
-    let (_, _, check) = checks::CHECKS.iter().find(|(name, _, _)| *name == id).unwrap();
-    check(&Probe::new(&root, ask))
-}
+use weir_doctor::{Cure, Finding, Question, State, checks};
 
 fn state(fake: &Fake, ask: &Question, id: &str) -> State {
     finding(fake, ask, id).state

@@ -1,9 +1,9 @@
 //! Connect, one point select, disconnect, repeated by more and more clients.
 
 use super::ground::{Base, Front, Load};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, of_each, points};
 use crate::record::result::RunResult;
-use crate::report::page::{Axis, Draw, Plot, Scale, Section, Series, Table, count, milliseconds, number};
+use crate::report::page::{Axis, Plot, Scale, Section, Table, count, milliseconds, number};
 use serde_json::{Value, json};
 
 /// Clients of each step.
@@ -32,10 +32,8 @@ struct Cell {
 
 /// Measures each database by each way.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
-    for base in &ground.bases {
+    of_each(lab, ground.bases.iter(), |lab, base| {
         let mut cells = Vec::new();
         for front in Front::ALL {
             let Some(way) = ground.way(base, front, 1_000)? else { continue };
@@ -48,17 +46,30 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
                 cells.push(Cell { front, clients, result });
             }
         }
-        outcome.lead.extend(verdict(base, &cells));
-        outcome.sections.push(section(base, &cells));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
-    }
-    outcome.figures = json!(figures);
-    Ok(outcome)
+        Ok(cells)
+    })
 }
 
 fn best(cells: &[Cell], front: Front) -> Option<&Cell> {
     cells.iter().filter(|c| c.front == front).max_by(|a, b| a.result.tps.total_cmp(&b.result.tps))
+}
+
+impl Measured for Cell {
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        verdict(base, cells).into_iter().collect()
+    }
+
+    fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        Some(section(base, cells))
+    }
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        json!({
+            "way": self.front.name(), "clients": self.clients, "per_second": r.tps, "mean_ms": r.latency.mean_ms,
+            "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors, "processes": r.processes,
+        })
+    }
 }
 
 fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
@@ -77,16 +88,9 @@ fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
 
 fn section(base: &Base, cells: &[Cell]) -> Section {
     let mut section = Section::new(base.title.clone());
-    let series = |front: Front| Series {
-        name: front.name().to_owned(),
-        values: STEPS
-            .iter()
-            .map(|&n| cells.iter().find(|c| c.front == front && c.clients == n).map(|c| c.result.tps))
-            .collect(),
-        draw: Draw::Points,
-        colour: front.colour(),
-        ..Series::default()
-    };
+    let at = |front: Front, n: u32| cells.iter().find(|c| c.front == front && c.clients == n);
+    let series =
+        |front: Front| points(front.name(), front.colour(), &STEPS, |n| at(front, n).map(|c| c.result.tps));
     let fronts = Front::ALL.into_iter().filter(|front| cells.iter().any(|c| c.front == *front));
     section.plot(Plot {
         title: format!("{}: connect, query, disconnect", base.title),
@@ -127,12 +131,4 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
     }
     section.table(rows);
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.front.name(), "clients": cell.clients, "per_second": r.tps, "mean_ms": r.latency.mean_ms,
-        "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors, "processes": r.processes,
-    })
 }

@@ -1,11 +1,9 @@
 //! 10,000 to 100,000 clients that all execute, from one load generator.
 
 use super::ground::{Base, Front, Load, Way};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, distinct, of_each, points};
 use crate::record::result::RunResult;
-use crate::report::page::{
-    Axis, Draw, Plot, Scale, Section, Series, Table, bytes, count, milliseconds, number,
-};
+use crate::report::page::{Axis, Plot, Scale, Section, Table, bytes, count, milliseconds, number};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -56,10 +54,8 @@ struct Cell {
 
 /// Measures each database through Weir with all steps, and beside it what takes fewer.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
-    for base in &ground.bases {
+    of_each(lab, ground.bases.iter(), |lab, base| {
         let mut cells = Vec::new();
         let all: Vec<u32> = SMALL_STEPS.into_iter().chain(STEPS).collect();
         let most = ground.clients_max;
@@ -83,13 +79,8 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
                 cells.push(cell);
             }
         }
-        outcome.lead.extend(verdict(base, &cells));
-        outcome.sections.push(section(base, &cells));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
-    }
-    outcome.figures = json!(figures);
-    Ok(outcome)
+        Ok(cells)
+    })
 }
 
 /// The steps up to a limit, and the limit itself where it lies far from the step below.
@@ -127,6 +118,25 @@ fn measure(
     Ok(Cell { way: name.to_owned(), front: way.front, clients, result })
 }
 
+impl Measured for Cell {
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        verdict(base, cells).into_iter().collect()
+    }
+
+    fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        Some(section(base, cells))
+    }
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        json!({
+            "way": self.way, "clients": self.clients, "connected": r.connected, "reads_per_second": r.qps,
+            "mean_ms": r.latency.mean_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors,
+            "errors_by_code": r.errors_by_code, "connect_seconds": r.connect_seconds, "processes": r.processes,
+        })
+    }
+}
+
 fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
     let weir: Vec<&Cell> =
         cells.iter().filter(|c| c.front == Front::Weir && c.clients >= SMALL_STEPS[0]).collect();
@@ -154,19 +164,13 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
             names.push((&cell.way, cell.front));
         }
     }
-    let mut xs: Vec<u32> = cells.iter().map(|c| c.clients).collect();
-    xs.sort_unstable();
-    xs.dedup();
+    let xs = distinct(cells.iter().map(|c| c.clients));
     let picture = |title: &str, y_axis: Axis, of: fn(&RunResult) -> f64| {
-        let series = names.iter().map(|(name, front)| Series {
-            name: (*name).to_owned(),
-            values: xs
-                .iter()
-                .map(|&n| cells.iter().find(|c| c.way == *name && c.clients == n).map(|c| of(&c.result)))
-                .collect(),
-            draw: Draw::Points,
-            colour: if name.contains("pool-of-threads") { 6 } else { front.colour() },
-            ..Series::default()
+        let series = names.iter().map(|(name, front)| {
+            let colour = if name.contains("pool-of-threads") { 6 } else { front.colour() };
+            points(name, colour, &xs, |n| {
+                cells.iter().find(|c| c.way == *name && c.clients == n).map(|c| of(&c.result))
+            })
         });
         Plot {
             title: format!("{}: {title}", base.title),
@@ -213,15 +217,6 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
          physics allows. What a way does not take is not in the table.",
     );
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.way, "clients": cell.clients, "connected": r.connected, "reads_per_second": r.qps,
-        "mean_ms": r.latency.mean_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors,
-        "errors_by_code": r.errors_by_code, "connect_seconds": r.connect_seconds, "processes": r.processes,
-    })
 }
 
 #[cfg(test)]

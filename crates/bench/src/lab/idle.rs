@@ -1,11 +1,9 @@
 //! Busy clients beside more and more idle ones.
 
 use super::ground::{Base, Front, Load, Way, private_bytes};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, distinct, of_each, points};
 use crate::record::result::RunResult;
-use crate::report::page::{
-    Axis, Draw, Plot, Scale, Section, Series, Table, bytes, count, milliseconds, number,
-};
+use crate::report::page::{Axis, Plot, Scale, Section, Series, Table, bytes, count, milliseconds, number};
 use crate::run::Progress;
 use crate::stats::Estimate;
 use serde_json::{Value, json};
@@ -37,12 +35,10 @@ struct Cell {
 
 /// Measures each database, directly as far as it goes, and through Weir.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
-    for base in &ground.bases {
+    of_each(lab, ground.bases.iter(), |lab, base| {
         let mut cells = Vec::new();
-        let busy = 2 * ground.cores;
+        let busy = busy(lab);
         let steps: Vec<u32> = STEPS.iter().map(|&n| n.min(ground.clients_max.saturating_sub(busy))).collect();
         for front in [Front::Direct, Front::Weir, Front::PgBouncer] {
             let last = steps.last().copied().unwrap_or(0) + busy;
@@ -65,13 +61,33 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
                 cells.push(cell);
             }
         }
-        outcome.lead.extend(verdict(base, &cells));
-        outcome.sections.push(section(base, &cells, busy));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
+        Ok(cells)
+    })
+}
+
+/// Clients that work.
+fn busy(lab: &Lab<'_>) -> u32 {
+    2 * lab.ground.cores
+}
+
+impl Measured for Cell {
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        verdict(base, cells)
     }
-    outcome.figures = json!(figures);
-    Ok(outcome)
+
+    fn section(lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        Some(section(base, cells, busy(lab)))
+    }
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        json!({
+            "way": self.front.name(), "idle": self.idle, "connected": r.connected, "queries_per_second": r.qps,
+            "half_width": self.throughput.half_width.is_finite().then_some(self.throughput.half_width),
+            "p50_ms": r.latency.p50_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms,
+            "bytes_per_client": self.bytes_each, "connect_seconds": r.connect_seconds, "errors": r.errors,
+        })
+    }
 }
 
 fn measure(lab: &Lab<'_>, base: &Base, way: &Way, idle: u32, busy: u32) -> Result<Cell, String> {
@@ -145,22 +161,11 @@ fn section(base: &Base, cells: &[Cell], busy: u32) -> Section {
             count(r.errors),
         ]);
     }
-    let mut xs: Vec<u32> = cells.iter().map(|c| c.idle).collect();
-    xs.sort_unstable();
-    xs.dedup();
+    let xs = distinct(cells.iter().map(|c| c.idle));
+    let at = |front: Front, n: u32| cells.iter().find(|c| c.front == front && c.idle == n);
     let series = |front: Front| Series {
-        name: front.name().to_owned(),
-        values: xs
-            .iter()
-            .map(|&n| cells.iter().find(|c| c.front == front && c.idle == n).map(|c| c.result.qps))
-            .collect(),
-        error: xs
-            .iter()
-            .map(|&n| cells.iter().find(|c| c.front == front && c.idle == n).map(|c| c.throughput.half_width))
-            .collect(),
-        draw: Draw::Points,
-        colour: front.colour(),
-        ..Series::default()
+        error: xs.iter().map(|&n| at(front, n).map(|c| c.throughput.half_width)).collect(),
+        ..points(front.name(), front.colour(), &xs, |n| at(front, n).map(|c| c.result.qps))
     };
     let fronts = Front::ALL.into_iter().filter(|front| cells.iter().any(|c| c.front == *front));
     section.plot(Plot {
@@ -178,14 +183,4 @@ fn section(base: &Base, cells: &[Cell], busy: u32) -> Section {
          more than before, divided by the clients. The kernel's memory for sockets comes on top.",
     );
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.front.name(), "idle": cell.idle, "connected": r.connected, "queries_per_second": r.qps,
-        "half_width": cell.throughput.half_width.is_finite().then_some(cell.throughput.half_width),
-        "p50_ms": r.latency.p50_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms,
-        "bytes_per_client": cell.bytes_each, "connect_seconds": r.connect_seconds, "errors": r.errors,
-    })
 }

@@ -16,9 +16,9 @@ mod storm;
 mod tls_connect;
 
 use crate::demo::Stop;
-use crate::report::page::{Page, Section, Table, bytes};
+use crate::report::page::{Draw, Page, Section, Series, Table, bytes};
 use crate::report::{html, save, terminal};
-use ground::Ground;
+use ground::{Base, Ground};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -116,6 +116,52 @@ pub struct Outcome {
     pub sections: Vec<Section>,
     /// The figures for programs.
     pub figures: Value,
+}
+
+/// One measurement of an experiment that makes a table of them for each database.
+trait Measured: Sized {
+    /// The answers, one sentence each.
+    fn verdict(lab: &Lab<'_>, base: &Base, cells: &[Self]) -> Vec<String>;
+
+    /// The table and the plots; `None` when there is nothing to show.
+    fn section(lab: &Lab<'_>, base: &Base, cells: &[Self]) -> Option<Section>;
+
+    /// The measurement for programs.
+    fn figure(&self) -> Value;
+}
+
+/// Measures each of these databases, and tells what came of it.
+fn of_each<'a, C: Measured>(
+    lab: &mut Lab<'a>,
+    bases: impl Iterator<Item = &'a Base>,
+    mut measure: impl FnMut(&mut Lab<'a>, &'a Base) -> Result<Vec<C>, String>,
+) -> Result<Outcome, String> {
+    let (mut lead, mut sections, mut figures) = (Vec::new(), Vec::new(), Vec::new());
+    for base in bases {
+        lab.go_on()?;
+        let cells = measure(lab, base)?;
+        lead.extend(C::verdict(lab, base, &cells));
+        sections.extend(C::section(lab, base, &cells));
+        let cells: Vec<Value> = cells.iter().map(C::figure).collect();
+        figures.push(json!({ "database": base.title, "cells": cells }));
+    }
+    Ok(Outcome { lead, sections, figures: json!(figures) })
+}
+
+/// A line of points over numbers of clients, with a gap where nothing was measured.
+fn points(name: &str, colour: usize, clients: &[u32], of: impl Fn(u32) -> Option<f64>) -> Series {
+    Series {
+        name: name.to_owned(),
+        values: clients.iter().map(|&n| of(n)).collect(),
+        draw: Draw::Points,
+        colour,
+        ..Series::default()
+    }
+}
+
+/// The numbers of clients that a plot has, each once, rising.
+fn distinct(clients: impl Iterator<Item = u32>) -> Vec<u32> {
+    clients.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
 struct Experiment {

@@ -1,10 +1,10 @@
 //! TPC-C by more and more clients through pools of different sizes: too small, right, and too large.
 
 use super::ground::{Base, Front, Ground, Load, Way};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, distinct, of_each, points};
 use crate::prepare;
 use crate::record::result::RunResult;
-use crate::report::page::{Axis, Draw, Plot, Scale, Section, Series, Table, count, milliseconds, number};
+use crate::report::page::{Axis, Plot, Scale, Section, Series, Table, count, milliseconds, number};
 use crate::url::Dialect;
 use crate::workloads::Workload;
 use crate::workloads::options::{Isolation, Options, Switch};
@@ -44,17 +44,16 @@ struct Cell {
 
 /// The grid, on each PostgreSQL.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
     let times = |factor: f64| ((factor * f64::from(ground.cores)).round() as u32).max(1);
-    let distinct = |factors: &[f64]| {
-        let mut sizes: Vec<u32> = factors.iter().map(|&factor| times(factor)).collect();
-        sizes.dedup();
-        sizes
-    };
-    let (clients, pools) = (distinct(&CLIENTS), distinct(&POOLS));
-    for base in ground.bases.iter().filter(|base| base.url.dialect == Dialect::Postgres) {
+    let sizes = |factors: &[f64]| distinct(factors.iter().map(|&factor| times(factor)));
+    let (clients, pools) = (sizes(&CLIENTS), sizes(&POOLS));
+    let bases: Vec<&Base> =
+        ground.bases.iter().filter(|base| base.url.dialect == Dialect::Postgres).collect();
+    if bases.is_empty() {
+        return Err("this experiment needs a PostgreSQL".to_owned());
+    }
+    of_each(lab, bases.into_iter(), |lab, base| {
         let tables = Tables::make(lab, base)?;
         let mut cells = Vec::new();
         for front in [Front::Direct, Front::Weir, Front::PgBouncer] {
@@ -80,16 +79,27 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
                 ));
             }
         }
-        outcome.lead.extend(verdict(base, &cells, ground.cores));
-        outcome.sections.push(section(base, &cells, &clients));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
+        Ok(cells)
+    })
+}
+
+impl Measured for Cell {
+    fn verdict(lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        verdict(base, cells, lab.ground.cores)
     }
-    if figures.is_empty() {
-        return Err("this experiment needs a PostgreSQL".to_owned());
+
+    fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        Some(section(base, cells, &distinct(cells.iter().map(|c| c.clients))))
     }
-    outcome.figures = json!(figures);
-    Ok(outcome)
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        json!({
+            "way": self.front.name(), "pool": self.pool, "clients": self.clients, "transactions_per_second": r.tps,
+            "mean_ms": r.latency.mean_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms,
+            "begun_again": r.ignored_errors, "errors": r.errors, "errors_by_code": r.errors_by_code,
+        })
+    }
 }
 
 fn way(ground: &Ground, base: &Base, front: Front, pool: Option<u32>) -> Result<Option<Way>, String> {
@@ -174,12 +184,11 @@ fn section(base: &Base, cells: &[Cell], clients: &[u32]) -> Section {
         let series: Vec<Series> = lines
             .iter()
             .filter(|(front, _)| *front == shown || *front == Front::Direct)
-            .map(|&(front, pool)| Series {
-                name: name(front, pool),
-                values: clients.iter().map(|&n| find(cells, front, pool, n).map(|c| c.result.tps)).collect(),
-                draw: Draw::Points,
-                colour: if front == Front::Direct { 1 } else { colours.next().unwrap_or(0) },
-                ..Series::default()
+            .map(|&(front, pool)| {
+                let colour = if front == Front::Direct { 1 } else { colours.next().unwrap_or(0) };
+                points(&name(front, pool), colour, clients, |n| {
+                    find(cells, front, pool, n).map(|c| c.result.tps)
+                })
             })
             .collect();
         if series.len() > 1 {
@@ -210,13 +219,4 @@ fn section(base: &Base, cells: &[Cell], clients: &[u32]) -> Section {
     }
     section.table(rows);
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.front.name(), "pool": cell.pool, "clients": cell.clients, "transactions_per_second": r.tps,
-        "mean_ms": r.latency.mean_ms, "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms,
-        "begun_again": r.ignored_errors, "errors": r.errors, "errors_by_code": r.errors_by_code,
-    })
 }

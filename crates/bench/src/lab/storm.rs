@@ -1,7 +1,7 @@
 //! Impatient clients that leave and connect anew, while a table is locked for some seconds.
 
 use super::ground::{Base, Front, Load, Way};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, of_each};
 use crate::client::blocking::Client;
 use crate::record::result::RunResult;
 use crate::report::page::{Axis, Mark, Plot, Section, Series, Table, count, milliseconds, number};
@@ -75,10 +75,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// One storm by each way.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
-    for base in &ground.bases {
+    of_each(lab, ground.bases.iter(), |lab, base| {
         let mut cells = Vec::new();
         for front in [Front::Direct, Front::Weir, Front::PgBouncer] {
             lab.go_on()?;
@@ -97,13 +95,30 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
             ));
             cells.push(cell);
         }
-        outcome.lead.extend(cells.iter().map(|cell| verdict(base, cell)));
-        outcome.sections.push(section(base, &cells, ground.pool_size));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
+        Ok(cells)
+    })
+}
+
+impl Measured for Cell {
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        cells.iter().map(|cell| verdict(base, cell)).collect()
     }
-    outcome.figures = json!(figures);
-    Ok(outcome)
+
+    fn section(lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        Some(section(base, cells, lab.ground.pool_size))
+    }
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        json!({
+            "way": self.front.name(), "clients": self.clients, "events_per_second_before": self.before(),
+            "most_database_connections": self.most_servers(), "back_after_seconds": self.back_after(),
+            "left_and_came_again": self.left(), "errors": r.errors, "errors_by_code": r.errors_by_code,
+            "max_ms": r.latency.max_ms, "database_connections": self.servers,
+            "events": r.per_second.iter().map(|s| s.events).collect::<Vec<_>>(),
+            "reconnects": r.per_second.iter().map(|s| s.reconnects).collect::<Vec<_>>(),
+        })
+    }
 }
 
 fn measure(lab: &Lab<'_>, base: &Base, way: &Way, clients: u32) -> Result<Cell, String> {
@@ -260,16 +275,4 @@ fn section(base: &Base, cells: &[Cell], pool_size: u32) -> Section {
     }
     section.table(rows);
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.front.name(), "clients": cell.clients, "events_per_second_before": cell.before(),
-        "most_database_connections": cell.most_servers(), "back_after_seconds": cell.back_after(),
-        "left_and_came_again": cell.left(), "errors": r.errors, "errors_by_code": r.errors_by_code,
-        "max_ms": r.latency.max_ms, "database_connections": cell.servers,
-        "events": r.per_second.iter().map(|s| s.events).collect::<Vec<_>>(),
-        "reconnects": r.per_second.iter().map(|s| s.reconnects).collect::<Vec<_>>(),
-    })
 }

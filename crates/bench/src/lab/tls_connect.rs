@@ -2,7 +2,7 @@
 //! behind and a Unix socket in front.
 
 use super::ground::{Base, Front, Load, Way};
-use super::{Lab, Outcome};
+use super::{Lab, Measured, Outcome, of_each};
 use crate::record::result::RunResult;
 use crate::report::page::{Axis, Draw, Plot, Section, Series, Table, count, milliseconds, number};
 use serde_json::{Value, json};
@@ -88,10 +88,9 @@ impl Cell {
 
 /// Measures each database by each way.
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
-    let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
-    let mut figures = Vec::new();
     let ground = lab.ground;
-    for base in &ground.bases {
+    let mut without = Vec::new();
+    let mut outcome = of_each(lab, ground.bases.iter(), |lab, base| {
         let mut cells = Vec::new();
         for how in How::ALL {
             lab.go_on()?;
@@ -101,7 +100,7 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
             let result = match measured {
                 Ok(result) => result,
                 Err(text) if how == How::Tls => {
-                    outcome.lead.push(format!("{}: left out, for it has no TLS ({text}).", base.title));
+                    without.push(format!("{}: left out, for it has no TLS ({text}).", base.title));
                     break;
                 }
                 Err(text) => return Err(text),
@@ -114,13 +113,30 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
             lab.say(&format!("  {}, {}: 10,000 take {:.1} s", base.title, how.name(), cell.seconds()));
             cells.push(cell);
         }
-        outcome.lead.extend(verdict(base, &cells));
-        outcome.sections.extend((cells.len() > 1).then(|| section(base, &cells)));
-        figures
-            .push(json!({ "database": base.title, "cells": cells.iter().map(figure).collect::<Vec<_>>() }));
-    }
-    outcome.figures = json!(figures);
+        Ok(cells)
+    })?;
+    outcome.lead.extend(without);
     Ok(outcome)
+}
+
+impl Measured for Cell {
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
+        verdict(base, cells).into_iter().collect()
+    }
+
+    fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
+        (cells.len() > 1).then(|| section(base, cells))
+    }
+
+    fn figure(&self) -> Value {
+        let r = &self.result;
+        let front = if self.how == How::Proxy { Front::Weir } else { Front::Direct };
+        json!({
+            "way": self.how.name(), "front": front.name(), "seconds_for_10000": self.seconds(), "per_second": r.tps,
+            "connect_ms": r.connect.mean_ms, "tls_ms": r.tls.mean_ms, "login_ms": r.login.mean_ms,
+            "query_ms": r.query.mean_ms, "transport": r.transport, "errors": r.errors, "processes": r.processes,
+        })
+    }
 }
 
 fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
@@ -192,13 +208,4 @@ fn section(base: &Base, cells: &[Cell]) -> Section {
     }
     section.table(rows);
     section
-}
-
-fn figure(cell: &Cell) -> Value {
-    let r = &cell.result;
-    json!({
-        "way": cell.how.name(), "seconds_for_10000": cell.seconds(), "per_second": r.tps, "connect_ms": r.connect.mean_ms,
-        "tls_ms": r.tls.mean_ms, "login_ms": r.login.mean_ms, "query_ms": r.query.mean_ms, "transport": r.transport,
-        "errors": r.errors, "processes": r.processes, "front": if cell.how == How::Proxy { Front::Weir.name() } else { Front::Direct.name() },
-    })
 }

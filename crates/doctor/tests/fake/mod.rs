@@ -6,7 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use weir_doctor::Root;
+use weir_doctor::probe::Probe;
+use weir_doctor::{Finding, Program, Question, Root, checks};
+use weir_net::Target;
 
 /// Files of a Linux 6 machine with 4 cores and 16 GB, on which nothing is in the way of 10,000 clients.
 pub const HEALTHY: &[(&str, &str)] = &[
@@ -222,4 +224,33 @@ impl Drop for Fake {
         // What is left is in the target directory.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Weir with 20 servers elsewhere, for so many clients.
+pub fn ask(clients: u64) -> Question {
+    Question { workers: 2, ..Question::serve(clients, 20) }
+}
+
+/// A program with a thread and a descriptor for each connection.
+pub fn other(clients: u64) -> Question {
+    Question { program: Program::Other, ..ask(clients) }
+}
+
+/// `weir bench` with so many connections to there.
+pub fn bench(clients: u64, target: &str) -> Question {
+    Question { workers: 2, ..Question::bench(clients, vec![Target::Tcp(target.parse().unwrap())]) }
+}
+
+/// A MySQL server on this machine behind Weir, or direct.
+pub fn local(mut ask: Question, servers: u64) -> Question {
+    ask.servers = servers;
+    ask.targets = vec![Target::Tcp("127.0.0.1:3306".parse().unwrap())];
+    ask
+}
+
+/// What one check says.
+pub fn finding(fake: &Fake, ask: &Question, id: &str) -> Finding {
+    let root = fake.root();
+    let (_, _, check) = checks::CHECKS.iter().find(|(name, _, _)| *name == id).unwrap();
+    check(&Probe::new(&root, ask))
 }
