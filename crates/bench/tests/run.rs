@@ -259,6 +259,36 @@ fn a_stalled_server_is_seen_by_all_that_would_have_come() {
 }
 
 #[test]
+fn an_open_loop_below_saturation_says_what_a_closed_one_says() {
+    const REPLY_MS: u64 = 20;
+    let same = |a: f64, b: f64| (a - b).abs() <= 0.01 * b;
+    let measure = |connections, pace| {
+        let responder = Responder::start(Speak::Postgres, Quirk::Slow(REPLY_MS));
+        let plan = Plan { pace, ..plan(&responder.url(Speak::Postgres), "select_one", connections) };
+        let report = run(plan, |sum| sum.queries >= 40).unwrap();
+        assert_eq!(report.errors, 0, "{}", report.to_text());
+        assert!(report.latency.min_ms >= REPLY_MS as f64 * 0.99, "{}", report.to_text());
+        report
+    };
+    // A machine that stands still for a while may spoil some tries.
+    let agree = (0..10).any(|_| {
+        let closed = measure(4, Pace::Closed);
+        // Nobody waits before the query is sent.
+        assert!(same(closed.latency.mean_ms, closed.query.mean_ms), "{}", closed.to_text());
+        // 20 clients could do a thousand a second.
+        let open = measure(20, Pace::Open { rate: 60.0, poisson: true });
+        if open.lateness.count == open.latency.count {
+            // All found a free client: between due and sent is only what the generator itself was late.
+            let sum = open.query.mean_ms + open.lateness.mean_ms;
+            assert!(same(open.latency.mean_ms, sum), "{}", open.to_text());
+        }
+        let medians = open.latency.p50_ms / closed.latency.p50_ms;
+        (0.5..2.0).contains(&medians)
+    });
+    assert!(agree);
+}
+
+#[test]
 fn an_open_loop_sends_at_its_rate_whoever_is_free() {
     for poisson in [false, true] {
         let responder = Responder::start(Speak::Mysql, Quirk::None);

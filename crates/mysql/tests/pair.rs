@@ -9,8 +9,8 @@ use weir_auth::job::RsaKey;
 use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish};
 use weir_auth::{AuthMethod, Login, Secret, native};
 use weir_mysql::frame::put;
-use weir_mysql::message::Command;
-use weir_mysql::message::response::read_auth_switch;
+use weir_mysql::message::response::{HandshakeResponse, read_auth_switch};
+use weir_mysql::message::{Capabilities, Command};
 use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
 use weir_wire::{Fault, FaultKind, Found};
 
@@ -410,6 +410,62 @@ fn a_server_that_refuses_is_quoted() {
     let Err(fault) = connect.handle_input(&words, &mut Vec::new()) else { panic!("a login") };
     assert_eq!(fault.kind, FaultKind::ServerLoginFailed);
     assert_eq!(connect.rejection(), Some(&words[4..]));
+}
+
+/// MariaDB's connector goes on with a stand-in where it could not load the greeting's method. That one sends an empty packet
+/// behind the OK, which would be no command.
+#[test]
+fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_none() {
+    let capabilities =
+        Capabilities::PROTOCOL_41.or(Capabilities::SECURE_CONNECTION).or(Capabilities::PLUGIN_AUTH);
+    for (plugin, switched) in [
+        (&b"dummy_fallback_auth"[..], true),
+        (b"caching_sha2_password", false),
+        (b"mysql_native_password", false),
+        (b"", false),
+    ] {
+        let admissions = [
+            (admit(AuthMethod::Trust, None), true),
+            (admit(AuthMethod::Peer, plain("")), true),
+            (admit(AuthMethod::Peer, None), false),
+        ];
+        for (admission, goes_through) in admissions {
+            let mut accept = Accept::new(serving(AuthMethod::CachingSha2, true));
+            let (mut out, mut response) = (Vec::new(), Vec::new());
+            accept.start(&mut out);
+            put(&mut response, 1, |out| {
+                let said = HandshakeResponse {
+                    capabilities,
+                    max_packet_bytes: 1 << 24,
+                    collation: 45,
+                    user: b"app",
+                    answer: b"",
+                    database: None,
+                    plugin: Some(plugin),
+                    attributes: b"",
+                };
+                said.write(out);
+            });
+            assert!(matches!(accept.handle_input(&response, &mut out), Ok((_, AcceptStep::Lookup(_)))));
+            out.clear();
+            let mut step = accept.handle_lookup(admission, &mut out);
+            if switched {
+                assert!(matches!(step, Ok(AcceptStep::More)), "{plugin:?}");
+                let packets = packets(&out);
+                let [(2, switch)] = packets.as_slice() else { panic!("{packets:?}") };
+                assert_eq!(read_auth_switch(&switch[1..]).expect("a switch").0, b"mysql_native_password");
+                let answer = common::s::packet(3, b"");
+                step = accept.handle_input(&answer, &mut out).map(|(_, step)| step);
+            }
+            match step {
+                Ok(AcceptStep::LoggedIn) => assert!(goes_through, "{plugin:?}"),
+                Ok(step) => panic!("{plugin:?}: {step:?}"),
+                Err(fault) => {
+                    assert_eq!((goes_through, fault.kind), (false, FaultKind::LoginFailed), "{plugin:?}")
+                }
+            }
+        }
+    }
 }
 
 /// COM_CHANGE_USER to `other`, and what becomes of it when `answer` makes the answer from the scramble of the switch.

@@ -139,6 +139,7 @@ fn section(base: &Base, cells: &[Cell], busy: u32) -> Section {
         "way",
         "idle clients",
         "queries/s",
+        "± 95%",
         "p50",
         "p95",
         "p99",

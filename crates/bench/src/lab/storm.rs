@@ -205,7 +205,7 @@ fn verdict(base: &Base, cell: &Cell) -> String {
         base.title,
         cell.front.name(),
         count(u64::from(cell.clients)),
-        cell.most_servers(),
+        count(cell.most_servers().max(0) as u64),
         count(cell.left()),
         count(cell.result.errors)
     )

@@ -27,6 +27,8 @@ pub enum Quirk {
     Dribble,
     /// No reply while the responder is told to hold still.
     Hold,
+    /// Each reply takes so many milliseconds.
+    Slow(u64),
 }
 
 pub struct Responder {
@@ -159,6 +161,10 @@ impl Session {
             Quirk::Error(n) if number.is_multiple_of(n) => Ok(Answer::Error),
             Quirk::Close(n) if number.is_multiple_of(n) => Err(closed()),
             Quirk::Silence => Ok(Answer::Nothing),
+            Quirk::Slow(ms) => {
+                std::thread::sleep(Duration::from_millis(ms));
+                Ok(Answer::Value(value))
+            }
             Quirk::Hold => {
                 while self.held.load(Ordering::Relaxed) {
                     std::thread::park_timeout(Duration::from_millis(1));

@@ -240,11 +240,11 @@ impl Accept {
         let State::ExpectLookup { plugin, answer } = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(Fault::new(FaultKind::ClientProtocol, "no lookup was asked for"));
         };
-        if admission.method == AuthMethod::Trust {
-            return Ok(self.logged_in());
-        }
-        if admission.method == AuthMethod::Peer {
-            return self.verdict(admission.secret.is_some());
+        if matches!(admission.method, AuthMethod::Trust | AuthMethod::Peer) {
+            if self.has_stand_in(plugin.as_deref()) {
+                return Ok(self.switch(NATIVE, admission, out));
+            }
+            return self.check(admission, &answer, out);
         }
         let wanted = plugin_of(admission.method);
         if wanted == CLEAR && !self.is_safe() {
@@ -260,10 +260,23 @@ impl Accept {
             // A client that knows no names of methods has answered by the one of 4.1.
             return self.check(Admission { method: AuthMethod::Native, ..admission }, &answer, out);
         }
+        Ok(self.switch(wanted, admission, out))
+    }
+
+    /// The client has named a method that is none of Weir's: it could not load the greeting's and goes on with a
+    /// stand-in, which answers an OK by an empty packet (`dummy_fallback_auth` of MariaDB's connector, whose
+    /// threads find no method while another thread loads it). Servers ask such a client for another method, and it
+    /// goes on with that.
+    fn has_stand_in(&self, plugin: Option<&[u8]>) -> bool {
+        let known = |name: &[u8]| name.is_empty() || [NATIVE, CACHING_SHA2, CLEAR].contains(&name);
+        self.capabilities.has(Capabilities::PLUGIN_AUTH) && plugin.is_some_and(|name| !known(name))
+    }
+
+    fn switch(&mut self, method: &[u8], admission: Admission, out: &mut Vec<u8>) -> AcceptStep {
         let scramble = self.scramble;
-        self.seq = frame::put(out, self.seq, |out| put_auth_switch(out, wanted, &scramble));
+        self.seq = frame::put(out, self.seq, |out| put_auth_switch(out, method, &scramble));
         self.state = State::ExpectSwitched(admission);
-        Ok(AcceptStep::More)
+        AcceptStep::More
     }
 
     /// Checks an answer that was made for the admission's method.
@@ -276,7 +289,8 @@ impl Accept {
                 let password = answer.strip_suffix(&[0]).unwrap_or(answer);
                 caching_sha2::verify_full(secret.as_deref(), password)
             }
-            AuthMethod::Cert | AuthMethod::Peer => false,
+            AuthMethod::Peer => secret.is_some(),
+            AuthMethod::Cert => false,
             AuthMethod::CachingSha2 | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
                 // An empty password is answered by nothing or by its NUL.
                 let answer = if answer == [0] { &[] } else { answer };

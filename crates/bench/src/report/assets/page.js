@@ -10,12 +10,16 @@
   const seriesColour = (n) => colour(`--c${n % 8}`);
   const faint = (hex, alpha) => hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
 
-  function short(v) {
-    if (v == null) return "";
-    const m = Math.abs(v);
-    if (m >= 1e6) return +(v / 1e6).toFixed(2) + "M";
-    if (m >= 1e4) return +(v / 1e3).toFixed(1) + "k";
-    return m === 0 ? "0" : String(+v.toPrecision(3));
+  const shortest = (v) => String(+v.toPrecision(3));
+  // The labels of one axis have one unit, that of the largest, unless it has powers of ten.
+  function short(splits, even) {
+    const unit = (m) => (m >= 1e6 ? [1e6, "M"] : m >= 1e4 ? [1e3, "k"] : [1, ""]);
+    const most = Math.max(...splits.map((v) => Math.abs(v ?? 0)));
+    return splits.map((v) => {
+      if (v == null) return "";
+      const [by, name] = unit(even ? most : Math.abs(v));
+      return v === 0 ? "0" : shortest(v / by) + name;
+    });
   }
   function exact(v) {
     if (v == null) return "–";
@@ -73,7 +77,16 @@
         // On the side where there is room, each a line lower than the last.
         const right = x + ctx.measureText(mark.label).width + 10 * r < u.bbox.left + u.bbox.width;
         ctx.textAlign = right ? "left" : "right";
-        ctx.fillText(mark.label, x + (right ? 6 : -6) * r, u.bbox.top + (14 + 15 * n) * r);
+        const place = [mark.label, x + (right ? 6 : -6) * r, u.bbox.top + (14 + 15 * n) * r];
+        // A rim, so that it can be read over a line.
+        ctx.save();
+        ctx.setLineDash([]);
+        ctx.lineWidth = 4 * r;
+        ctx.lineJoin = "round";
+        ctx.strokeStyle = colour("--panel");
+        ctx.strokeText(...place);
+        ctx.restore();
+        ctx.fillText(...place);
       });
       ctx.restore();
     };
@@ -86,7 +99,7 @@
     const made = {
       scale, side, label: spec.label, stroke: colour("--quiet"), labelSize: 22, size: side % 2 ? 62 : 44,
       grid: { stroke: colour("--line"), width: 1, show: side !== 1 }, ticks: { stroke: colour("--line"), width: 1 },
-      values: (_, splits) => splits.map(spec.scale === "nines" ? nines : short),
+      values: (_, splits) => (spec.scale === "nines" ? splits.map(nines) : short(splits, !logarithmic)),
     };
     if (!logarithmic && side % 2 === 0) made.space = 60;
     return made;
