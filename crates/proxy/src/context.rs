@@ -56,10 +56,12 @@ impl<N: Net> Shared<N> {
 
     /// The worker for a client that `here` has accepted, with a seat there. The first workers get
     /// [`Settings::clients_together`] each before the others get any: few clients are served with fewer wake-ups where
-    /// they are together. Beyond that the kernel's choice stands.
+    /// they are together. Beyond that, and where this worker is one of those first ones, the kernel's choice stands.
     pub fn take_seat(&self, here: usize, together: usize) -> usize {
+        let taken: usize = self.seats.iter().map(|seat| seat.load(Relaxed)).sum();
         let free = |worker: &usize| self.seats.get(*worker).is_some_and(|seat| seat.load(Relaxed) < together);
-        let to = (0..self.workers).find(free).unwrap_or(here);
+        let needed = taken / together.max(1);
+        let to = if here <= needed { here } else { (0..self.workers).find(free).unwrap_or(here) };
         self.seats[to].fetch_add(1, Relaxed);
         to
     }

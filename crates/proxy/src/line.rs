@@ -5,7 +5,7 @@
 //!
 //! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so whoever sends
 //! keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin with those that were given
-//! before; an idle connection keeps no buffer here.
+//! before; an idle connection keeps no buffer here, but for the tickets of a client to which nothing was sent yet.
 
 use std::io;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Tls {
     owed: usize,
     /// The handshake has been reported to the login machine.
     told: bool,
+    /// `out` holds tickets only. Nobody waits for these: they go with the next bytes, in one packet.
+    tickets_only: bool,
 }
 
 /// What a read gave.
@@ -73,7 +75,15 @@ impl<S> Line<S> {
     /// TLS begins. `early` was read already and belongs to it.
     pub fn secure(&mut self, stream: Stream, early: &[u8]) {
         let (plain, out) = (Vec::new(), Vec::new());
-        self.tls = Some(Box::new(Tls { stream, plain, early: early.to_vec(), out, owed: 0, told: false }));
+        self.tls = Some(Box::new(Tls {
+            stream,
+            plain,
+            early: early.to_vec(),
+            out,
+            owed: 0,
+            told: false,
+            tickets_only: false,
+        }));
     }
 
     /// A handshake is under way.
@@ -105,18 +115,24 @@ impl<S> Line<S> {
     /// Bytes of TLS itself wait for the socket.
     #[inline]
     pub fn has_unsent(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty())
+        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only)
     }
 
-    /// Reads what is there. An error of kind `InvalidData` is TLS's.
+    /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read. An error of
+    /// kind `InvalidData` is TLS's.
     #[inline]
-    pub fn recv<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Received> {
+    pub fn recv<N: Net<Socket = S>>(
+        &mut self,
+        net: &mut N,
+        buf: &mut [u8],
+        hup: bool,
+    ) -> io::Result<Received> {
         match &mut self.tls {
             None => {
                 let len = net.recv(&self.socket, buf)?;
                 Ok(Received { len, drained: len < buf.len() })
             }
-            Some(tls) => tls.recv(net, &self.socket, buf),
+            Some(tls) => tls.recv(net, &self.socket, buf, hup),
         }
     }
 
@@ -173,7 +189,13 @@ fn broken(error: TlsError) -> io::Error {
 }
 
 impl Tls {
-    fn recv<N: Net>(&mut self, net: &mut N, socket: &N::Socket, buf: &mut [u8]) -> io::Result<Received> {
+    fn recv<N: Net>(
+        &mut self,
+        net: &mut N,
+        socket: &N::Socket,
+        buf: &mut [u8],
+        hup: bool,
+    ) -> io::Result<Received> {
         for _ in 0..READS {
             if !self.plain.is_empty() {
                 return Ok(self.take_plain(buf, false));
@@ -195,6 +217,10 @@ impl Tls {
             if !self.plain.is_empty() {
                 return Ok(self.take_plain(buf, len < buf.len()));
             }
+            // The kernel need not be asked again for what it does not have.
+            if len < buf.len() && !hup {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
         Err(io::ErrorKind::Interrupted.into())
     }
@@ -212,7 +238,12 @@ impl Tls {
 
     /// Takes bytes of the peer, and sends what TLS answers by itself.
     fn process<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &mut [u8]) -> io::Result<()> {
+        let shaking = self.stream.is_handshaking();
         let done = self.stream.handle_input(bytes, &mut self.plain, &mut self.out);
+        self.tickets_only = done.is_ok() && shaking && self.stream.is_heard_out();
+        if self.tickets_only {
+            return Ok(());
+        }
         match self.flush(net, socket) {
             Err(e) if e.kind() != io::ErrorKind::WouldBlock && done.is_ok() => return Err(e),
             Ok(()) | Err(_) => {}
@@ -237,11 +268,14 @@ impl Tls {
         } else {
             self.out.drain(..sent);
         }
+        self.tickets_only = false;
         outcome
     }
 
     fn send<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &[u8]) -> io::Result<usize> {
-        self.flush(net, socket)?;
+        if !self.tickets_only {
+            self.flush(net, socket)?;
+        }
         let mut sent = std::mem::take(&mut self.owed).min(bytes.len());
         while sent < bytes.len() {
             if self.stream.is_handshaking() {

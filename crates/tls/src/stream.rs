@@ -6,7 +6,7 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, CommonState, HandshakeKind, ServerConfig};
+use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
 use std::sync::Arc;
 
 /// Bytes of a peer that may be kept because something is half there: a message of a handshake (rustls takes 64 kB) in
@@ -206,6 +206,13 @@ impl Stream {
     /// The handshake is not over yet.
     pub fn is_handshaking(&self) -> bool {
         self.common().is_handshaking()
+    }
+
+    /// We are a server whose handshake is done and whose client has all it needs: what was written with its last bytes
+    /// are tickets, for which no client waits. (In TLS 1.2 they come before the end of the handshake.)
+    pub fn is_heard_out(&self) -> bool {
+        let tls13 = self.common().protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        matches!(self.conn, Conn::Server(_)) && tls13 && !self.is_handshaking()
     }
 
     /// The peer has said that nothing more will follow.

@@ -268,7 +268,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut bytes = [0; 4096];
         loop {
             let Some(canceller) = self.cancellers.get_mut(key) else { return false };
-            let received = canceller.line.recv(cx.net, &mut bytes);
+            let received = canceller.line.recv(cx.net, &mut bytes, true);
             if let Some(secured) = canceller.line.take_secured() {
                 let direct = canceller.tls.as_deref().is_some_and(|tls| tls.direct);
                 let Canceller { connect: Some(connect), output, .. } = canceller else { return true };

@@ -222,7 +222,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             {
                 break;
             }
-            let received = server.line.recv(cx.net, &mut scratch);
+            let received = server.line.recv(cx.net, &mut scratch, server.is.hup);
             if let Some(secured) = server.line.take_secured()
                 && self.server_secured(cx, key, secured)
             {

@@ -48,8 +48,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match stream {
             Some(Ok(stream)) => {
                 client.line.secure(stream, early);
-                client.is.readable = true;
-                self.todo.push_back(Task::PumpClient(key));
+                // What was read with the wish for TLS is looked at without waiting for more.
+                if !early.is_empty() {
+                    client.is.readable = true;
+                    self.todo.push_back(Task::PumpClient(key));
+                }
             }
             Some(Err(error)) => {
                 self.refuse(cx, key, Fault::new(FaultKind::ClientTls, error.to_string()));

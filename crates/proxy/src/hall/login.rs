@@ -169,6 +169,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             phase.bytes += used;
         }
         let too_much = phase.bytes > limits::LOGIN_BYTES || bytes.len() > limits::LOGIN_BYTES;
+        if let Ok((used, AcceptStep::LoggedIn)) = handled {
+            self.logged_in(cx, key, out);
+            return used;
+        }
         self.send_client(cx, key, &out);
         self.recycle(out);
         match handled {
@@ -214,7 +218,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 let kill = Kill { number: id, warrant, query_only: true, asker: (cx.worker, key) };
                 self.send_kill(cx, kill);
             }
-            AcceptStep::LoggedIn => self.logged_in(cx, key),
+            AcceptStep::LoggedIn => {
+                let out = std::mem::take(&mut self.staging);
+                self.logged_in(cx, key, out);
+            }
         }
     }
 
@@ -243,6 +250,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn after_answer(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<AcceptStep, Fault>, out: Vec<u8>) {
+        if let Ok(AcceptStep::LoggedIn) = step {
+            return self.logged_in(cx, key, out);
+        }
         self.send_client(cx, key, &out);
         self.recycle(out);
         match step {
@@ -322,8 +332,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         true
     }
 
-    /// A client has proved itself: find its pool and greet it.
-    fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    /// A client has proved itself: find its pool and greet it. `out` tells it that it has, and goes with the greeting, in
+    /// one packet.
+    fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
         let LoginPhase { accept, login, .. } = *phase;
@@ -343,11 +354,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if cx.settings.logged.connections {
                     self.log_login(cx, key, &login);
                 }
-                self.greet(cx, key);
+                self.greet(cx, key, out);
             }
             Err(fault) => {
                 self.cells.wing.logins_failed.inc();
-                let mut out = std::mem::take(&mut self.staging);
                 if let Phase::Session(front) = &mut client.phase {
                     front.fatal(&fault, &mut out);
                 }
@@ -373,8 +383,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Ends the login of a proven client, or puts it into the queue for a server that confirms its
     /// settings.
-    pub(super) fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let mut out = std::mem::take(&mut self.staging);
+    fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
             return;

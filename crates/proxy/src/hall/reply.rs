@@ -33,7 +33,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.later.push_back(Task::PumpServer(key));
                 break;
             }
-            match server.line.recv(cx.net, &mut scratch) {
+            match server.line.recv(cx.net, &mut scratch, server.is.hup) {
                 Ok(Received { len: 0, .. }) => {
                     self.server_lost(
                         cx,

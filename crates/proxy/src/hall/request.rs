@@ -34,7 +34,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
-            let received = client.line.recv(cx.net, &mut scratch);
+            let received = client.line.recv(cx.net, &mut scratch, client.is.hup);
             if let Some(secured) = client.line.take_secured()
                 && !self.client_secured(cx, key, secured)
             {

@@ -305,6 +305,20 @@ fn ciphers_and_versions_stay_within_their_bounds() {
 }
 
 #[test]
+fn the_servers_order_of_ciphers_holds() {
+    // OpenSSL's own order, which is that of most drivers.
+    let openssl = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+    let of = |ciphers13: &str| Bounds { ciphers13: ciphers13.to_owned(), ..Bounds::default() };
+    let client = connector(&ConnectorSettings { bounds: of(openssl), ..ConnectorSettings::default() });
+    for (set, wanted) in [("", "TLS_AES_128_GCM_SHA256"), (openssl, "TLS_AES_256_GCM_SHA384")] {
+        let settings = AcceptorSettings { bounds: of(set), ..acceptor(own("db")) };
+        let mut pair = Pair::new(&Acceptor::new(&settings).unwrap(), &client, "db");
+        pair.run(1 << 20).unwrap();
+        assert_eq!(pair.client.facts().unwrap().cipher, wanted);
+    }
+}
+
+#[test]
 fn a_self_made_certificate_is_kept_in_its_file() {
     let folder = std::env::temp_dir().join(format!("weir-tls-kept-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
