@@ -76,6 +76,10 @@ pub struct Flags {
     pub counted: bool,
     /// It comes by a load balancer, whose PROXY header is still to come.
     pub header_due: bool,
+    /// Its login waits for room in a turn.
+    pub queued: bool,
+    /// Its login has waited, and its turn has come.
+    pub called: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
 }

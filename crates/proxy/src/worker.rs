@@ -15,8 +15,8 @@ use weir_net::backoff::{AcceptPause, is_exhaustion};
 use weir_net::{Event, Net, Token, Wheel};
 use weir_wire::limits::SCRATCH_BYTES;
 
-/// Connections accepted from one listener in one turn, so that a storm of connects cannot stall queries.
-const ACCEPTS_PER_TURN: usize = 64;
+/// Connections accepted from one listener in one turn, some 10 us each, so that a storm of connects cannot stall queries.
+const ACCEPTS_PER_TURN: usize = 16;
 
 /// A listener of this worker.
 pub struct Door<N: Net> {
@@ -53,7 +53,7 @@ pub struct Worker<N: Net> {
     pub(crate) postgres: Hall<Postgres, N>,
     pub(crate) mysql: Hall<MySql, N>,
     life: Life,
-    /// Doors to be asked again in the next turn.
+    /// Doors to be asked at the end of this turn, or of the next.
     again: Vec<u32>,
     /// Timers that have fired, reused in each turn.
     fired: Vec<u64>,
@@ -138,9 +138,6 @@ impl<N: Net> Worker<N> {
         for letter in letters.drain(..) {
             self.mail(letter);
         }
-        for index in std::mem::take(&mut self.again) {
-            self.accept(index);
-        }
         // Servers first, and their next requests on their way: none of them is idle while this worker reads
         // what a hundred clients have sent.
         self.events(events, |kind| kind == Kind::Server);
@@ -152,12 +149,21 @@ impl<N: Net> Worker<N> {
         for &raw in &fired {
             let Some(tag) = Tag::unpack(raw) else { continue };
             match (tag.kind, tag.wing) {
-                (Kind::Listener, _) => self.accept(tag.key.slot()),
+                (Kind::Listener, _) => self.knock(tag.key.slot()),
                 (_, 0) => self.with(|hall, _, cx| hall.timer(cx, tag)),
                 (_, _) => self.with(|_, hall, cx| hall.timer(cx, tag)),
             }
         }
         self.fired = fired;
+        self.finish_turn();
+        // Those who are here go before those who come.
+        for index in std::mem::take(&mut self.again) {
+            self.accept(index);
+        }
+        self.with(|postgres, mysql, _| {
+            postgres.resume_logins();
+            mysql.resume_logins();
+        });
         self.finish_turn();
         self.after_turn();
     }
@@ -169,7 +175,7 @@ impl<N: Net> Worker<N> {
                 continue;
             }
             match (tag.kind, tag.wing) {
-                (Kind::Listener, _) => self.accept(tag.key.slot()),
+                (Kind::Listener, _) => self.knock(tag.key.slot()),
                 (_, 0) => self.with(|hall, _, cx| hall.event(cx, tag, event)),
                 (_, _) => self.with(|_, hall, cx| hall.event(cx, tag, event)),
             }
@@ -237,6 +243,13 @@ impl<N: Net> Worker<N> {
         }
     }
 
+    /// Somebody may be at this door.
+    fn knock(&mut self, index: u32) {
+        if !self.again.contains(&index) {
+            self.again.push(index);
+        }
+    }
+
     /// Takes connections from a listener until there are none, or it has had its share of this turn.
     fn accept(&mut self, index: u32) {
         let now_ms = self.net.now_ns() / 1_000_000;
@@ -272,6 +285,6 @@ impl<N: Net> Worker<N> {
                 Err(_) => {}
             }
         }
-        self.again.push(index);
+        self.knock(index);
     }
 }

@@ -54,10 +54,10 @@ pub struct Hall<W: Wing, N: Net> {
     /// Bytes a wing appends for a client, reused for all.
     staging: Vec<u8>,
     draining: bool,
-    /// Clients whose handshakes wait for a turn with room for them.
-    shaking: VecDeque<Key>,
-    /// Looks at handshakes in this turn.
-    handshakes: u32,
+    /// Clients whose logins wait for a turn with room for them, each once.
+    login_queue: VecDeque<Key>,
+    /// Login work of this turn.
+    login_work: u32,
     /// Whom the server that is being closed leaves its place to.
     heir: Option<caps::Heir<W>>,
 }
@@ -91,8 +91,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             dirty: Vec::new(),
             staging: Vec::new(),
             draining: false,
-            shaking: VecDeque::new(),
-            handshakes: 0,
+            login_queue: VecDeque::new(),
+            login_work: 0,
             heir: None,
         }
     }
@@ -146,9 +146,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub fn finish_turn(&mut self, cx: &mut Cx<'_, N>) {
         let later = std::mem::take(&mut self.later);
         self.todo.extend(later);
-        if self.handshakes > 0 || !self.shaking.is_empty() {
-            self.shake();
-        }
         loop {
             while let Some(task) = self.todo.pop_front() {
                 match task {
@@ -177,7 +174,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// There is work that must not wait for an event.
     pub fn has_later(&self) -> bool {
-        !self.later.is_empty() || !self.shaking.is_empty()
+        !self.later.is_empty() || !self.login_queue.is_empty()
     }
 
     /// Between turns nothing is left to be done in this one.

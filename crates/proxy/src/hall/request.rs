@@ -28,9 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.later.push_back(Task::PumpClient(key));
                 break;
             }
-            if self.clients.get(key).is_some_and(|client| client.line.is_handshaking())
-                && !self.may_shake(key)
-            {
+            if !self.may_go_on(key) {
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
