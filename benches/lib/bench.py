@@ -192,11 +192,11 @@ def prepare(url, workload, **options):
 
 
 def run(url, workload="select_one", pids=None, limit=None, check=True, **options):
-    """One run of the load generator; returns its report. Options are those of `weir bench run`."""
+    """One run of the load generator; returns its report. Options are those of `weir bench run`; True: one without a value."""
     path = os.path.join(TARGET, f"bench-run-{os.getpid()}.json")
     command = [WEIR, "bench", "run", workload, "--url", url, "--json", path]
     for name, value in {"report_interval": 0, **options}.items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
+        command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
     if pids:
         command += ["--pids", ",".join(f"{name}={pid}" for name, pid in pids.items())]
 

@@ -3,21 +3,19 @@ and that nothing goes in clear where that is not allowed."""
 
 import functools
 import os
-import re
 import shutil
 import signal
 import socket
 import ssl
-import subprocess
 
 import psycopg
 
 from weirtest.case import eventually, weir
 from weirtest.certs import certificates
-from weirtest.crowd import Crowd
 from weirtest.pgwire import SSL_REQUEST, Wire, cancel_request, query, startup
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD
+from weirtest.tls import Changing, der, foreign, own, reload_under_load, s_client, shown
 from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
@@ -54,19 +52,6 @@ def front(*settings, url=None):
     for setting in settings:
         options += ["--set", f"tls.client.{setting}"]
     return Weir("postgres", options, name="tls")
-
-
-def own(name):
-    return certificates()[0].path(name)
-
-
-def foreign(name):
-    return certificates()[1].path(name)
-
-
-def shown(name, of=own):
-    """Weir shows this certificate."""
-    return f"cert_file={of(name + '.pem')}", f"key_file={of(name + '.key')}"
 
 
 def login(w, mode, host="127.0.0.1", **more):
@@ -162,12 +147,6 @@ def channel_binding_with_clients(_context):
         assert "channel binding" in login(w, "disable", channel_binding="require")
     with front("sslmode=prefer") as w:
         assert login(w, "require", channel_binding="require") == "TLS", "with the self-made certificate"
-
-
-def s_client(w, *argv):
-    done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{w.port}", "-CAfile", own("ca.pem"), *argv],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
-    return done.stdout.decode(errors="replace")
 
 
 @weir
@@ -327,8 +306,7 @@ def with_certificate(name):
     with Wire(server().superuser()) as admin:
         admin.ask("select pg_reload_conf()")
 
-    with open(own(f"{name}.pem"), encoding="ascii") as f:
-        wanted = ssl.PEM_cert_to_DER_cert(f.read())
+    wanted = der(name)
 
     def is_shown():
         with socket.create_connection(("127.0.0.1", server().port), timeout=20) as sock:
@@ -360,22 +338,14 @@ def a_server_that_takes_some_users_in_clear_only(_context):
 
 @weir
 def a_reload_shows_another_certificate_and_drops_nobody(_context):
-    folder = own("reload")
-    os.makedirs(folder, exist_ok=True)
-    files = {name: os.path.join(folder, name) for name in ("now.pem", "now.key")}
-
-    def put(name):
-        for end in ("pem", "key"):
-            shutil.copyfile(own(f"{name}.{end}"), files[f"now.{end}"])
-
-    put("server")
-    with front("sslmode=require", f"cert_file={files['now.pem']}", f"key_file={files['now.key']}") as w:
+    certificate = Changing("reload", "server")
+    with front("sslmode=require", *certificate.settings) as w:
         clients = [TlsWire(w.target()) for _ in range(20)]
-        put("elsewhere")
+        certificate.put("elsewhere")
         w.signal(signal.SIGHUP)
         eventually(lambda: "does not match host name" in login(w, "verify-full", host="localhost", sslrootcert=own("ca.pem")),
                    "the new certificate is shown")
-        with open(files["now.pem"], "w", encoding="utf-8") as f:
+        with open(certificate.files["pem"], "w", encoding="utf-8") as f:
             f.write("nonsense")
         before = len(w.log())
         w.signal(signal.SIGHUP)
@@ -388,33 +358,4 @@ def a_reload_shows_another_certificate_and_drops_nobody(_context):
 
 @weir
 def a_reload_under_two_thousand_busy_clients_drops_nobody(_context):
-    """The certificate changes again and again while all of them ask; the last one is shown to whoever comes then."""
-    clients = 2000
-    folder = own("busy")
-    os.makedirs(folder, exist_ok=True)
-    files = [os.path.join(folder, f"now.{end}") for end in ("pem", "key")]
-
-    def put(name):
-        for file, end in zip(files, ("pem", "key"), strict=True):
-            shutil.copyfile(own(f"{name}.{end}"), file)
-
-    put("server")
-    with front("sslmode=require", f"cert_file={files[0]}", f"key_file={files[1]}") as w:
-        crowd = Crowd(f"postgres://app_scram:{PASSWORD}@127.0.0.1:{w.port}/app?sslmode=require", clients, 10)
-        eventually(lambda: w.metric("weir_client_connections") >= clients and not w.metric("weir_client_logins_pending"), "all are in", 60)
-        for name in ("elsewhere", "server", "elsewhere", "server", "elsewhere"):
-            put(name)
-            lines = w.log().count("was read again")
-            w.signal(signal.SIGHUP)
-            eventually(lambda before=lines: w.log().count("was read again") > before, "it is read")
-        with open(own("elsewhere.pem"), encoding="ascii") as f:
-            assert shown_now(w) == ssl.PEM_cert_to_DER_cert(f.read())
-        assert crowd.process.poll() is None, "they are still at work"
-        crowd.assert_nobody_was_dropped(clients)
-
-
-def shown_now(w):
-    """The certificate that a new client sees."""
-    done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{w.port}", "-starttls", "postgres"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False).stdout.decode(errors="replace")
-    return ssl.PEM_cert_to_DER_cert(re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", done, re.DOTALL)[0])
+    reload_under_load(front, lambda w: f"postgres://app_scram:{PASSWORD}@127.0.0.1:{w.port}/app?sslmode=require", "postgres")

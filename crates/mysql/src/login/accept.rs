@@ -184,7 +184,11 @@ impl Accept {
         let used = header.total();
         let step = match std::mem::replace(&mut self.state, State::Failed) {
             State::ExpectResponse => self.handle_response(payload)?,
-            State::ExpectSwitched(admission) => self.check(admission, payload, out)?,
+            State::ExpectSwitched(admission) => {
+                // What came before was for another method, perhaps nothing.
+                self.with_password = !matches!(payload, [] | [0]);
+                self.check(admission, payload, out)?
+            }
             State::ExpectFull(secret) => self.handle_full(secret, payload, out)?,
             State::ExpectSealed(secret) => self.handle_sealed(secret, payload)?,
             State::ExpectSecured
