@@ -36,8 +36,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// of this turn or the next ones.
     pub(super) fn may_go_on(&mut self, key: Key) -> bool {
         let work = self.login_work(key);
+        if work == 0 {
+            return true;
+        }
         let Some(client) = self.clients.get_mut(key) else { return false };
-        if work == 0 || std::mem::take(&mut client.is.called) {
+        if std::mem::take(&mut client.is.called) {
             return true;
         }
         if self.login_queue.is_empty() && self.login_work < LOGIN_WORK {
