@@ -51,9 +51,17 @@ impl Watched {
     }
 }
 
-/// Reads a process and all processes below it (PostgreSQL has one for each connection).
+/// Fields of /proc/PID/stat that hold CPU time: user and system, then the same of children waited for.
+const OWN: usize = 2;
+const WITH_CHILDREN: usize = 4;
+
+/// Reads a process and all processes below it (PostgreSQL has one for each connection); of this process only itself, for
+/// what a laboratory starts below it is no part of the load generator.
 pub fn usage(pid: u32) -> Option<Usage> {
-    let mut sum = usage_of_one(pid)?;
+    if pid == std::process::id() {
+        return usage_of_one(pid, OWN);
+    }
+    let mut sum = usage_of_one(pid, WITH_CHILDREN)?;
     for child in children(pid) {
         if let Some(usage) = usage(child) {
             sum.cpu_us += usage.cpu_us;
@@ -63,18 +71,18 @@ pub fn usage(pid: u32) -> Option<Usage> {
     Some(sum)
 }
 
-fn usage_of_one(pid: u32) -> Option<Usage> {
+fn usage_of_one(pid: u32, fields: usize) -> Option<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    Some(Usage { cpu_us: cpu_ticks(&stat)? * tick_us, rss_bytes: rss_bytes(&status)? })
+    Some(Usage { cpu_us: cpu_ticks(&stat, fields)? * tick_us, rss_bytes: rss_bytes(&status)? })
 }
 
-/// Fields 14 to 17 (utime, stime, and those of children waited for), counted behind the command name,
+/// So many fields from the 14th on (utime, stime, and those of children waited for), counted behind the command name,
 /// which may hold spaces and brackets.
-fn cpu_ticks(stat: &str) -> Option<u64> {
+fn cpu_ticks(stat: &str, fields: usize) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
-    let fields = rest.split_whitespace().skip(11).take(4);
+    let fields = rest.split_whitespace().skip(11).take(fields);
     fields.map(|f| f.parse::<u64>().ok()).sum()
 }
 
@@ -102,8 +110,8 @@ mod tests {
     #[test]
     fn stat_with_a_strange_name() {
         let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194304 500 0 0 0 30 12 3 4 20 0 1 0 100 0 0";
-        assert_eq!(cpu_ticks(stat), Some(49));
-        assert_eq!(cpu_ticks("12 (a"), None);
+        assert_eq!((cpu_ticks(stat, OWN), cpu_ticks(stat, WITH_CHILDREN)), (Some(42), Some(49)));
+        assert_eq!(cpu_ticks("12 (a", OWN), None);
     }
 
     #[test]
@@ -114,7 +122,12 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_has_memory() {
-        assert!(usage(std::process::id()).unwrap().rss_bytes > 0);
+    fn what_this_process_has_started_is_no_part_of_it() {
+        // Enough work for some clock ticks.
+        let work = "n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", work]).status().unwrap().success());
+        let own = usage(std::process::id()).unwrap();
+        let all = usage_of_one(std::process::id(), WITH_CHILDREN).unwrap();
+        assert!(own.rss_bytes > 0 && own.cpu_us < all.cpu_us, "{own:?} {all:?}");
     }
 }

@@ -391,6 +391,16 @@ impl RampResult {
 
     /// The sentences that answer "how big should my pool be?"
     pub fn lead(&self) -> Vec<String> {
+        let mut lead = self.answers();
+        for (n, server) in self.servers.iter().enumerate() {
+            let version = self.server_versions.get(n).map(|v| format!(" ({v})")).unwrap_or_default();
+            lead.push(format!("Server: {server}{version}"));
+        }
+        lead
+    }
+
+    /// Of it, what is about the knee.
+    pub fn answers(&self) -> Vec<String> {
         let mut lead = Vec::new();
         if let Some(knee) = &self.knee {
             let at = count(u64::from(knee.connections));
@@ -410,10 +420,6 @@ impl RampResult {
                     milliseconds(knee.mean_ms)
                 ));
             }
-        }
-        for (n, server) in self.servers.iter().enumerate() {
-            let version = self.server_versions.get(n).map(|v| format!(" ({v})")).unwrap_or_default();
-            lead.push(format!("Server: {server}{version}"));
         }
         lead
     }

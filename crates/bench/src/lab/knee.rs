@@ -65,7 +65,7 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
             climb(&ramp, &control, &mut |level| lab.say(&format!("  {}: {level}", base.title)), &mut |_| {});
         let found = found.map_err(|error| format!("{}: {error}", base.title))?;
         let page = found.page();
-        outcome.lead.push(format!("{}: {}", base.title, found.lead().first().cloned().unwrap_or_default()));
+        outcome.lead.extend(found.answers().iter().map(|text| format!("{}: {text}", base.title)));
         if let Some(knee) = &found.knee {
             outcome.lead.push(format!(
                 "{}: {:.1} connections for each core at the knee; published: 2.7, at most 4.",
