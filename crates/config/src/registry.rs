@@ -303,9 +303,9 @@ settings! {
     ClientTlsProtocols "tls.client" "protocols" = "client_tls_protocols", Kind::Text, "secure", Live, All,
         "Versions: tlsv1.2, tlsv1.3, or both separated by a comma; secure means both.";
     ClientTlsCiphers "tls.client" "ciphers" = "client_tls_ciphers", Kind::Text, "default", Live, All,
-        "Ciphers of TLS 1.2, by OpenSSL's names, separated by colons. default: all that Weir has, which are safe.";
+        "Ciphers of TLS 1.2, by OpenSSL's names, separated by colons; with clients the first that both have is chosen. default: all that Weir has, which are safe, those of AES-128 first.";
     ClientTls13Ciphers "tls.client" "tls13_ciphers" = "client_tls13_ciphers", Kind::Text, "", Live, All,
-        "Ciphers of TLS 1.3, likewise. Empty: all.";
+        "Ciphers of TLS 1.3, likewise. Empty: all, TLS_AES_128_GCM_SHA256 first.";
     ClientTlsEcdhcurve "tls.client" "ecdhcurve" = "client_tls_ecdhcurve", Kind::Text, "auto", Live, All,
         "Curves for the key exchange: X25519, prime256v1, secp384r1, X25519MLKEM768, separated by colons; auto: all.";
 

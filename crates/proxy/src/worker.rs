@@ -157,14 +157,14 @@ impl<N: Net> Worker<N> {
         self.fired = fired;
         self.finish_turn();
         // Those who are here go before those who come.
-        for index in std::mem::take(&mut self.again) {
-            self.accept(index);
+        if !self.again.is_empty() || self.postgres.has_logins() || self.mysql.has_logins() {
+            for index in std::mem::take(&mut self.again) {
+                self.accept(index);
+            }
+            self.postgres.resume_logins();
+            self.mysql.resume_logins();
+            self.finish_turn();
         }
-        self.with(|postgres, mysql, _| {
-            postgres.resume_logins();
-            mysql.resume_logins();
-        });
-        self.finish_turn();
         self.after_turn();
     }
 

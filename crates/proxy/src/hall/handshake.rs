@@ -53,6 +53,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         false
     }
 
+    /// There was login work in this turn, or some waits.
+    pub fn has_logins(&self) -> bool {
+        self.login_work > 0 || !self.login_queue.is_empty()
+    }
+
     /// A turn's other work is done: logins for which it had no room go on, in their order.
     pub fn resume_logins(&mut self) {
         self.login_work = 0;
