@@ -1,6 +1,7 @@
-//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them.
+//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. And what is usual
+//! there, for slow is what takes far longer than that.
 //!
-//! Owns: the statements that were slow, and how slow. Quick ones, nearly all, are not kept.
+//! Owns: the statements that were slow, and how slow; the mean of all. Quick ones, nearly all, are not kept.
 //! Must not know: what a statement is; it has numbers.
 //! Invariant: no more than [`MOST`] are kept; the one noted longest ago goes first.
 
@@ -14,6 +15,20 @@ const SLOW_NS: u64 = 2_000_000;
 const TIMES_THE_OTHERS: u64 = 8;
 /// The weight of what was before, in eighths.
 const MEMORY: u64 = 7;
+
+/// A request that takes longer than so many times the mean counts as so many...
+const ODD_TIMES: u64 = 4;
+/// ...and for as long as this at least, so that the mean can begin at 0.
+const ODD_NS: u64 = 1_000_000;
+
+/// What a request usually takes, when it was `usual_ns` until now and one took `took_ns`: a moving mean over some
+/// thirty requests. One that takes far longer than the others says nothing about them; counted in full, two of them
+/// would make all others look slow, and nothing slow beside them. Where all become slow, the mean is there after
+/// some tens of requests.
+pub fn usual_ns(usual_ns: u64, took_ns: u64) -> u64 {
+    let most_ns = ODD_NS.max(usual_ns.saturating_mul(ODD_TIMES));
+    usual_ns - usual_ns / 32 + took_ns.min(most_ns) / 32
+}
 
 /// The slow statements of a pool.
 #[derive(Debug, Default)]
@@ -109,6 +124,27 @@ mod tests {
         let mut history = History::default();
         history.note(1, 10 * MS, 9 * MS);
         assert!(!history.is_slow(1, 9 * MS));
+    }
+
+    #[test]
+    fn one_that_is_slow_does_not_make_the_others_slow() {
+        // The first requests of a pool are slow ones.
+        let (mut history, mut usual) = (History::default(), 0);
+        for took_ns in [1_800 * MS, 2_000 * MS, 500 * MS] {
+            usual = usual_ns(usual, took_ns);
+            history.note(1, took_ns, usual);
+            assert!(history.is_slow(1, usual), "{usual}");
+        }
+        // One in twenty is.
+        for turn in 0..10_000 {
+            usual = usual_ns(usual, if turn % 20 == 0 { 100 * MS } else { QUICK_NS });
+        }
+        assert!(usual < 4 * QUICK_NS, "{usual}");
+        // All are.
+        for _ in 0..200 {
+            usual = usual_ns(usual, 100 * MS);
+        }
+        assert!(usual > 90 * MS, "{usual}");
     }
 
     #[test]

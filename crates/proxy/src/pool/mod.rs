@@ -108,8 +108,7 @@ impl<X> Pool<X> {
 
     /// A request was at the head for so long.
     pub fn note_head(&mut self, took_ns: u64) {
-        // A moving mean over some thirty requests.
-        self.head_ns = self.head_ns - self.head_ns / 32 + took_ns / 32;
+        self.head_ns = history::usual_ns(self.head_ns, took_ns);
     }
 
     /// Clients that wait on this worker.
