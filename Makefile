@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -48,9 +48,9 @@ servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and sa
 servers-down: ## Stops them and removes their data
 	@tests/servers/servers down
 
-bench-relay: release ## CPU per query, Weir beside PgBouncer, as a table
+bench-relay: release ## CPU per query, Weir beside PgBouncer and HAProxy, as a table
 	@tests/setup
-	@benches/relay
+	@MODES=simple,extended,prepared benches/relay
 
 bench-share: release ## Point selects: 8 servers and pool_size = auto beside PgBouncer and the databases alone
 	@tests/setup
@@ -59,6 +59,14 @@ bench-share: release ## Point selects: 8 servers and pool_size = auto beside PgB
 bench-100k: release ## The same with up to 100,000 clients executing, on all three databases
 	@tests/setup
 	@SECONDS=3 SETTLE=20 benches/share 1000 10000 25000 50000 75000 100000
+
+bench-mixed: release ## Quick statements beside slow ones, with and without shared servers
+	@tests/setup
+	@benches/mixed
+
+bench-tpcc: release ## A read-write load with clients and pools of several sizes
+	@tests/setup
+	@benches/tpcc
 
 bench-memory: release ## Bytes of memory an idle client costs, and what idle clients cost the busy ones
 	@tests/setup

@@ -33,11 +33,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-def servers(*names, more=()):
+def servers(*names, more=(), directory=SERVERS_DIR):
     """Starts these of the test servers in a directory of our own; returns what they say of themselves."""
-    subprocess.run([SERVERS, "--dir", SERVERS_DIR, "up", *names, *more], check=True, stdout=subprocess.DEVNULL)
-    atexit.register(lambda: subprocess.run([SERVERS, "--dir", SERVERS_DIR, "down"], check=False, stdout=subprocess.DEVNULL))
-    out = subprocess.run([SERVERS, "--dir", SERVERS_DIR, "env"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([SERVERS, "--dir", directory, "up", *names, *more], check=True, stdout=subprocess.DEVNULL)
+    atexit.register(lambda: subprocess.run([SERVERS, "--dir", directory, "down"], check=False, stdout=subprocess.DEVNULL))
+    out = subprocess.run([SERVERS, "--dir", directory, "env"], check=True, capture_output=True, text=True).stdout
     return dict(line.split("=", 1) for line in out.split() if "=" in line)
 
 
@@ -47,9 +47,11 @@ def postgres():
     return int(env["WEIR_TEST_POSTGRES_PORT"]), int(env["WEIR_TEST_POSTGRES_PID"])
 
 
-def server(kind, max_connections=600):
-    """(port, pid, user) of a PostgreSQL, MariaDB or MySQL with the database DATABASE and a user without a password."""
-    env = servers(kind, more=("--max-connections", str(max_connections)))
+def server(kind, max_connections=600, options=(), directory=SERVERS_DIR):
+    """(port, pid, user) of a PostgreSQL, MariaDB or MySQL with the database DATABASE and a user without a password. `options`: further
+    ones of mysqld. A second server of a kind needs a directory of its own."""
+    more = [f"--mysqld-option={option}" for option in options]
+    env = servers(kind, more=("--max-connections", str(max_connections), *more), directory=directory)
     name = f"WEIR_TEST_{kind.upper()}"
     return int(env[f"{name}_PORT"]), int(env[f"{name}_PID"]), USER if kind == "postgres" else "app_nopass"
 
@@ -182,6 +184,24 @@ max_client_conn = {clients}
     proxy = Proxy("pgbouncer", port, [program, ini], log, user=user)
     proxy.directory = directory
     return proxy
+
+
+def haproxy(backend_port, clients=20_000):
+    """HAProxy before the same server: it forwards bytes, one connection to the server for each client. None: not installed."""
+    program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if program is None:
+        return None
+    port, file = free_port(), log_path("haproxy.cfg")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write(f"global\n maxconn {clients}\ndefaults\n mode tcp\n timeout connect 10s\n timeout client 1h\n timeout server 1h\n"
+                f"listen bench\n bind 127.0.0.1:{port}\n server database 127.0.0.1:{backend_port}\n")
+    return Proxy("haproxy", port, [program, "-db", "-f", file], log_path("haproxy.log"))
+
+
+def cycles(clients, seconds, rate=15_000):
+    """(warm-up, time) in seconds in which `clients` get several turns each where `rate` queries a second are answered: figures of fewer
+    turns say how the run began."""
+    return max(1.0, 2 * clients / rate), max(seconds, 2 * clients / rate)
 
 
 def prepare(url, workload, **options):
