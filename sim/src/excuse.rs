@@ -15,6 +15,9 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
         stage.oracle.draining
     } else if text.contains("max_client_conn") {
         plan.max_clients < 10_000
+    } else if text.contains("max_waiting_clients") {
+        // Also when the wait would surely end with query_wait_timeout.
+        plan.max_waiting.is_some() || plan.timeouts.query_wait_ms > 0
     } else if text.contains("query_wait_timeout") {
         plan.timeouts.query_wait_ms > 0
     } else if text.contains("client_login_timeout") {

@@ -55,6 +55,12 @@ pub struct Plan {
     pub max_of_database: usize,
     /// `max_user_connections`; 0: none.
     pub max_of_user: usize,
+    /// `share` of the first user and of the others; 0: none.
+    pub shares: [usize; 2],
+    /// `reserved_connections` of the first user.
+    pub reserved: usize,
+    /// `max_waiting_clients`.
+    pub max_waiting: Option<usize>,
     /// Requests that a server carries at a time.
     pub pipeline_depth: usize,
     /// When a server is free.
@@ -173,6 +179,9 @@ impl Plan {
             max_of_database: if more.one_in(3) { more.between(1, 3) as usize } else { 0 },
             max_of_user: if more.one_in(5) { more.between(1, 2) as usize } else { 0 },
             clients_together: if more.one_in(3) { more.between(1, 5) as usize } else { 0 },
+            shares: if more.one_in(3) { [more.below(4) as usize, more.below(4) as usize] } else { [0, 0] },
+            reserved: usize::from(more.one_in(4)),
+            max_waiting: (!calm && more.one_in(6)).then(|| more.below(6) as usize),
         }
     }
 }

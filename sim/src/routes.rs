@@ -47,6 +47,7 @@ impl Routes for SimRoutes {
             (0, _) => "app".to_owned(),
             (_, _) => String::new(),
         };
+        let first = login.user == "user0";
         let schema = login.database.clone().unwrap_or_default();
         let spec = PoolSpec {
             epoch: self.epoch,
@@ -65,9 +66,15 @@ impl Routes for SimRoutes {
             max_of_user: self.plan.max_of_user,
             min_size: 0,
             auto: None,
-            max_waiting: None,
-            share: 0,
-            reserved: 0,
+            max_waiting: self.plan.max_waiting,
+            share: self.plan.shares[usize::from(!first)],
+            // Something is left for the others, of each limit: a user of MySQL has a pool for each set of capabilities.
+            reserved: if first && variant == 0 && self.plan.max_of_database != 1 && self.plan.max_of_user == 0
+            {
+                self.plan.reserved
+            } else {
+                0
+            },
             pipeline_depth: self.plan.pipeline_depth,
             variant,
             max_prepared_statements: self.plan.max_prepared,

@@ -8,7 +8,7 @@ import signal
 import struct
 import threading
 
-from weirtest.case import Skip, eventually, weir
+from weirtest.case import Skip, eventually, in_threads, weir
 from weirtest.mywire import (BASIC, DEPRECATE_EOF, LOCAL_FILES, MULTI_STATEMENTS, PING, QUERY, STMT_CLOSE, STMT_EXECUTE, Closed, MyError, Wire,
                              execute_payload, text_row)
 from weirtest.private import PrivateServer
@@ -44,23 +44,6 @@ def reset_table(name, columns):
     with admin() as a:
         a.ask(f"drop table if exists app.{name}")
         a.ask(f"create table app.{name} ({columns})")
-
-
-def in_threads(count, work):
-    raised = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as e:  # whatever it is, the test must see it
-            raised.append((i, repr(e)))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return raised
 
 
 def twenty_queries(w, i):

@@ -4,9 +4,8 @@ happens to those who stand behind somebody slow, somebody who leaves, or on a se
 import contextlib
 import functools
 import os
-import threading
 
-from weirtest.case import eventually, weir
+from weirtest.case import eventually, in_threads, weir
 from weirtest.mywire import QUERY, STMT_CLOSE, STMT_EXECUTE, Closed, MyError, Wire, execute_payload, text_row
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -51,23 +50,6 @@ def running(wire, text):
 
 def shared(w):
     return w.metric("weir_shared_requests", protocol="mysql")
-
-
-def in_threads(count, work):
-    raised = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as e:  # whatever it is, the test must see it
-            raised.append((i, repr(e)))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return raised
 
 
 def rows(wire, code=QUERY):

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from weirtest.case import eventually, weir
+from weirtest.case import eventually, in_threads, weir
 from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, parse, plain, query, row, SYNC)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -45,24 +45,6 @@ def reset_table(name, columns):
         a.ask(f"drop table if exists {name}")
         a.ask(f"create table {name} ({columns})")
         a.ask(f"grant all on {name} to public")
-
-
-def in_threads(count, work):
-    """Runs work(i) in threads; returns what they raised."""
-    raised = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as e:  # whatever it is, the test must see it
-            raised.append((i, repr(e)))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return raised
 
 
 @weir

@@ -4,9 +4,8 @@ stand behind somebody slow, somebody who leaves, or on a server that dies. On a 
 import contextlib
 import functools
 import socket
-import threading
 
-from weirtest.case import eventually, weir
+from weirtest.case import eventually, in_threads, weir
 from weirtest.pgwire import SYNC, Closed, ServerError, Wire, bind, cancel_request, execute, parse, query
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -46,23 +45,6 @@ def running(wire, text):
 
 def shared(w):
     return w.metric("weir_shared_requests", protocol="postgres")
-
-
-def in_threads(count, work):
-    raised = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as e:  # whatever it is, the test must see it
-            raised.append((i, repr(e)))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return raised
 
 
 @weir

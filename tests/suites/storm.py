@@ -6,7 +6,7 @@ import os
 import threading
 
 from weirtest import mywire, pgwire
-from weirtest.case import eventually, weir
+from weirtest.case import eventually, in_threads, weir
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
 
@@ -65,23 +65,6 @@ def unlock(holder):
     holder.ask("commit" if KIND == "postgres" else "unlock tables")
 
 
-def in_threads(work):
-    raised = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as e:  # whatever it is, the test must see it
-            raised.append(repr(e))
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(CLIENTS)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not raised, raised[:3]
-
-
 @weir
 def a_storm_of_clients_stays_outside(_context):
     with Weir.before(KIND, port=server().port, pool_size=POOL) as w, wires.Wire(server().superuser()) as admin, \
@@ -105,13 +88,13 @@ def a_storm_of_clients_stays_outside(_context):
                 ask_for(clients[i], f"select n from {TABLE}")
 
             for _ in range(4):
-                in_threads(come)
+                assert not in_threads(CLIENTS, come)
                 waiting = eventually(lambda: w.metric("weir_waiting_clients", protocol=PROTOCOL), "they wait")
                 assert waiting <= CLIENTS
                 for client in clients:
                     client.vanish()
                 eventually(lambda: w.metric("weir_client_connections", protocol=PROTOCOL) == 0, "they have gone")
-            in_threads(come)
+            assert not in_threads(CLIENTS, come)
             unlock(holder)
             for client in clients:
                 assert rows(client) == 1

@@ -143,7 +143,7 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         SIZE_OR_NONE,
         true,
         false,
-        "Server connections of each of its pools that no other pool under the same limit takes, and that it gets first.",
+        "Server connections of each of its pools that no other pool under the same limit takes, and that it gets first. Leave something of the limit to the others: what all is reserved for nobody else gets.",
     ),
     user(
         "password",
@@ -164,7 +164,7 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         SIZE_OR_NONE,
         true,
         false,
-        "Server connections of each of this user's pools that no other pool under the same limit takes, and that it gets first. It goes before the database's.",
+        "Server connections of each of this user's pools that no other pool under the same limit takes, and that it gets first. Leave something of the limit to the others: what all is reserved for nobody else gets. It goes before the database's.",
     ),
     user("pool_mode", MODES, true, true, "The pool mode of this user; it goes before the database's."),
     user(

@@ -15,6 +15,10 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: u16, text: &str) {
             !plan.calm
         }
         1053 => stage.oracle.draining,
+        // Also when the wait would surely end with query_wait_timeout.
+        1040 if text.contains("max_waiting_clients") => {
+            plan.max_waiting.is_some() || timeouts.query_wait_ms > 0
+        }
         1040 if text.starts_with("Too many") => plan.max_clients < 10_000,
         1040 => timeouts.query_wait_ms > 0,
         1159 => timeouts.client_login_ms > 0,

@@ -75,3 +75,23 @@ async def eventually_async(ready, what, deadline_s=20.0, pause_s=0.02):
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline_s} s: {what}")
         await asyncio.sleep(pause_s)
+
+
+def in_threads(count, work):
+    """Runs work(0), work(1), ... at the same time; returns what they raised, with the number of each."""
+    import threading
+
+    raised = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as e:  # whatever it is, the test must see it
+            raised.append((i, repr(e)))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return raised
