@@ -186,7 +186,7 @@ max_client_conn = {clients}
     return proxy
 
 
-def haproxy(backend_port, clients=20_000):
+def haproxy(backend_port, clients=4_000):
     """HAProxy before the same server: it forwards bytes, one connection to the server for each client. None: not installed."""
     program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if program is None:
