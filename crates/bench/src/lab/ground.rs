@@ -416,7 +416,7 @@ impl Ground {
         let Some(program) = find(&["haproxy"], &["/usr/sbin"]) else { return Ok(None) };
         let Some(server) = tcp_address(&base.url) else { return Ok(None) };
         let port = free_port(None)?;
-        let clients = base.direct_clients;
+        let clients = haproxy_clients(base.direct_clients, weir_net::tables::open_files().hard);
         let file = self.home.write(
             "haproxy.cfg",
             &format!(
@@ -447,6 +447,12 @@ impl Ground {
         base.prepare()?;
         Ok(Some((home, base)))
     }
+}
+
+/// Clients that HAProxy can carry within a limit of open files: it needs two for each and some more, and does not start when
+/// `maxconn` asks for more than there are.
+fn haproxy_clients(wanted: u32, open_files: u64) -> u32 {
+    u64::from(wanted).min(open_files.saturating_sub(200) / 2).max(1) as u32
 }
 
 fn start_bases(home: &Home, say: &mut dyn FnMut(&str)) -> Result<Vec<Base>, String> {
@@ -568,6 +574,14 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn haproxy_is_asked_for_no_more_clients_than_it_may_open_files_for() {
+        assert_eq!(haproxy_clients(600, 20_000), 600);
+        assert_eq!(haproxy_clients(10_200, 20_000), 9_900);
+        assert_eq!(haproxy_clients(10_200, 100), 1);
+        assert_eq!(haproxy_clients(10_200, u64::MAX), 10_200);
+    }
 
     #[test]
     fn the_way_through_a_proxy_keeps_login_and_database() {
