@@ -55,12 +55,68 @@ fn best(cells: &[Cell], front: Front) -> Option<&Cell> {
 }
 
 impl Measured for Cell {
-    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
-        verdict(base, cells).into_iter().collect()
+    type Verdict = Option<String>;
+
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<String> {
+        let (direct, weir) = (best(cells, Front::Direct)?, best(cells, Front::Weir)?);
+        let pgbouncer = best(cells, Front::PgBouncer);
+        let beside =
+            pgbouncer.map(|c| format!(", through PgBouncer {}", number(c.result.tps))).unwrap_or_default();
+        Some(format!(
+            "{}: at best {} connections a second directly, {} through Weir ({:.1} times as many){beside}.",
+            base.title,
+            number(direct.result.tps),
+            number(weir.result.tps),
+            weir.result.tps / direct.result.tps.max(1e-9)
+        ))
     }
 
     fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
-        Some(section(base, cells))
+        let mut section = Section::new(base.title.clone());
+        let at = |front: Front, n: u32| cells.iter().find(|c| c.front == front && c.clients == n);
+        let series = |front: Front| {
+            points(front.name(), front.colour(), &STEPS, |n| at(front, n).map(|c| c.result.tps))
+        };
+        let fronts = Front::ALL.into_iter().filter(|front| cells.iter().any(|c| c.front == *front));
+        section.plot(Plot {
+            title: format!("{}: connect, query, disconnect", base.title),
+            x_axis: Axis::new("clients", Scale::Doubling),
+            y_axis: Axis::linear("per second"),
+            xs: STEPS.iter().map(|&n| f64::from(n)).collect(),
+            series: fronts.map(series).collect(),
+            ..Plot::default()
+        });
+        let mut rows = Table::new([
+            "way",
+            "clients",
+            "per second",
+            "mean",
+            "p95",
+            "p99",
+            "proxy CPU us each",
+            "database CPU us each",
+            "errors",
+        ]);
+        for cell in cells {
+            let r = &cell.result;
+            let cpu = |name: &str| {
+                let line = r.processes.iter().find(|p| p.name == name);
+                line.and_then(|p| p.cpu_us_per_query).map_or("-".to_owned(), number)
+            };
+            rows.row([
+                cell.front.name().to_owned(),
+                count(u64::from(cell.clients)),
+                number(r.tps),
+                milliseconds(r.latency.mean_ms),
+                milliseconds(r.latency.p95_ms),
+                milliseconds(r.latency.p99_ms),
+                if cell.front == Front::Direct { "-".to_owned() } else { cpu(cell.front.name()) },
+                cpu("database"),
+                count(r.errors),
+            ]);
+        }
+        section.table(rows);
+        Some(section)
     }
 
     fn figure(&self) -> Value {
@@ -70,65 +126,4 @@ impl Measured for Cell {
             "p95_ms": r.latency.p95_ms, "p99_ms": r.latency.p99_ms, "errors": r.errors, "processes": r.processes,
         })
     }
-}
-
-fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
-    let (direct, weir) = (best(cells, Front::Direct)?, best(cells, Front::Weir)?);
-    let pgbouncer = best(cells, Front::PgBouncer);
-    let beside =
-        pgbouncer.map(|c| format!(", through PgBouncer {}", number(c.result.tps))).unwrap_or_default();
-    Some(format!(
-        "{}: at best {} connections a second directly, {} through Weir ({:.1} times as many){beside}.",
-        base.title,
-        number(direct.result.tps),
-        number(weir.result.tps),
-        weir.result.tps / direct.result.tps.max(1e-9)
-    ))
-}
-
-fn section(base: &Base, cells: &[Cell]) -> Section {
-    let mut section = Section::new(base.title.clone());
-    let at = |front: Front, n: u32| cells.iter().find(|c| c.front == front && c.clients == n);
-    let series =
-        |front: Front| points(front.name(), front.colour(), &STEPS, |n| at(front, n).map(|c| c.result.tps));
-    let fronts = Front::ALL.into_iter().filter(|front| cells.iter().any(|c| c.front == *front));
-    section.plot(Plot {
-        title: format!("{}: connect, query, disconnect", base.title),
-        x_axis: Axis::new("clients", Scale::Doubling),
-        y_axis: Axis::linear("per second"),
-        xs: STEPS.iter().map(|&n| f64::from(n)).collect(),
-        series: fronts.map(series).collect(),
-        ..Plot::default()
-    });
-    let mut rows = Table::new([
-        "way",
-        "clients",
-        "per second",
-        "mean",
-        "p95",
-        "p99",
-        "proxy CPU us each",
-        "database CPU us each",
-        "errors",
-    ]);
-    for cell in cells {
-        let r = &cell.result;
-        let cpu = |name: &str| {
-            let line = r.processes.iter().find(|p| p.name == name);
-            line.and_then(|p| p.cpu_us_per_query).map_or("-".to_owned(), number)
-        };
-        rows.row([
-            cell.front.name().to_owned(),
-            count(u64::from(cell.clients)),
-            number(r.tps),
-            milliseconds(r.latency.mean_ms),
-            milliseconds(r.latency.p95_ms),
-            milliseconds(r.latency.p99_ms),
-            if cell.front == Front::Direct { "-".to_owned() } else { cpu(cell.front.name()) },
-            cpu("database"),
-            count(r.errors),
-        ]);
-    }
-    section.table(rows);
-    section
 }

@@ -119,12 +119,89 @@ fn measure(
 }
 
 impl Measured for Cell {
-    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
-        verdict(base, cells).into_iter().collect()
+    type Verdict = Option<String>;
+
+    fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<String> {
+        let weir: Vec<&Cell> =
+            cells.iter().filter(|c| c.front == Front::Weir && c.clients >= SMALL_STEPS[0]).collect();
+        let (first, last) = (weir.first()?, weir.last()?);
+        let r = &last.result;
+        let mean = r.latency.mean_ms.max(1e-9);
+        Some(format!(
+            "{}: {} clients executing through Weir: {} reads/s, {:.0}% of the throughput of {} clients; p95 is {:.2} times the \
+             mean; {} errors.",
+            base.title,
+            count(u64::from(last.clients)),
+            number(r.qps),
+            100.0 * r.qps / first.result.qps,
+            count(u64::from(first.clients)),
+            r.latency.p95_ms / mean,
+            count(r.errors)
+        ))
     }
 
     fn section(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Option<Section> {
-        Some(section(base, cells))
+        let mut section = Section::new(base.title.clone());
+        let mut names: Vec<(&str, Front)> = Vec::new();
+        for cell in cells {
+            if !names.iter().any(|(name, _)| *name == cell.way) {
+                names.push((&cell.way, cell.front));
+            }
+        }
+        let xs = distinct(cells.iter().map(|c| c.clients));
+        let picture = |title: &str, y_axis: Axis, of: fn(&RunResult) -> f64| {
+            let series = names.iter().map(|(name, front)| {
+                let colour = if name.contains("pool-of-threads") { 6 } else { front.colour() };
+                points(name, colour, &xs, |n| {
+                    cells.iter().find(|c| c.way == *name && c.clients == n).map(|c| of(&c.result))
+                })
+            });
+            Plot {
+                title: format!("{}: {title}", base.title),
+                x_axis: Axis::new("clients, all executing", Scale::Log),
+                y_axis,
+                xs: xs.iter().map(|&n| f64::from(n)).collect(),
+                series: series.collect(),
+                ..Plot::default()
+            }
+        };
+        section.plot(picture("throughput", Axis::linear("reads/s"), |r| r.qps));
+        section.plot(picture("latency, p95", Axis::new("ms", Scale::Log), |r| r.latency.p95_ms));
+        let mut rows = Table::new([
+            "way",
+            "clients",
+            "connected",
+            "reads/s",
+            "mean",
+            "p95",
+            "p95 / mean",
+            "N / throughput",
+            "proxy memory each",
+            "errors",
+        ]);
+        for cell in cells {
+            let r = &cell.result;
+            let memory =
+                r.processes.iter().find(|p| cell.front != Front::Direct && p.name == cell.front.name());
+            rows.row([
+                cell.way.clone(),
+                count(u64::from(cell.clients)),
+                count(u64::from(r.connected)),
+                number(r.qps),
+                milliseconds(r.latency.mean_ms),
+                milliseconds(r.latency.p95_ms),
+                format!("{:.2}", r.latency.p95_ms / r.latency.mean_ms.max(1e-9)),
+                milliseconds(f64::from(cell.clients) * 1e3 / r.qps.max(1e-9)),
+                memory.and_then(|p| p.bytes_per_connection).map_or("-".to_owned(), bytes),
+                count(r.errors),
+            ]);
+        }
+        section.table(rows);
+        section.text(
+            "All clients ask all the time, so each of N waits for N / throughput whoever serves them: that is the mean that \
+             physics allows. What a way does not take is not in the table.",
+        );
+        Some(section)
     }
 
     fn figure(&self) -> Value {
@@ -135,88 +212,6 @@ impl Measured for Cell {
             "errors_by_code": r.errors_by_code, "connect_seconds": r.connect_seconds, "processes": r.processes,
         })
     }
-}
-
-fn verdict(base: &Base, cells: &[Cell]) -> Option<String> {
-    let weir: Vec<&Cell> =
-        cells.iter().filter(|c| c.front == Front::Weir && c.clients >= SMALL_STEPS[0]).collect();
-    let (first, last) = (weir.first()?, weir.last()?);
-    let r = &last.result;
-    let mean = r.latency.mean_ms.max(1e-9);
-    Some(format!(
-        "{}: {} clients executing through Weir: {} reads/s, {:.0}% of the throughput of {} clients; p95 is {:.2} times the \
-         mean; {} errors.",
-        base.title,
-        count(u64::from(last.clients)),
-        number(r.qps),
-        100.0 * r.qps / first.result.qps,
-        count(u64::from(first.clients)),
-        r.latency.p95_ms / mean,
-        count(r.errors)
-    ))
-}
-
-fn section(base: &Base, cells: &[Cell]) -> Section {
-    let mut section = Section::new(base.title.clone());
-    let mut names: Vec<(&str, Front)> = Vec::new();
-    for cell in cells {
-        if !names.iter().any(|(name, _)| *name == cell.way) {
-            names.push((&cell.way, cell.front));
-        }
-    }
-    let xs = distinct(cells.iter().map(|c| c.clients));
-    let picture = |title: &str, y_axis: Axis, of: fn(&RunResult) -> f64| {
-        let series = names.iter().map(|(name, front)| {
-            let colour = if name.contains("pool-of-threads") { 6 } else { front.colour() };
-            points(name, colour, &xs, |n| {
-                cells.iter().find(|c| c.way == *name && c.clients == n).map(|c| of(&c.result))
-            })
-        });
-        Plot {
-            title: format!("{}: {title}", base.title),
-            x_axis: Axis::new("clients, all executing", Scale::Log),
-            y_axis,
-            xs: xs.iter().map(|&n| f64::from(n)).collect(),
-            series: series.collect(),
-            ..Plot::default()
-        }
-    };
-    section.plot(picture("throughput", Axis::linear("reads/s"), |r| r.qps));
-    section.plot(picture("latency, p95", Axis::new("ms", Scale::Log), |r| r.latency.p95_ms));
-    let mut rows = Table::new([
-        "way",
-        "clients",
-        "connected",
-        "reads/s",
-        "mean",
-        "p95",
-        "p95 / mean",
-        "N / throughput",
-        "proxy memory each",
-        "errors",
-    ]);
-    for cell in cells {
-        let r = &cell.result;
-        let memory = r.processes.iter().find(|p| cell.front != Front::Direct && p.name == cell.front.name());
-        rows.row([
-            cell.way.clone(),
-            count(u64::from(cell.clients)),
-            count(u64::from(r.connected)),
-            number(r.qps),
-            milliseconds(r.latency.mean_ms),
-            milliseconds(r.latency.p95_ms),
-            format!("{:.2}", r.latency.p95_ms / r.latency.mean_ms.max(1e-9)),
-            milliseconds(f64::from(cell.clients) * 1e3 / r.qps.max(1e-9)),
-            memory.and_then(|p| p.bytes_per_connection).map_or("-".to_owned(), bytes),
-            count(r.errors),
-        ]);
-    }
-    section.table(rows);
-    section.text(
-        "All clients ask all the time, so each of N waits for N / throughput whoever serves them: that is the mean that \
-         physics allows. What a way does not take is not in the table.",
-    );
-    section
 }
 
 #[cfg(test)]

@@ -71,6 +71,8 @@ fn busy(lab: &Lab<'_>) -> u32 {
 }
 
 impl Measured for Cell {
+    type Verdict = Vec<String>;
+
     fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
         verdict(base, cells)
     }

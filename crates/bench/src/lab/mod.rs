@@ -120,8 +120,11 @@ pub struct Outcome {
 
 /// One measurement of an experiment that makes a table of them for each database.
 trait Measured: Sized {
+    /// One sentence, or several.
+    type Verdict: IntoIterator<Item = String>;
+
     /// The answers, one sentence each.
-    fn verdict(lab: &Lab<'_>, base: &Base, cells: &[Self]) -> Vec<String>;
+    fn verdict(lab: &Lab<'_>, base: &Base, cells: &[Self]) -> Self::Verdict;
 
     /// The table and the plots; `None` when there is nothing to show.
     fn section(lab: &Lab<'_>, base: &Base, cells: &[Self]) -> Option<Section>;

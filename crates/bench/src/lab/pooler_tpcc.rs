@@ -84,6 +84,8 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
 }
 
 impl Measured for Cell {
+    type Verdict = Vec<String>;
+
     fn verdict(lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
         verdict(base, cells, lab.ground.cores)
     }

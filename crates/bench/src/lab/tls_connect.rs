@@ -120,6 +120,8 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
 }
 
 impl Measured for Cell {
+    type Verdict = Vec<String>;
+
     fn verdict(_lab: &Lab<'_>, base: &Base, cells: &[Cell]) -> Vec<String> {
         verdict(base, cells).into_iter().collect()
     }

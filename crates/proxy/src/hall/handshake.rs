@@ -24,7 +24,7 @@ const HANDSHAKE_WORK: u32 = 8;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What a look at this client's bytes costs; 0: it is not logging in.
-    fn login_work(&self, key: Key) -> u32 {
+    fn work_of(&self, key: Key) -> u32 {
         match self.clients.get(key) {
             Some(client) if client.line.is_handshaking() => HANDSHAKE_WORK,
             Some(client) if matches!(client.phase, Phase::Login(_)) => 1,
@@ -35,7 +35,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// This client is not logging in, or its login may go on in this turn. If not, it has a place in the queue for the end
     /// of this turn or the next ones.
     pub(super) fn may_go_on(&mut self, key: Key) -> bool {
-        let work = self.login_work(key);
+        let work = self.work_of(key);
         if work == 0 {
             return true;
         }
@@ -64,7 +64,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         while self.login_work < LOGIN_WORK
             && let Some(key) = self.login_queue.pop_front()
         {
-            self.login_work += self.login_work(key);
+            self.login_work += self.work_of(key);
             if let Some(client) = self.clients.get_mut(key) {
                 (client.is.queued, client.is.called) = (false, true);
                 self.todo.push_back(Task::PumpClient(key));
