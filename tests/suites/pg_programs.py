@@ -181,6 +181,14 @@ def pgbench_tpcb(target):
 
 
 @both
+def pgbench_more_clients_than_servers(target):
+    """One thread of pgbench has many connections, and waits for each Parse by itself while others of its transactions hold
+    all servers."""
+    make_bench_tables(target)
+    return [pgbench(target, mode, 40, script=("-N",), transactions=10, jobs=1) for mode in MODES]
+
+
+@both
 def pgbench_connect_each(target):
     """-C: a new connection for each transaction."""
     make_bench_tables(target)

@@ -602,6 +602,49 @@ def statements_prepared_on_a_clients_behalf_are_counted(_context):
 
 
 @weir
+def a_known_statement_is_prepared_while_all_servers_are_taken(_context):
+    """A program with one thread and two connections prepares on the second while a transaction of the first holds the only
+    server: it would wait for itself. (pgbench -M prepared with more clients than servers is such a program.)"""
+    with start(pool_size=1) as w, Wire(w.target()) as one, Wire(w.target()) as two:
+        one.send(parse("select 7", "s") + SYNC)
+        assert [k for k, _ in one.until("Z")] == ["1", "Z"]
+        one.ask("begin")
+        one.ask("select 1")
+        two.send(parse("select 7", "mine") + SYNC)
+        assert plain(two.until("Z")) == [["1", ""], ["Z", "I"]], "outside a transaction, whatever the other has"
+        two.send(parse("select 8", "other") + SYNC)  # this one no server has seen
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "it waits for the server")
+        one.ask("commit")
+        assert [k for k, _ in two.until("Z")] == ["1", "Z"]
+        for name, value in (("mine", "7"), ("other", "8")):
+            two.send(bind(statement=name) + execute() + SYNC)
+            assert [row(p) for k, p in two.until("Z") if k == "D"] == [[value]]
+
+
+@weir
+def a_statement_that_fails_now_is_not_prepared_by_heart_again(_context):
+    reset_table("goes", "i int")
+    with start(pool_size=1) as w, Wire(w.target()) as one, Wire(w.target()) as two, Wire(w.target()) as three, admin() as a:
+        one.send(parse("select * from goes", "s") + SYNC)
+        one.until("Z")
+        a.ask("drop table goes")
+        one.ask("begin")
+        one.ask("select 1")
+        two.send(parse("select * from goes", "s") + SYNC)
+        two.until("Z")
+        one.ask("commit")
+        two.send(bind(statement="s") + execute() + SYNC)
+        errors = [fields(p)["C"] for k, p in two.until("Z") if k == "E"]
+        assert errors == ["42P01"], f"no such table: {errors}"
+        one.ask("begin")
+        one.ask("select 1")
+        three.send(parse("select * from goes", "s") + SYNC)
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "a server is asked")
+        one.ask("commit")
+        assert [fields(p)["C"] for k, p in three.until("Z") if k == "E"] == ["42P01"], "as without Weir"
+
+
+@weir
 def same_text_in_another_schema(_context):
     """A shared statement must not read the table of the schema it was first prepared in."""
     with admin() as a:

@@ -79,4 +79,9 @@ impl Welcomes {
         self.good.insert((front.state.schema.clone(), front.login_collation()), front.state.charset);
         true
     }
+
+    /// The answer to COM_STMT_PREPARE describes columns, which only a server can do.
+    pub fn answer(&self, _front: &mut Front, _request: &[u8], _out: &mut Vec<u8>) -> bool {
+        false
+    }
 }

@@ -394,8 +394,8 @@ fn main() {
         welcomes: Welcomes::default(),
         secret,
     };
-    for server in &pool.servers {
-        pool.welcomes.observe(&server.back);
+    for server in &mut pool.servers {
+        pool.welcomes.observe(&mut server.back);
     }
     let mut next = 0_u32;
     loop {

@@ -11,7 +11,7 @@ use crate::back::{ACCEPTED_KEPT, Back, Held};
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
-use crate::message::query::{SYNC, put_close_portal, read_execute, read_query};
+use crate::message::query::{SYNC, lone_parse, put_close_portal, read_execute, read_query};
 use crate::relay::{Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
@@ -61,7 +61,14 @@ impl Back {
     ) -> Result<(), Fault> {
         front.owner = owner;
         self.prepared.begin_batch();
-        self.transmit(front, request, out)
+        self.transmit(front, request, out)?;
+        if request.first() == Some(&ClientTag::Parse.byte())
+            && lone_parse(request).is_some()
+            && let Some(tail) = self.queue.tail_mut()
+        {
+            tail.only_prepares = true;
+        }
+        Ok(())
     }
 
     /// A further part of the request at the end of the queue.

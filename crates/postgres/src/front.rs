@@ -439,7 +439,17 @@ impl Front {
         self.under_way_is_shareable = shareable;
         Found::Request {
             len: end,
-            needs: Needs { shareable, fingerprint: batch.fingerprint, lease: false, continues: was_open },
+            needs: Needs {
+                shareable,
+                fingerprint: batch.fingerprint,
+                lease: false,
+                continues: was_open,
+                prepares: batch.parses
+                    && !batch.parses_unnamed
+                    && !batch.binds
+                    && alone
+                    && self.pins().is_empty(),
+            },
         }
     }
 

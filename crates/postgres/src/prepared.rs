@@ -10,7 +10,10 @@
 //! Invariants: a server's statement counts as there only after ParseComplete; one that the batch being sent
 //! uses is never evicted; both maps are bounded.
 
+pub mod known;
+
 use crate::effects::Effects;
+use known::KnownStatements;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -337,6 +340,8 @@ pub struct ServerPrepared {
     leaving: Vec<(Key, u64)>,
     /// Names of stand-ins whose Close was skipped: to be closed before anything else.
     pub leftovers: Vec<Box<[u8]>>,
+    /// What the whole pool knows.
+    pub known: Arc<KnownStatements>,
 }
 
 impl ServerPrepared {
@@ -352,6 +357,7 @@ impl ServerPrepared {
             batch: 0,
             leaving: Vec::new(),
             leftovers: Vec::new(),
+            known: Arc::default(),
         }
     }
 
@@ -380,6 +386,7 @@ impl ServerPrepared {
         if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at)) {
             slot.stale = true;
         }
+        self.known.mark_stale(key);
     }
 
     /// The statement of a text that a client prepares now, and its key: the first generation that is not
@@ -476,6 +483,7 @@ impl ServerPrepared {
         {
             slot.state = State::Unsure;
         }
+        self.known.forget(key);
     }
 
     /// The Close of an evicted statement is answered, or was skipped.
@@ -494,6 +502,16 @@ impl ServerPrepared {
                 Slot { statement, state: State::Unsure, parse: 0, used: false, batch: 0, stale: false };
             self.slots.push(slot);
         }
+    }
+
+    /// The server has refused to use this statement as it is.
+    pub fn distrust(&mut self, key: &Key) {
+        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at))
+            && slot.state == State::Ready
+        {
+            slot.state = State::Unsure;
+        }
+        self.known.forget(key);
     }
 
     /// What is there now may be dropped by something on its way, or may be stale.

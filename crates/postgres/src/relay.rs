@@ -57,6 +57,8 @@ pub(crate) struct Entry {
     pub from_idle: bool,
     /// It holds a Parse that went as it was: the owner stays here, whatever else the request does.
     pub raw: bool,
+    /// It is one Parse of a named statement and nothing else.
+    pub only_prepares: bool,
     /// Effects of executions that succeeded; they count at ReadyForQuery.
     pub succeeded: Vec<Arc<Effects>>,
 }
@@ -288,6 +290,7 @@ impl Queue {
             ready: false,
             from_idle,
             raw: false,
+            only_prepares: false,
             succeeded: Vec::new(),
         });
         self.numbers

@@ -263,6 +263,10 @@ impl Back {
         match self.queue.pop() {
             Some(Owed::Parse { statement: Some((statement, number)), .. }) => {
                 self.prepared.confirm(&statement.key(), number);
+                let alone = self.queue.head().is_some_and(|entry| entry.only_prepares);
+                if alone && self.boundary == Boundary::Idle && self.traces.pins().is_empty() {
+                    self.prepared.known.insert(&statement.key());
+                }
             }
             Some(Owed::Parse { statement: None, undo, .. }) => {
                 unnamed_is_answered(undo, front);

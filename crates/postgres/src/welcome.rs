@@ -1,15 +1,20 @@
 //! What the clients of one pool are told at the end of their login: the ParameterStatus set of a real server
 //! under the settings the client named.
 //!
-//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them.
+//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them; and what else the clients of a
+//! pool can be told by heart: that a statement can be prepared.
 //! Must not know: who waits.
 //!
 //! Invariants: nothing is told that no server of this pool has said; when a server says something else than
 //! before, everything older is forgotten.
 
 use crate::back::Back;
+use crate::effects::Effects;
 use crate::front::Front;
-use crate::message::reply::{put_key, put_parameter, put_ready};
+use crate::message::query::lone_parse;
+use crate::message::reply::{PARSE_COMPLETE, put_key, put_parameter, put_ready};
+use crate::prepared::known::KnownStatements;
+use crate::prepared::{Origin, Statement};
 use crate::session_state::{APPLICATION_NAME, Reported, Settings, follows, reported_application_name};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +29,8 @@ pub struct Welcomes {
     base: Option<Reported>,
     by_key: HashMap<u64, Arc<Welcome>>,
     order: Vec<u64>,
+    /// What its servers have prepared.
+    statements: Arc<KnownStatements>,
 }
 
 #[derive(Debug)]
@@ -37,12 +44,14 @@ struct Welcome {
 
 impl Welcomes {
     /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
-    pub fn observe(&mut self, back: &Back) {
+    pub fn observe(&mut self, back: &mut Back) {
         let changed = self.base.as_ref().is_some_and(|base| !same_facts(base, &back.base));
         if changed {
             self.by_key.clear();
             self.order.clear();
+            self.statements = Arc::default();
         }
+        back.prepared.known = Arc::clone(&self.statements);
         if changed || self.base.is_none() {
             self.base = Some(back.base.clone());
         }
@@ -111,6 +120,29 @@ impl Welcomes {
             reported.set(APPLICATION_NAME, base);
         }
         self.insert(named, Arc::new(settings), reported);
+        true
+    }
+
+    /// Answers a request that only prepares (`Needs::prepares`), when a server of this pool has taken the same statement.
+    /// False: a server must be asked.
+    ///
+    /// A program with one thread and several connections waits for this answer before it goes on with its other
+    /// transactions, and these may hold all servers.
+    pub fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(parse) = lone_parse(request) else { return false };
+        let origin = Origin { plan_key: front.settings.plan_key(), ..Origin::default() };
+        let prepared = front.prepared_mut();
+        if !prepared.has_room()
+            || prepared.get(parse.name).is_some()
+            || !self.statements.contains(&Statement::key_of(parse.content, origin))
+        {
+            return false;
+        }
+        let effects = front.next_text().unwrap_or_else(|| Effects::of_text(front.dialect, parse.text).0);
+        let statement = Statement::new(parse.content, origin, effects);
+        front.prepared_mut().insert(parse.name, statement);
+        out.extend_from_slice(PARSE_COMPLETE);
+        put_ready(out, Boundary::Idle);
         true
     }
 

@@ -210,11 +210,14 @@ pub trait Back<W: Wing> {
 /// whose settings no server has confirmed yet takes a place in the queue first.
 pub trait Welcomes<W: Wing>: Default + Clone {
     /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
-    fn observe(&mut self, back: &W::Back);
+    fn observe(&mut self, back: &mut W::Back);
     /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
     /// first (`dispatch_welcome`).
     fn greet(&self, front: &mut W::Front, out: &mut Vec<u8>) -> bool;
     /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed.
     /// False: the server refused the settings; its error has gone to the client, close it.
     fn record(&mut self, front: &mut W::Front, back: &W::Back) -> bool;
+    /// Answers a request with `Needs::prepares` from what servers of this pool have said of the same statement. False: a
+    /// server must be asked, and nothing has changed.
+    fn answer(&self, front: &mut W::Front, request: &[u8], out: &mut Vec<u8>) -> bool;
 }

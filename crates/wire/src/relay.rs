@@ -36,6 +36,9 @@ pub struct Needs {
     /// Of a shareable request: the same number for the same statement with other values, so that it can be known
     /// how long it takes.
     pub fingerprint: u32,
+    /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under way: what
+    /// servers have said of the same statement may answer it.
+    pub prepares: bool,
 }
 
 /// What a front found at the start of a client's bytes.

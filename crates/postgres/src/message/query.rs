@@ -1,6 +1,6 @@
 //! Requests: simple query and the extended protocol (protocol sections 55.2.2, 55.2.3, 55.7).
 
-use crate::frame::{put, put_cstr};
+use crate::frame::{ClientTag, body, client_header, put, put_cstr};
 use weir_wire::{Reader, Short};
 
 /// The body of a Parse message.
@@ -22,6 +22,14 @@ pub fn read_parse(body: &[u8]) -> Result<Parse<'_>, Short> {
     let content = reader.rest();
     let text = reader.cstr()?;
     Ok(Parse { name, text, content })
+}
+
+/// The Parse of a request that is nothing but the Parse of a named statement and its Sync.
+pub fn lone_parse(request: &[u8]) -> Option<Parse<'_>> {
+    let header = client_header(request).ok()??;
+    let (message, rest) = request.split_at_checked(header.total)?;
+    let parse = read_parse(body(message)).ok()?;
+    (header.tag == ClientTag::Parse && rest == SYNC && !parse.name.is_empty()).then_some(parse)
 }
 
 /// The body of a Bind message, as far as Weir looks at it.

@@ -199,6 +199,17 @@ impl Back {
                     self.prepared.mark_stale(&statement.key());
                 }
             }
+            // What it names is not there any more (class 42, syntax error or access rule violation; 3F000, invalid
+            // schema name): who prepares the same text now must hear that from the server.
+            Some([b'4', b'2', ..] | b"3F000") => {
+                if let Some(
+                    Owed::Bind { statement: Some(statement) }
+                    | Owed::Describe { statement: Some(statement), .. },
+                ) = self.queue.next()
+                {
+                    self.prepared.distrust(&statement.key());
+                }
+            }
             // Something dropped it unseen.
             Some(b"26000") if contains_server_name(body) => self.prepared.distrust_all(),
             _ => {}

@@ -2,7 +2,7 @@ use super::Welcomes;
 use crate::back::Back;
 use crate::cancel::ServerKey;
 use crate::front::Front;
-use crate::testing::{back, front, front_with, receive, reported, s, tags};
+use crate::testing::{back, c, front, front_with, receive, reported, s, send, tags};
 use weir_wire::FaultKind;
 
 fn parameters(bytes: &[u8]) -> Vec<String> {
@@ -24,9 +24,9 @@ fn greeted(welcomes: &mut Welcomes, front: &mut Front) -> Vec<u8> {
 
 #[test]
 fn a_client_without_settings_hears_what_a_server_said() {
-    let (mut welcomes, b) = (Welcomes::default(), back());
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
     assert!(!welcomes.greet(&mut front(1), &mut Vec::new()), "nothing is known before a server spoke");
-    welcomes.observe(&b);
+    welcomes.observe(&mut b);
     let out = greeted(&mut welcomes, &mut front(9));
     assert_eq!(tags(&out), "SSSSSSKZ");
     assert!(parameters(&out).contains(&"server_version=15.6".to_owned()));
@@ -35,8 +35,8 @@ fn a_client_without_settings_hears_what_a_server_said() {
 
 #[test]
 fn application_names_need_no_server() {
-    let (mut welcomes, b) = (Welcomes::default(), back());
-    welcomes.observe(&b);
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&mut b);
     for name in ["a", "b"] {
         let mut f = front_with(1, &[("application_name", name)]);
         let out = greeted(&mut welcomes, &mut f);
@@ -48,7 +48,7 @@ fn application_names_need_no_server() {
 #[test]
 fn settings_are_asked_once_and_kept_in_the_servers_spelling() {
     let (mut welcomes, mut b) = (Welcomes::default(), back());
-    welcomes.observe(&b);
+    welcomes.observe(&mut b);
     let named = [("client_encoding", "latin-1"), ("statement_timeout", "5s"), ("application_name", "x")];
     let mut f = front_with(1, &named);
     assert!(!welcomes.greet(&mut f, &mut Vec::new()));
@@ -83,7 +83,7 @@ fn settings_are_asked_once_and_kept_in_the_servers_spelling() {
 #[test]
 fn settings_a_server_refuses_end_the_login_with_its_words() {
     let (mut welcomes, mut b) = (Welcomes::default(), back());
-    welcomes.observe(&b);
+    welcomes.observe(&mut b);
     let mut f = front_with(1, &[("nonsense", "1")]);
     b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
     let got = receive(&mut b, Some(&mut f), &[s::error("42704", "unrecognized"), s::idle()].concat());
@@ -108,7 +108,7 @@ fn settings_the_server_has_anyway_are_asked_with_a_sync() {
 #[test]
 fn an_unusual_application_name_is_spelt_by_the_server() {
     let (mut welcomes, mut b) = (Welcomes::default(), back());
-    welcomes.observe(&b);
+    welcomes.observe(&mut b);
     let mut f = front_with(1, &[("application_name", "caf\u{e9}")]);
     assert!(!welcomes.greet(&mut f, &mut Vec::new()));
     b.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
@@ -125,10 +125,10 @@ fn an_unusual_application_name_is_spelt_by_the_server() {
 #[test]
 fn trap_21_another_servers_word_replaces_the_old() {
     let mut welcomes = Welcomes::default();
-    welcomes.observe(&back());
+    welcomes.observe(&mut back());
     let mut newer = reported();
     newer.set("server_version", b"16.2");
-    welcomes.observe(&Back::new(ServerKey::default(), newer, 10));
+    welcomes.observe(&mut Back::new(ServerKey::default(), newer, 10));
     let out = greeted(&mut welcomes, &mut front(1));
     assert!(parameters(&out).contains(&"server_version=16.2".to_owned()));
 }
@@ -154,4 +154,97 @@ fn a_client_whose_settings_were_refused_hears_nothing_of_the_server_that_is_lost
     let mut out = Vec::new();
     f.fatal(&FaultKind::ServerLost.into(), &mut out);
     assert!(out.is_empty(), "it has read FATAL already");
+}
+
+/// Prepares by asking the server, which answers so.
+fn ask(b: &mut Back, f: &mut Front, request: &[u8], reply: &[u8]) {
+    send(f, b, 1, request);
+    assert_eq!(receive(b, Some(f), reply).done.len(), 1);
+}
+
+fn prepare(name: &str, text: &str) -> Vec<u8> {
+    [c::parse(name, text), c::sync()].concat()
+}
+
+#[test]
+fn a_statement_that_a_server_has_taken_is_prepared_without_one() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&mut b);
+    let request = prepare("a", "select 1");
+    let mut out = Vec::new();
+    assert!(!welcomes.answer(&mut front(2), &request, &mut out), "nobody has asked a server yet");
+    ask(&mut b, &mut front(1), &request, &[s::parse_complete(), s::idle()].concat());
+
+    let mut f = front(2);
+    assert!(welcomes.answer(&mut f, &prepare("mine", "select 1"), &mut out));
+    assert_eq!(out, [s::parse_complete(), s::idle()].concat());
+    // It is there when it is used, also on a server that has never heard of it.
+    let mut other = back();
+    let run = [c::bind("mine"), c::execute(), c::sync()].concat();
+    assert_eq!(tags(&send(&mut f, &mut other, 2, &run).to_server), "PBES");
+    assert_eq!(tags(&send(&mut front_with_statement(&welcomes), &mut b, 3, &run).to_server), "BES");
+
+    out.clear();
+    for (refused, why) in [
+        (prepare("mine", "select 1"), "the name is taken, which the server says"),
+        (prepare("", "select 1"), "the unnamed statement belongs to a server"),
+        (prepare("b", "select 2"), "another text"),
+        ([c::parse("b", "select 1"), c::describe("b"), c::sync()].concat(), "only a server describes"),
+    ] {
+        assert!(!welcomes.answer(&mut f, &refused, &mut out) && out.is_empty(), "{why}");
+    }
+    let mut elsewhere = front_with(4, &[("search_path", "other")]);
+    assert!(!welcomes.answer(&mut elsewhere, &request, &mut out), "another search_path, another meaning");
+}
+
+fn front_with_statement(welcomes: &Welcomes) -> Front {
+    let mut f = front(3);
+    assert!(welcomes.answer(&mut f, &prepare("mine", "select 1"), &mut Vec::new()));
+    f
+}
+
+#[test]
+fn what_was_prepared_in_a_transaction_is_not_known_to_others() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&mut b);
+    let (mut f, request) = (front(1), prepare("a", "select * from made_here"));
+    ask(&mut b, &mut f, &c::q("begin"), &[s::complete("BEGIN"), s::in_transaction()].concat());
+    ask(&mut b, &mut f, &request, &[s::parse_complete(), s::in_transaction()].concat());
+    assert!(!welcomes.answer(&mut front(2), &request, &mut Vec::new()));
+}
+
+#[test]
+fn what_a_server_refuses_is_known_no_longer() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&mut b);
+    let request = prepare("a", "select * from t");
+    ask(&mut b, &mut front(1), &request, &[s::parse_complete(), s::idle()].concat());
+    let mut f = front(2);
+    assert!(welcomes.answer(&mut f, &request, &mut Vec::new()));
+    // The table has gone meanwhile: the client hears it where it uses the statement.
+    let mut other = back();
+    welcomes.observe(&mut other);
+    let run = [c::bind("a"), c::execute(), c::sync()].concat();
+    ask(&mut other, &mut f, &run, &[s::error("42P01", "no such table"), s::idle()].concat());
+    assert!(!welcomes.answer(&mut front(3), &request, &mut Vec::new()));
+}
+
+#[test]
+fn only_what_prepares_and_nothing_else_may_be_answered() {
+    let prepares = |bytes: &[u8]| {
+        let mut b = back();
+        let found = send(&mut front(1), &mut b, 1, bytes).found;
+        matches!(found.first(), Some(weir_wire::Found::Request { needs, .. }) if needs.prepares)
+    };
+    assert!(prepares(&prepare("a", "select 1")));
+    assert!(!prepares(&prepare("", "select 1")));
+    assert!(!prepares(&[c::parse("a", "select 1"), c::bind("a"), c::execute(), c::sync()].concat()));
+    assert!(!prepares(&c::q("select 1")));
+    // Behind a request that is under way, or in a transaction, it goes where that went.
+    let (mut f, mut b) = (front(1), back());
+    let found = send(&mut f, &mut b, 1, &[c::q("begin"), prepare("a", "select 1")].concat()).found;
+    assert!(found.iter().all(|f| !matches!(f, weir_wire::Found::Request { needs, .. } if needs.prepares)));
+    receive(&mut b, Some(&mut f), &[s::complete("BEGIN"), s::in_transaction()].concat());
+    let found = send(&mut f, &mut b, 1, &prepare("b", "select 1")).found;
+    assert!(found.iter().all(|f| !matches!(f, weir_wire::Found::Request { needs, .. } if needs.prepares)));
 }

@@ -371,14 +371,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.servers.get_mut(key) else { return };
         let ServerPhase::Login { connect, .. } = &mut server.phase else { return };
         let Some(connect) = connect.take() else { return };
-        let back = connect.into_back();
+        let mut back = connect.into_back();
         if let Some(greeting) = back.server_greeting() {
             cx.shared.greetings.learn(greeting);
         }
         let id = server.pool;
         server.since_ms = now_ms;
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
-            pool.entry.learn(|welcomes| welcomes.observe(&back));
+            pool.entry.learn(|welcomes| welcomes.observe(&mut back));
             pool.connected();
         }
         server.phase = ServerPhase::Live(back);

@@ -7,7 +7,7 @@ use crate::ids::Key;
 use crate::line::Received;
 use crate::mail::{Kill, Warrant};
 use crate::server::ServerState;
-use crate::wing::{Back, Front, Wing};
+use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind, Found, Needs, limits};
 
@@ -257,10 +257,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.offer_to_share(key, server, shares);
             return true;
         }
+        if needs.prepares && self.answer(cx, key, request) {
+            return true;
+        }
         if let Some(client) = self.clients.get_mut(key) {
             client.pending = Wants::Request { len: len as u32, whole, shares };
         }
         false
+    }
+
+    /// No server is free, and none is needed: what servers have said of the same statement answers this request.
+    fn answer(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) -> bool {
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
+            return false;
+        };
+        let Some(front) = client.front() else { return false };
+        let mut out = std::mem::take(&mut self.staging);
+        let answered = pool.entry.welcomes().answer(front, request, &mut out);
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        answered
     }
 
     /// Sends a request on to the server that its client holds.

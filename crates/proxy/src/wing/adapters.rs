@@ -230,7 +230,7 @@ macro_rules! adapter {
         }
 
         impl Welcomes<$wing> for $room::Welcomes {
-            fn observe(&mut self, back: &$room::Back) {
+            fn observe(&mut self, back: &mut $room::Back) {
                 self.observe(back);
             }
             fn greet(&self, front: &mut $room::Front, out: &mut Vec<u8>) -> bool {
@@ -238,6 +238,9 @@ macro_rules! adapter {
             }
             fn record(&mut self, front: &mut $room::Front, back: &$room::Back) -> bool {
                 self.record(front, back)
+            }
+            fn answer(&self, front: &mut $room::Front, request: &[u8], out: &mut Vec<u8>) -> bool {
+                self.answer(front, request, out)
             }
         }
     };

@@ -1,0 +1,142 @@
+//! Statements that servers of one pool have taken: what every worker may answer a Parse from while no server is free.
+//!
+//! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock.
+//! Must not know: which server has what ([`super::ServerPrepared`]), who asks.
+//!
+//! Invariants: bounded; a statement in it was accepted outside a transaction and by itself; one that became stale
+//! does not come back as long as its place is not needed.
+
+use super::Key;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Statements in a bucket: one line of the processor's cache.
+const WAYS: usize = 8;
+
+/// Buckets of a pool. 16 kB, taken when the first statement is known.
+const BUCKETS: usize = 256;
+
+/// What is remembered of a key; the lowest bit says that the statement is stale. Two keys may look alike once in 2^63;
+/// then a Parse is answered that the server would refuse, and the refusal comes with its Bind.
+#[derive(Clone, Copy)]
+struct Mark(u64);
+
+impl Mark {
+    fn of(key: &Key) -> Mark {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(key.split_at(8).0);
+        Mark(u64::from_be_bytes(bytes).max(2) & !1)
+    }
+
+    fn is_in(self, slot: u64) -> bool {
+        slot & !1 == self.0
+    }
+
+    fn bucket(self) -> usize {
+        (self.0 >> 8) as usize % BUCKETS
+    }
+
+    /// The place it takes in a full bucket.
+    fn way(self) -> usize {
+        (self.0 >> 1) as usize % WAYS
+    }
+}
+
+/// The statements of one pool.
+#[derive(Debug, Default)]
+pub struct KnownStatements(OnceLock<Box<[[AtomicU64; WAYS]]>>);
+
+impl KnownStatements {
+    /// A server of the pool has taken this statement.
+    pub fn insert(&self, key: &Key) {
+        self.put(key, false);
+    }
+
+    /// Its result has another shape now: what is prepared from here on goes by another key.
+    pub fn mark_stale(&self, key: &Key) {
+        self.put(key, true);
+    }
+
+    /// A server has refused it.
+    pub fn forget(&self, key: &Key) {
+        let mark = Mark::of(key);
+        for slot in self.bucket(mark) {
+            // What another worker puts there meanwhile stays.
+            let _ = slot.compare_exchange(mark.0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// A server has taken it, and none has refused it since.
+    pub fn contains(&self, key: &Key) -> bool {
+        let mark = Mark::of(key);
+        self.bucket(mark).iter().any(|slot| slot.load(Ordering::Relaxed) == mark.0)
+    }
+
+    fn bucket(&self, mark: Mark) -> &[AtomicU64] {
+        self.0.get().and_then(|buckets| buckets.get(mark.bucket())).map_or(&[], |bucket| bucket)
+    }
+
+    fn put(&self, key: &Key, stale: bool) {
+        let mark = Mark::of(key);
+        self.0.get_or_init(|| (0..BUCKETS).map(|_| Default::default()).collect());
+        let bucket = self.bucket(mark);
+        let value = mark.0 | u64::from(stale);
+        let same = bucket.iter().find(|slot| mark.is_in(slot.load(Ordering::Relaxed)));
+        if let Some(slot) = same {
+            slot.fetch_max(value, Ordering::Relaxed);
+            return;
+        }
+        let empty = bucket.iter().find(|slot| slot.load(Ordering::Relaxed) == 0);
+        if let Some(slot) = empty.or(bucket.get(mark.way())) {
+            slot.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: u64) -> Key {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+        key
+    }
+
+    #[test]
+    fn known_until_a_server_refuses_it() {
+        let known = KnownStatements::default();
+        assert!(!known.contains(&key(1)));
+        known.forget(&key(1));
+        known.insert(&key(1));
+        assert!(known.contains(&key(1)) && !known.contains(&key(2)));
+        known.forget(&key(1));
+        assert!(!known.contains(&key(1)));
+        known.insert(&key(1));
+        assert!(known.contains(&key(1)));
+    }
+
+    #[test]
+    fn what_became_stale_does_not_come_back() {
+        let known = KnownStatements::default();
+        known.insert(&key(1));
+        known.mark_stale(&key(1));
+        assert!(!known.contains(&key(1)));
+        known.insert(&key(1));
+        known.forget(&key(1));
+        known.insert(&key(1));
+        assert!(!known.contains(&key(1)));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_keeps_what_came_last() {
+        let known = KnownStatements::default();
+        let many = (BUCKETS * WAYS * 4) as u64;
+        for n in 1..=many {
+            known.insert(&key(n));
+            assert!(known.contains(&key(n)));
+        }
+        let kept = (1..=many).filter(|&n| known.contains(&key(n))).count();
+        assert!(kept > BUCKETS * WAYS / 2 && kept <= BUCKETS * WAYS);
+    }
+}
