@@ -311,7 +311,7 @@ impl AutoSize {
                 }
                 if self.is_another(figures) {
                     self.begin_anew();
-                } else if over && may_try && self.at_rest.len() >= SLOTS_AT_REST {
+                } else if over && may_try && self.another == 0 && self.at_rest.len() >= SLOTS_AT_REST {
                     self.begin_trial(figures, active);
                 }
                 None
@@ -323,9 +323,10 @@ impl AutoSize {
         }
     }
 
-    /// Twice or half as much as when it came to rest, for several slots: what was found out need not hold.
+    /// Twice or half as much as when it came to rest, or as usual before it ever did, for several slots: what was found
+    /// out need not hold.
     fn is_another(&mut self, now: Figures) -> bool {
-        let Some(then) = self.settled else { return false };
+        let Some(then) = self.settled.or_else(|| self.usual()) else { return false };
         let far = |now: f64, then: f64| (now - then).abs() > 0.5 + SURE * self.noise().0;
         let other = far(now.rate, then.rate) || far(now.load.ln(), then.load.ln());
         self.another = if other { self.another + 1 } else { 0 };
@@ -378,14 +379,20 @@ impl AutoSize {
 
     /// The noise of one slot: of the rate, of the time.
     fn noise(&self) -> (f64, f64) {
-        // Differences of neighbours, so that a slow rise or fall is none.
+        // Differences of neighbours, so that a slow rise or fall is none; and their median, so that one jump is none,
+        // either: the load became another, and the noise did not.
         let of = |value: fn(&Figures) -> f64| {
             let steps = self.at_rest.iter().zip(self.at_rest.iter().skip(1));
-            let squares: f64 = steps.map(|(a, b)| (value(b) - value(a)).powi(2)).sum();
-            let count = self.at_rest.len().saturating_sub(1).max(1) as f64;
-            (squares / count / 2.0).sqrt().max(LEAST_NOISE)
+            let usual = median(steps.map(|(a, b)| (value(b) - value(a)).abs())).unwrap_or_default();
+            (usual / MEDIAN_OF_NORMAL / std::f64::consts::SQRT_2).max(LEAST_NOISE)
         };
         (of(|f| f.rate), of(|f| f.time))
+    }
+
+    /// The middle of what was measured at rest.
+    fn usual(&self) -> Option<Figures> {
+        let of = |value: fn(&Figures) -> f64| median(self.at_rest.iter().map(value));
+        Some(Figures { rate: of(|f| f.rate)?, time: of(|f| f.time)?, load: of(|f| f.load)? })
     }
 
     fn judge(&mut self) -> Option<Change> {
@@ -418,9 +425,15 @@ impl AutoSize {
         if better {
             self.given_up = if fewer { self.given_up + loss } else { 0.0 };
             (self.refused, self.rest_ns, self.settled, self.another) = (0, *RESTS_NS.start(), None, 0);
-            // It goes on that way at once; the noise is known.
+            // It goes on that way at once; the noise is known. What was measured becomes what it would have been with this
+            // size, or the step itself would pass for noise.
             self.phase = Phase::Resting { left_ns: 0 };
             self.at_rest.drain(..self.at_rest.len().saturating_sub(SLOTS_AT_REST - 1));
+            for figures in &mut self.at_rest {
+                figures.rate += rate.mean;
+                figures.time += time.mean;
+                figures.load *= (rate.mean + time.mean).exp();
+            }
             let why = Why::Tried { rate: rate.mean.exp(), time: time.mean.exp(), pairs: count };
             return self.become_size(other, why);
         }
@@ -467,6 +480,16 @@ impl AutoSize {
         self.settle_ns = SETTLE_NS;
         (from != to).then_some(Change { from, to, why })
     }
+}
+
+/// The median of how far values of a normal distribution are from its middle, in standard deviations.
+const MEDIAN_OF_NORMAL: f64 = 0.6745;
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (below, above) = (values.get(values.len().saturating_sub(1) / 2)?, values.get(values.len() / 2)?);
+    Some((below + above) / 2.0)
 }
 
 /// A mean, and how far it may be off.
@@ -605,6 +628,35 @@ mod tests {
         for knee in [4, 20, 2, 12] {
             world(knee).run(&mut auto, 1_200);
             is_near(auto.size, knee, "after a change");
+        }
+    }
+
+    #[test]
+    fn follows_a_load_that_becomes_another_at_any_time() {
+        // Quick requests that are best served by two, then ones that only sleep: as many as there are servers at a time.
+        for minute in 0..30 {
+            let mut auto = AutoSize::new(BOUNDS, 4);
+            let quick = World { seed: minute + 1, ..world(2) };
+            let mut quick_now = quick;
+            quick_now.run(&mut auto, 3 + minute * 7);
+            for _ in 0..240 {
+                let size = auto.size() as u64;
+                let answered = size * TICK_NS / 10_000_000;
+                auto.step(
+                    Slot {
+                        elapsed_ns: TICK_NS,
+                        answered,
+                        took_ns: size * TICK_NS,
+                        waited_ns: (200 - size) * TICK_NS,
+                        waiting: 200 - size as usize,
+                        active: size as usize,
+                    },
+                    true,
+                );
+            }
+            assert!(auto.size > 40, "{} servers for sleepers who came after {} s", auto.size, 3 + minute * 7);
+            quick_now.run(&mut auto, 900);
+            is_near(auto.size, 2, "after the sleepers");
         }
     }
 
