@@ -40,7 +40,11 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
             for clients in STEPS.into_iter().filter(|&n| n <= way.clients_max) {
                 lab.go_on()?;
                 let workload = base.workload("connect", clients, |_| {})?;
-                let result = Load::new(base, &way, workload, clients, lab.seconds(SECONDS)).run(lab.stop)?;
+                let mut load = Load::new(base, &way, workload, clients, lab.seconds(SECONDS));
+                // A connection costs the load generator as much as a proxy. Were it one thread only, a proxy with several
+                // would wait for it, and one with a single thread would not.
+                load.plan.threads = ground.cores as usize;
+                let result = load.run(lab.stop)?;
                 let (name, rate) = (front.name(), number(result.tps));
                 lab.say(&format!("  {}, {name}, {clients} clients: {rate} per second", base.title));
                 cells.push(Cell { front, clients, result });
