@@ -86,7 +86,7 @@ impl<W: Peers> Session<W> {
     fn greet(&mut self, who: usize) -> bool {
         let client = &mut self.clients[who];
         let mut welcomes = W::Welcomes::default();
-        welcomes.observe(&self.back);
+        welcomes.observe(&mut self.back);
         if welcomes.greet(&mut client.front, &mut Vec::new()) {
             return true;
         }

@@ -82,6 +82,14 @@ def users_get_servers_by_share(_context):
 
 
 @weir
+def a_share_is_reached_although_nobody_waits_for_long(_context):
+    """Two servers would do for everybody's turn to come within a tenth of a second."""
+    with start(one="share = 3", other="share = 1") as w, Wire(server().superuser()) as admin:
+        with busy(w, OTHER, 12), busy(w, ONE, 12):
+            eventually(lambda: (connections(admin, ONE), connections(admin, OTHER)) == (6, 2), "three to one")
+
+
+@weir
 def a_reserve_is_there_for_its_user(_context):
     with start(one="reserved_connections = 2") as w, Wire(server().superuser()) as admin:
         with Wire(target(w, ONE)) as wire:

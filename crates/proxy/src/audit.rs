@@ -234,6 +234,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let lacks = pool.lacks().min(crate::pool::LACKS_TOLD);
         let actual = (oldest.unwrap_or(NOBODY), pool.idle_len(), lacks);
         must!(published == actual, "{name} tells others {published:?} and has {actual:?}");
+        let queue_since = pool.entry.shared.queue_since(worker);
+        must!(
+            (queue_since == NOBODY) == waiting.is_empty(),
+            "{name} tells others of a queue since {queue_since}"
+        );
         let leased =
             self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
         Ok(Some(PoolAudit {

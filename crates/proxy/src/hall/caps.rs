@@ -81,7 +81,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let own_ns = entry.shared.longest_waiting();
         let (since_ns, heir) = Self::next_in_line(cx, entry)?;
         let longer = since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
-        let waited = since_ns.saturating_add(GIVE_WAY_NS) < cx.now_ns();
+        // Where shares decide it is enough that somebody has waited all the time: each by himself may get his turn quickly.
+        let queue_ns = heir.entry.shared.queue_since(heir.worker);
+        let waited = queue_ns.saturating_add(GIVE_WAY_NS) < cx.now_ns();
         let own = entry.standing();
         let gives_way = match own_ns {
             NOBODY => !own.is_reserved(),

@@ -91,8 +91,8 @@ impl Standing {
         (!self.lacks_reserve(), if by_share { self.load_with_one_more() } else { 0 })
     }
 
-    /// A pool with waiters of its own leaves the place of a server to `other`, whose oldest waiter has `waited` for long
-    /// and, compared with its own, `longer`. Reserves come first; then shares, where one of the two has any; else the time.
+    /// A pool with waiters of its own leaves the place of a server to `other`, where clients have `waited` for long without
+    /// a break, and the oldest, compared with its own, `longer`. Reserves come first; then shares, where one of the two has any; else the time.
     pub fn gives_way_to(&self, other: &Standing, waited: bool, longer: bool) -> bool {
         if self.is_reserved() {
             return false;

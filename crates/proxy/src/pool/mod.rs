@@ -155,6 +155,10 @@ impl<X> Pool<X> {
         let is_oldest = queue.front(clients) == Some(client);
         self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
         self.cells.waiting_clients.inc();
+        if self.waiting_len() == 1 {
+            let since_ns = clients.get(client).map_or(shared::NOBODY, &since);
+            self.entry.shared.publish_queue(self.worker, since_ns);
+        }
         if is_oldest {
             self.publish_oldest(clients, since);
         }
@@ -195,6 +199,9 @@ impl<X> Pool<X> {
         if removed {
             self.cells.waiting_clients.dec();
             self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
+            if self.waiting_len() == 0 {
+                self.entry.shared.publish_queue(self.worker, shared::NOBODY);
+            }
         }
         if was_oldest {
             self.publish_oldest(clients, since);
@@ -302,6 +309,25 @@ mod tests {
         fn link_mut(&mut self) -> &mut Link {
             &mut self.link
         }
+    }
+
+    #[test]
+    fn a_queue_is_as_old_as_its_last_break() {
+        let entry = Registry::<()>::new(1).enter(registry::tests::spec());
+        let cells = Metrics::new(1, &["postgres"]).pool(0, "postgres", "app", "me");
+        let mut pool = Pool::new(entry.clone(), 0, cells);
+        let mut clients = Arena::default();
+        let keys = [10, 20, 30].map(|since_ns| clients.insert(Waiter { since_ns, ..Waiter::default() }));
+        let since = |waiter: &Waiter| waiter.since_ns;
+        assert_eq!(entry.shared.queue_since(0), shared::NOBODY);
+        pool.wait(&mut clients, keys[0], false, since);
+        pool.wait(&mut clients, keys[1], true, since);
+        pool.stop_waiting(&mut clients, keys[0], false, since);
+        assert_eq!((entry.shared.queue_since(0), entry.shared.longest_waiting()), (10, 20));
+        pool.stop_waiting(&mut clients, keys[1], true, since);
+        assert_eq!(entry.shared.queue_since(0), shared::NOBODY);
+        pool.wait(&mut clients, keys[2], false, since);
+        assert_eq!(entry.shared.queue_since(0), 30);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct PoolShared {
 #[repr(align(64))]
 struct Desk {
     oldest_wait_ns: AtomicU64,
+    /// Since when somebody has waited without a break, whoever it was.
+    queue_since_ns: AtomicU64,
     idle: AtomicU32,
     /// Servers the worker would open if the limits allowed it.
     lacks: AtomicU32,
@@ -88,6 +90,7 @@ impl Desk {
     fn new() -> Desk {
         Desk {
             oldest_wait_ns: AtomicU64::new(NOBODY),
+            queue_since_ns: AtomicU64::new(NOBODY),
             idle: AtomicU32::new(0),
             lacks: AtomicU32::new(0),
             promised: AtomicU32::new(0),
@@ -266,6 +269,16 @@ impl PoolShared {
     /// Publishes since when this worker's oldest waiter waits.
     pub fn publish_oldest(&self, worker: usize, since_ns: u64) {
         self.desks[worker].oldest_wait_ns.store(since_ns, SeqCst);
+    }
+
+    /// Publishes since when somebody has waited on this worker without a break.
+    pub fn publish_queue(&self, worker: usize, since_ns: u64) {
+        self.desks[worker].queue_since_ns.store(since_ns, SeqCst);
+    }
+
+    /// Since when somebody has waited there without a break.
+    pub fn queue_since(&self, worker: usize) -> u64 {
+        self.desks[worker].queue_since_ns.load(SeqCst)
     }
 
     /// Publishes how many idle servers this worker has.

@@ -1,0 +1,141 @@
+"""Who gets servers when there are not enough: shares and reserves of users under max_db_connections, and the end of the queue. On a
+MariaDB or MySQL of its own."""
+
+import contextlib
+import functools
+import os
+import threading
+
+from weirtest.case import eventually, weir
+from weirtest.mywire import QUERY, MyError, Wire, text_row
+from weirtest.private import PrivateServer
+from weirtest.target import PASSWORD
+from weirtest.weir import Weir
+
+SERVERS = ["mariadb", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
+
+ONE, OTHER = "app", "app_other"
+
+
+@functools.cache
+def server():
+    return PrivateServer(KIND)
+
+
+def start(one="", other="", pool="", max_db_connections=8):
+    return Weir.configured(KIND, f"""
+[databases.app]
+url = "mysql://127.0.0.1:{server().port}/app"
+max_db_connections = {max_db_connections}
+[users.{ONE}]
+password = "{PASSWORD}"
+{one}
+[users.{OTHER}]
+password = "{PASSWORD}"
+{other}
+[pool]
+default_pool_size = 8
+{pool}
+[mysql]
+auth_type = "mysql_native_password"
+""")
+
+
+def target(w, user):
+    return w.target(user=user)
+
+
+def connections(admin, user):
+    return int(admin.ask(f"select count(*) from information_schema.processlist where user = '{user}' "
+                         "and id <> connection_id()")[0][0])
+
+
+@contextlib.contextmanager
+def busy(w, user, count):
+    """So many clients of a user who want a server of their own nearly all the time."""
+    stop, raised = threading.Event(), []
+
+    def work():
+        try:
+            with Wire(target(w, user)) as wire:
+                while not stop.is_set():
+                    wire.ask("select sleep(0.01)")
+        except BaseException as e:  # whatever it is, the test must see it
+            raised.append(repr(e))
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for t in threads:
+        t.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+        assert not raised, raised[:3]
+
+
+@weir
+def users_get_servers_by_share(_context):
+    with start(one="share = 3", other="share = 1") as w, Wire(server().superuser()) as admin:
+        with busy(w, OTHER, 24):
+            eventually(lambda: connections(admin, OTHER) == 8, "the one who came first has all")
+            with busy(w, ONE, 24):
+                eventually(lambda: (connections(admin, ONE), connections(admin, OTHER)) == (6, 2), "three to one")
+            eventually(lambda: connections(admin, OTHER) == 8, "what nobody wants goes to who does")
+
+
+@weir
+def a_share_is_reached_although_nobody_waits_for_long(_context):
+    """Two servers would do for everybody's turn to come within a tenth of a second."""
+    with start(one="share = 3", other="share = 1") as w, Wire(server().superuser()) as admin:
+        with busy(w, OTHER, 12), busy(w, ONE, 12):
+            eventually(lambda: (connections(admin, ONE), connections(admin, OTHER)) == (6, 2), "three to one")
+
+
+@weir
+def a_reserve_is_there_for_its_user(_context):
+    with start(one="reserved_connections = 2") as w, Wire(server().superuser()) as admin:
+        with Wire(target(w, ONE)) as wire:
+            wire.ask("select 1")
+            with busy(w, OTHER, 24):
+                eventually(lambda: connections(admin, OTHER) == 7, "the others have the rest")
+                wire.ask("begin")
+                second = Wire(target(w, ONE))
+                second.ask("begin")
+                assert connections(admin, ONE) == 2
+                second.close()
+                wire.ask("commit")
+                eventually(lambda: connections(admin, OTHER) == 6, "the one that was closed for it has gone")
+                # Nobody uses them now, and still nobody takes them.
+                for _ in range(20):
+                    assert wire.ask("select 2") == [["2"]]
+                    assert connections(admin, ONE) == 2 and connections(admin, OTHER) <= 6
+
+
+@weir
+def who_comes_when_too_many_wait_is_told_at_once(_context):
+    with start(pool="max_waiting_clients = 5", max_db_connections=1) as w:
+        holder = Wire(target(w, ONE))
+        holder.ask("begin")
+        waiting = [Wire(target(w, ONE)) for _ in range(5)]
+        late = Wire(target(w, ONE))
+        for i, wire in enumerate(waiting):
+            wire.command(QUERY, f"select {i}, connection_id() > 0")
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="mysql") == 5, "they wait")
+        try:
+            late.ask("select 'late'")
+            raise AssertionError("it was let in")
+        except MyError as e:
+            assert e.code == 1040 and "max_waiting_clients" in str(e), e
+        # Who is in a transaction goes on.
+        assert holder.ask("select 'in a transaction'") == [["in a transaction"]]
+        holder.ask("commit")
+        for i, wire in enumerate(waiting):
+            rows = [text_row(payload) for what, payload in wire.reply() if what == "row"]
+            assert rows == [[str(i), "1"]], rows
+            wire.close()
+        with Wire(target(w, ONE)) as again:
+            assert again.ask("select 'again'") == [["again"]]
+        holder.close()
