@@ -1,21 +1,45 @@
 """Who gets servers when there are not enough: shares and reserves of users under max_db_connections, and the end of the queue. On a
-MariaDB or MySQL of its own."""
+server of its own."""
 
 import contextlib
 import functools
 import os
 import threading
 
+from weirtest import mywire, pgwire
 from weirtest.case import eventually, weir
-from weirtest.mywire import QUERY, MyError, Wire, text_row
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD
 from weirtest.weir import Weir
 
-SERVERS = ["mariadb", "mysql"]
-KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
+SERVERS = ["postgres", "mariadb", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[postgres").split("[")[1].rstrip("]")
 
-ONE, OTHER = "app", "app_other"
+if KIND == "postgres":
+    PROTOCOL, SETTINGS = "postgres", ""
+    ONE, OTHER = "app_scram", "app_md5"
+    Wire, Refused, REFUSED = pgwire.Wire, pgwire.ServerError, "53300"
+    SLEEP, OWN_ID = "select pg_sleep(0.01)", "pg_backend_pid()"
+    CONNECTIONS = "select count(*) from pg_stat_activity where usename = '{}'"
+else:
+    PROTOCOL, SETTINGS = "mysql", '[mysql]\nauth_type = "mysql_native_password"'
+    ONE, OTHER = "app", "app_other"
+    Wire, Refused, REFUSED = mywire.Wire, mywire.MyError, 1040
+    SLEEP, OWN_ID = "select sleep(0.01)", "connection_id()"
+    # The one who counts is app_other, too.
+    CONNECTIONS = "select count(*) from information_schema.processlist where user = '{}' and id <> connection_id()"
+
+
+def send(wire, sql):
+    """A query whose answer is read later."""
+    wire.send(pgwire.query(sql)) if KIND == "postgres" else wire.command(mywire.QUERY, sql)
+
+
+def received(wire):
+    """The rows of the answer."""
+    if KIND == "postgres":
+        return [pgwire.row(body) for kind, body in wire.until("Z") if kind == "D"]
+    return [mywire.text_row(payload) for what, payload in wire.reply() if what == "row"]
 
 
 @functools.cache
@@ -26,7 +50,7 @@ def server():
 def start(one="", other="", pool="", max_db_connections=8):
     return Weir.configured(KIND, f"""
 [databases.app]
-url = "mysql://127.0.0.1:{server().port}/app"
+url = "{PROTOCOL}://127.0.0.1:{server().port}/app"
 max_db_connections = {max_db_connections}
 [users.{ONE}]
 password = "{PASSWORD}"
@@ -37,8 +61,7 @@ password = "{PASSWORD}"
 [pool]
 default_pool_size = 8
 {pool}
-[mysql]
-auth_type = "mysql_native_password"
+{SETTINGS}
 """)
 
 
@@ -47,8 +70,7 @@ def target(w, user):
 
 
 def connections(admin, user):
-    return int(admin.ask(f"select count(*) from information_schema.processlist where user = '{user}' "
-                         "and id <> connection_id()")[0][0])
+    return int(admin.ask(CONNECTIONS.format(user))[0][0])
 
 
 @contextlib.contextmanager
@@ -60,7 +82,7 @@ def busy(w, user, count):
         try:
             with Wire(target(w, user)) as wire:
                 while not stop.is_set():
-                    wire.ask("select sleep(0.01)")
+                    wire.ask(SLEEP)
         except BaseException as e:  # whatever it is, the test must see it
             raised.append(repr(e))
 
@@ -122,19 +144,18 @@ def who_comes_when_too_many_wait_is_told_at_once(_context):
         waiting = [Wire(target(w, ONE)) for _ in range(5)]
         late = Wire(target(w, ONE))
         for i, wire in enumerate(waiting):
-            wire.command(QUERY, f"select {i}, connection_id() > 0")
-        eventually(lambda: w.metric("weir_waiting_clients", protocol="mysql") == 5, "they wait")
+            send(wire, f"select {i}, {OWN_ID} > 0")
+        eventually(lambda: w.metric("weir_waiting_clients", protocol=PROTOCOL) == 5, "they wait")
         try:
             late.ask("select 'late'")
             raise AssertionError("it was let in")
-        except MyError as e:
-            assert e.code == 1040 and "max_waiting_clients" in str(e), e
+        except Refused as e:
+            assert e.code == REFUSED and "max_waiting_clients" in str(e), e
         # Who is in a transaction goes on.
         assert holder.ask("select 'in a transaction'") == [["in a transaction"]]
         holder.ask("commit")
         for i, wire in enumerate(waiting):
-            rows = [text_row(payload) for what, payload in wire.reply() if what == "row"]
-            assert rows == [[str(i), "1"]], rows
+            assert received(wire) == [[str(i), "t" if KIND == "postgres" else "1"]]
             wire.close()
         with Wire(target(w, ONE)) as again:
             assert again.ask("select 'again'") == [["again"]]
