@@ -5,8 +5,8 @@
 use crate::dice::Dice;
 use crate::net::{Shared, SimNet};
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_auth::Job;
 use weir_proxy::context::Ticket;
+use weir_proxy::crypto::Work;
 use weir_proxy::mail::{Mail, WingMail};
 use weir_proxy::wing::{MySql, Postgres, Wing};
 
@@ -67,8 +67,8 @@ impl Post {
     }
 
     /// Does slow work at once; its result takes its time.
-    pub fn work(&self, ticket: Ticket, job: Job) {
-        let done = job.run();
+    pub fn work(&self, ticket: Ticket, work: Work) {
+        let done = work.run();
         let Ticket { worker, wing, kind, key } = ticket;
         let mail = match wing {
             0 => Postgres::mail(WingMail::Job { kind, key, done }),

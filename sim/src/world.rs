@@ -233,9 +233,9 @@ impl World {
             metrics: Metrics::new(plan.workers, &["postgres", "mysql"]),
             workers: plan.workers,
             post: Box::new(move |to, mail| sender.send(to, mail)),
-            submit: Box::new(move |ticket, job| {
-                worker.work(ticket, job);
-                true
+            submit: Box::new(move |ticket, work| {
+                worker.work(ticket, work);
+                Ok(())
             }),
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),

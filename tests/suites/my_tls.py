@@ -6,16 +6,17 @@ import os
 import re
 import shutil
 import ssl
+import struct
 import subprocess
 
 import pymysql
 
 from weirtest.case import Skip, eventually, weir
 from weirtest.certs import certificates
-from weirtest.mywire import QUERY, STMT_EXECUTE, Wire, execute_payload, read_lenenc
+from weirtest.mywire import BASIC, PACKET_MAX, QUERY, SSL, STMT_EXECUTE, Wire, execute_payload, read_lenenc
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD, server_env
-from weirtest.tls import foreign, own, reload_under_load, s_client, shown
+from weirtest.tls import foreign, handshakes_beside_others, own, reload_under_load, s_client, shown
 from weirtest.weir import Weir
 
 SERVERS = ["mariadb", "mysql"]
@@ -399,3 +400,24 @@ def clients_of_sha256_password_are_asked_for_its_successor(context):
 @weir
 def a_reload_under_two_thousand_busy_clients_drops_nobody(context):
     reload_under_load(functools.partial(front, context.kind), lambda w: f"mysql://app:{PASSWORD}@127.0.0.1:{w.port}/app?ssl-mode=REQUIRED", "mysql")
+
+
+@weir
+def handshakes_beside_many_clients_harm_nobody(context):
+    with front(context.kind, "sslmode=require", *shown("server")) as w:
+        def stay():
+            client = pymysql.connect(host="127.0.0.1", port=w.port, user="app", password=PASSWORD, database="app", ssl=LAX)
+
+            def ask():
+                with client, client.cursor() as cursor:
+                    cursor.execute("select 1")
+                    assert cursor.fetchone() == (1,)
+            return ask
+
+        def begin():
+            wire = Wire(w.target(), login=False)
+            wire.read()
+            wire.send_next(struct.pack("<IIB23x", BASIC | SSL, PACKET_MAX, 45))
+            return wire.sock
+
+        handshakes_beside_others(w, stay, begin)

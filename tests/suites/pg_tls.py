@@ -15,7 +15,7 @@ from weirtest.certs import certificates
 from weirtest.pgwire import SSL_REQUEST, Wire, cancel_request, query, startup
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD
-from weirtest.tls import Changing, der, foreign, own, reload_under_load, s_client, shown
+from weirtest.tls import Changing, der, foreign, handshakes_beside_others, own, reload_under_load, s_client, shown
 from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
@@ -359,3 +359,23 @@ def a_reload_shows_another_certificate_and_drops_nobody(_context):
 @weir
 def a_reload_under_two_thousand_busy_clients_drops_nobody(_context):
     reload_under_load(front, lambda w: f"postgres://app_scram:{PASSWORD}@127.0.0.1:{w.port}/app?sslmode=require", "postgres")
+
+
+@weir
+def handshakes_beside_many_clients_harm_nobody(_context):
+    with front("sslmode=require", *shown("server")) as w:
+        def stay():
+            wire = TlsWire(w.target())
+
+            def ask():
+                assert wire.ask("select 1") == [["1"]]
+                wire.close()
+            return ask
+
+        def begin():
+            wire = Wire(w.target(), login=False)
+            wire.send(SSL_REQUEST)
+            assert wire.exactly(1) == b"S"
+            return wire.sock
+
+        handshakes_beside_others(w, stay, begin)

@@ -61,6 +61,27 @@ pub fn usage(pid: u32) -> Option<Usage> {
     if pid == std::process::id() {
         return usage_of_one(pid, OWN);
     }
+    let mut sum = None;
+    // What a child has used is its own until it is waited for, then its parent's: of one that ends while both are read
+    // it would be lost. Then they are read again.
+    for _ in 0..TRIES {
+        let ended = ended_children_us(pid)?;
+        sum = usage_of_family(pid);
+        if ended_children_us(pid)? == ended {
+            break;
+        }
+    }
+    sum
+}
+
+/// Readings of a process whose children end meanwhile.
+const TRIES: u32 = 5;
+
+fn ended_children_us(pid: u32) -> Option<u64> {
+    Some(usage_of_one(pid, WITH_CHILDREN)?.cpu_us.saturating_sub(usage_of_one(pid, OWN)?.cpu_us))
+}
+
+fn usage_of_family(pid: u32) -> Option<Usage> {
     let mut sum = usage_of_one(pid, WITH_CHILDREN)?;
     for child in children(pid) {
         if let Some(usage) = usage(child) {
@@ -87,7 +108,8 @@ fn cpu_ticks(stat: &str, fields: usize) -> Option<u64> {
 }
 
 fn rss_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    // One that has ended and was not waited for yet has none.
+    let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmRSS:")) else { return Some(0) };
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -117,7 +139,21 @@ mod tests {
     #[test]
     fn status() {
         assert_eq!(rss_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2048 * 1024));
-        assert_eq!(rss_bytes("Name:\tx\n"), None);
+        assert_eq!(rss_bytes("Name:\tx\nState:\tZ (zombie)\n"), Some(0));
+    }
+
+    /// The load generator's clients leave before the last reading, and then the database's processes for them are ending.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_process_has_used_is_not_lost_when_it_has_ended_and_nobody_has_waited_for_it() {
+        let work = "n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done";
+        let mut child = std::process::Command::new("sh").args(["-c", work]).spawn().unwrap();
+        while !fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        let used = usage(child.id());
+        child.wait().unwrap();
+        assert!(used.is_some_and(|used| used.cpu_us > 0 && used.rss_bytes == 0), "{used:?}");
     }
 
     #[cfg(target_os = "linux")]

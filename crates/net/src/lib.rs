@@ -15,6 +15,7 @@ pub mod handover;
 pub mod kernel;
 pub mod listener;
 pub mod mailbox;
+pub mod priority;
 pub mod random;
 pub mod seam;
 pub mod socket;

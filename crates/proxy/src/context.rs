@@ -1,5 +1,6 @@
 //! What a hall borrows from its worker while it handles one thing.
 
+use crate::crypto::Submit;
 use crate::greeting::Greetings;
 use crate::mail::{Mail, WingMail};
 use crate::pool::Registry;
@@ -8,7 +9,6 @@ use crate::wing::{MySql, Postgres, Wing};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::Job;
 use weir_auth::job::RsaKey;
 use weir_net::Net;
 use weir_net::wheel::Wheel;
@@ -33,9 +33,9 @@ pub struct Shared<N: Net> {
     pub workers: usize,
     /// Puts a message into a worker's mailbox.
     pub post: Post<N>,
-    /// Starts slow work whose result comes by mail. False: too much of it waits already, and nothing will come. The work
-    /// of servers is always taken.
-    pub submit: Box<dyn Fn(Ticket, Job) -> bool + Send + Sync>,
+    /// Starts slow work whose result comes by mail. Given back: too much of it waits already. The work of servers is always
+    /// taken.
+    pub submit: Submit,
     /// Fills a buffer with random bytes.
     pub random: Random,
     /// Clients connected, in the whole process.

@@ -1,33 +1,62 @@
-//! The threads for slow work of logins: PBKDF2 and RSA.
+//! The threads for slow work of logins: PBKDF2, RSA, and handshakes of TLS.
 //!
 //! Owns: their queues and how long these may get. Must not know: what a result is for.
 //!
 //! Invariants: a client's work is refused when too much of it waits; that of Weir's own logins to servers is taken always and
-//! waits for no client's.
+//! waits for no client's. The threads for clients are less urgent than everything else on the machine: who is logged in
+//! goes before who comes.
 
 use crate::context::Ticket;
 use crate::ids::Kind;
+use crate::line::Handshake;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use weir_auth::{Job, JobDone};
 use weir_wire::limits::LOGIN_JOBS;
 
-/// Takes work, or refuses it.
-pub(crate) type Submit = Box<dyn Fn(Ticket, Job) -> bool + Send + Sync>;
+/// Slow work.
+pub enum Work {
+    /// Of a login machine.
+    Login(Job),
+    /// A step of a client's handshake.
+    Handshake(Box<Handshake>),
+}
 
-/// Starts one thread for every two workers, so that a login storm cannot take all cores from queries, and one for
-/// servers. They end with what is returned.
+/// What [`Work`] gave.
+pub enum WorkDone {
+    /// To a login machine.
+    Login(JobDone),
+    /// The handshake, a step further.
+    Handshake(Box<Handshake>),
+}
+
+impl Work {
+    /// Does it. Blocks for a fraction of a millisecond or some milliseconds.
+    #[must_use]
+    pub fn run(self) -> WorkDone {
+        match self {
+            Work::Login(job) => WorkDone::Login(job.run()),
+            Work::Handshake(step) => WorkDone::Handshake(Box::new(step.run())),
+        }
+    }
+}
+
+/// Takes work, or gives it back.
+pub type Submit = Box<dyn Fn(Ticket, Work) -> Result<(), Work> + Send + Sync>;
+
+/// Starts a thread for each worker, and one for servers. They end with what is returned.
 pub(crate) fn start(
     workers: usize,
-    deliver: impl Fn(Ticket, JobDone) + Send + Sync + 'static,
+    deliver: impl Fn(Ticket, WorkDone) + Send + Sync + 'static,
 ) -> std::io::Result<Submit> {
     let deliver = Arc::new(deliver);
     let waiting = Arc::new(AtomicUsize::new(0));
-    let (clients, jobs) = mpsc::channel::<(Ticket, Job)>();
+    let (clients, jobs) = mpsc::channel::<(Ticket, Work)>();
     let jobs = Arc::new(Mutex::new(jobs));
-    for number in 0..workers.div_ceil(2) {
+    for number in 0..workers {
         let (jobs, deliver, waiting) = (jobs.clone(), deliver.clone(), waiting.clone());
         std::thread::Builder::new().name(format!("crypto-{number}")).spawn(move || {
+            weir_net::priority::lower();
             loop {
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((ticket, job)) = next else { return };
@@ -36,20 +65,20 @@ pub(crate) fn start(
             }
         })?;
     }
-    let (servers, jobs) = mpsc::channel::<(Ticket, Job)>();
+    let (servers, jobs) = mpsc::channel::<(Ticket, Work)>();
     std::thread::Builder::new()
         .name("crypto-server".to_owned())
         .spawn(move || jobs.into_iter().for_each(|(ticket, job)| deliver(ticket, job.run())))?;
     // Sending fails only when the threads have gone, which is at the end of the process.
-    Ok(Box::new(move |ticket, job| {
+    Ok(Box::new(move |ticket, work| {
         if ticket.kind != Kind::Client {
-            return servers.send((ticket, job)).is_ok();
+            return servers.send((ticket, work)).map_err(|returned| returned.0.1);
         }
         if waiting.fetch_add(1, Relaxed) >= LOGIN_JOBS {
             waiting.fetch_sub(1, Relaxed);
-            return false;
+            return Err(work);
         }
-        clients.send((ticket, job)).is_ok()
+        clients.send((ticket, work)).map_err(|returned| returned.0.1)
     }))
 }
 
@@ -77,7 +106,8 @@ mod tests {
         let give = |kind| {
             let ticket = Ticket { worker: 0, wing: 0, kind, key };
             // A hash gives no keys, so the work itself takes no time.
-            submit(ticket, Job::ScramKeys { secret: secret.clone(), salt: (*b"salt").into(), iterations: 1 })
+            let job = Job::ScramKeys { secret: secret.clone(), salt: (*b"salt").into(), iterations: 1 };
+            submit(ticket, Work::Login(job)).is_ok()
         };
         assert!(give(Kind::Client));
         assert_eq!(inside.recv(), Ok(Kind::Client));

@@ -3,6 +3,8 @@
 //! Owns: the socket, and what TLS keeps for it. For a plain connection each call is the socket's own behind one
 //! branch. Must not know: what the bytes mean, whose connection it is.
 //!
+//! A handshake's costly step can be taken elsewhere ([`Line::lend`]): until it is back, nothing is read or written.
+//!
 //! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so whoever sends
 //! keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin with those that were given
 //! before; an idle connection keeps no buffer here, but for the tickets of a client to which nothing was sent yet.
@@ -27,7 +29,8 @@ pub struct Line<S> {
 
 /// What TLS keeps for a connection.
 pub struct Tls {
-    stream: Stream,
+    /// Away while another thread takes a step of the handshake.
+    stream: Option<Stream>,
     /// Decrypted and not yet taken.
     plain: Vec<u8>,
     /// Of the peer, read before TLS began.
@@ -38,6 +41,8 @@ pub struct Tls {
     owed: usize,
     /// The handshake has been reported to the login machine.
     told: bool,
+    /// The peer's hello has been answered: what is left of the handshake is cheap.
+    answered: bool,
     /// `out` holds tickets only. Nobody waits for these: they go with the next bytes, in one packet.
     tickets_only: bool,
 }
@@ -76,12 +81,13 @@ impl<S> Line<S> {
     pub fn secure(&mut self, stream: Stream, early: &[u8]) {
         let (plain, out) = (Vec::new(), Vec::new());
         self.tls = Some(Box::new(Tls {
-            stream,
+            stream: Some(stream),
             plain,
             early: early.to_vec(),
             out,
             owed: 0,
             told: false,
+            answered: false,
             tickets_only: false,
         }));
     }
@@ -89,21 +95,58 @@ impl<S> Line<S> {
     /// A handshake is under way.
     #[inline]
     pub fn is_handshaking(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.told && tls.stream.is_handshaking())
+        self.tls.as_ref().is_some_and(|tls| !tls.told && tls.is_handshaking())
+    }
+
+    /// The next step of a handshake is the costly one: the peer's hello is to be answered, by a key exchange and a signature.
+    #[inline]
+    pub fn is_expecting_hello(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.answered && tls.stream.is_some())
+    }
+
+    /// A step of the handshake is being taken elsewhere.
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.stream.is_none())
+    }
+
+    /// Reads what is there for the handshake, and gives both away for a step to be taken elsewhere. `None`: the stream is at
+    /// its end.
+    pub fn lend<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Option<Handshake>> {
+        let Some(tls) = &mut self.tls else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let input = if tls.early.is_empty() {
+            let len = net.recv(&self.socket, buf)?;
+            buf[..len].to_vec()
+        } else {
+            std::mem::take(&mut tls.early)
+        };
+        if input.is_empty() {
+            return Ok(None);
+        }
+        let Some(stream) = tls.stream.take() else { return Err(io::ErrorKind::WouldBlock.into()) };
+        Ok(Some(Handshake { stream, input, plain: Vec::new(), out: Vec::new(), outcome: Ok(()) }))
+    }
+
+    /// Takes a lent handshake back after its step, and sends what came of it. An error of kind `InvalidData` is TLS's.
+    pub fn take_back<N: Net<Socket = S>>(&mut self, net: &mut N, step: Handshake) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.take_back(net, &self.socket, step),
+            None => Ok(()),
+        }
     }
 
     /// What a handshake that has just ended came to. Once.
     #[inline]
     pub fn take_secured(&mut self) -> Option<Arc<Secured>> {
         let tls = self.tls.as_mut().filter(|tls| !tls.told)?;
-        let facts = tls.stream.facts()?;
+        let facts = tls.stream.as_ref()?.facts()?;
         tls.told = true;
         Some(Arc::new(secured(facts)))
     }
 
     /// What is known of the TLS that is there.
     pub fn secured(&self) -> Option<Arc<Secured>> {
-        self.tls.as_ref()?.stream.facts().map(|facts| Arc::new(secured(facts)))
+        self.tls.as_ref()?.stream.as_ref()?.facts().map(|facts| Arc::new(secured(facts)))
     }
 
     /// There is TLS, or the beginning of it.
@@ -148,7 +191,7 @@ impl<S> Line<S> {
     /// Begins a handshake (as a client), or sends what TLS has to say of its own accord.
     pub fn nudge<N: Net<Socket = S>>(&mut self, net: &mut N) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
-        if tls.stream.is_handshaking() {
+        if tls.is_handshaking() {
             tls.process(net, &self.socket, &mut [])?;
         }
         match tls.flush(net, &self.socket) {
@@ -161,7 +204,9 @@ impl<S> Line<S> {
     pub fn shutdown_write<N: Net<Socket = S>>(&mut self, net: &mut N) {
         if let Some(tls) = &mut self.tls {
             // Who cannot take the farewell now learns the same from the socket.
-            let _ = tls.stream.close(&mut tls.out);
+            if let Some(stream) = &mut tls.stream {
+                let _ = stream.close(&mut tls.out);
+            }
             let _ = tls.flush(net, &self.socket);
         }
         let _ = net.shutdown_write(&self.socket);
@@ -188,7 +233,42 @@ fn broken(error: TlsError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
+/// A handshake without its connection: one step of it can be taken on any thread.
+pub struct Handshake {
+    stream: Stream,
+    /// Of the peer.
+    input: Vec<u8>,
+    /// What the step gives, as for [`Stream::handle_input`].
+    plain: Vec<u8>,
+    out: Vec<u8>,
+    outcome: Result<(), TlsError>,
+}
+
+impl Handshake {
+    /// Takes the step: a fifth of a millisecond, several with a certificate of RSA.
+    #[must_use]
+    pub fn run(mut self) -> Handshake {
+        let Handshake { stream, input, plain, out, outcome } = &mut self;
+        *outcome = stream.handle_input(input, plain, out);
+        self
+    }
+}
+
 impl Tls {
+    /// Also while it is lent.
+    #[inline]
+    fn is_handshaking(&self) -> bool {
+        self.stream.as_ref().is_none_or(Stream::is_handshaking)
+    }
+
+    fn take_back<N: Net>(&mut self, net: &mut N, socket: &N::Socket, step: Handshake) -> io::Result<()> {
+        let Handshake { stream, plain, out, outcome, .. } = step;
+        self.stream = Some(stream);
+        self.plain.extend_from_slice(&plain);
+        self.out.extend_from_slice(&out);
+        self.after(net, socket, true, outcome)
+    }
+
     fn recv<N: Net>(
         &mut self,
         net: &mut N,
@@ -200,9 +280,11 @@ impl Tls {
             if !self.plain.is_empty() {
                 return Ok(self.take_plain(buf, false));
             }
-            if self.stream.is_peer_closed() {
+            let Some(stream) = &self.stream else { return Err(io::ErrorKind::WouldBlock.into()) };
+            if stream.is_peer_closed() {
                 return Ok(Received { len: 0, drained: true });
             }
+            let failed = stream.is_failed();
             if !self.early.is_empty() {
                 let mut early = std::mem::take(&mut self.early);
                 self.process(net, socket, &mut early)?;
@@ -210,7 +292,7 @@ impl Tls {
             }
             let len = net.recv(socket, buf)?;
             // After an error what the peer still sends only has to be taken away.
-            if len == 0 || self.stream.is_failed() {
+            if len == 0 || failed {
                 return Ok(Received { len, drained: len < buf.len() });
             }
             self.process(net, socket, &mut buf[..len])?;
@@ -233,14 +315,29 @@ impl Tls {
         } else {
             self.plain.drain(..len);
         }
-        Received { len, drained: drained && self.plain.is_empty() && !self.stream.is_peer_closed() }
+        let closed = self.stream.as_ref().is_some_and(Stream::is_peer_closed);
+        Received { len, drained: drained && self.plain.is_empty() && !closed }
     }
 
     /// Takes bytes of the peer, and sends what TLS answers by itself.
     fn process<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &mut [u8]) -> io::Result<()> {
-        let shaking = self.stream.is_handshaking();
-        let done = self.stream.handle_input(bytes, &mut self.plain, &mut self.out);
-        self.tickets_only = done.is_ok() && shaking && self.stream.is_heard_out();
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let shaking = stream.is_handshaking();
+        let done = stream.handle_input(bytes, &mut self.plain, &mut self.out);
+        self.after(net, socket, shaking, done)
+    }
+
+    /// The peer's bytes have been taken: sends what TLS answers by itself. `shaking`: it was in its handshake before.
+    fn after<N: Net>(
+        &mut self,
+        net: &mut N,
+        socket: &N::Socket,
+        shaking: bool,
+        done: Result<(), TlsError>,
+    ) -> io::Result<()> {
+        self.answered |= !self.out.is_empty();
+        let heard_out = self.stream.as_ref().is_some_and(Stream::is_heard_out);
+        self.tickets_only = done.is_ok() && shaking && heard_out;
         if self.tickets_only {
             return Ok(());
         }
@@ -278,11 +375,12 @@ impl Tls {
         }
         let mut sent = std::mem::take(&mut self.owed).min(bytes.len());
         while sent < bytes.len() {
-            if self.stream.is_handshaking() {
+            if self.is_handshaking() {
                 return if sent > 0 { Ok(sent) } else { Err(io::ErrorKind::WouldBlock.into()) };
             }
             let part = &bytes[sent..bytes.len().min(sent + SEAL_BYTES)];
-            self.stream.encrypt(part, &mut self.out).map_err(broken)?;
+            let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::WouldBlock.into()) };
+            stream.encrypt(part, &mut self.out).map_err(broken)?;
             match self.flush(net, socket) {
                 Ok(()) => sent += part.len(),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {

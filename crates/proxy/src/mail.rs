@@ -1,12 +1,12 @@
 //! What workers and the control thread tell each other.
 
+use crate::crypto::WorkDone;
 use crate::ids::{Key, Kind};
 use crate::line::Tls;
 use crate::pool::{Place, PoolEntry};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
-use weir_auth::JobDone;
 use weir_auth::login::KillOutcome;
 use weir_net::{Net, Peer, Target};
 
@@ -75,7 +75,7 @@ pub enum WingMail<W: Wing, N: Net> {
         /// Which one.
         key: Key,
         /// The result.
-        done: JobDone,
+        done: WorkDone,
     },
 }
 

@@ -4,7 +4,9 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
+import struct
 import subprocess
 
 from .case import eventually
@@ -78,3 +80,64 @@ def reload_under_load(front, url_of, starttls, clients=2000):
         assert shown_now(w, starttls) == der("elsewhere")
         assert crowd.process.poll() is None, "they are still at work"
         crowd.assert_nobody_was_dropped(clients)
+
+
+def crypto_turns(w):
+    """How often the threads for slow work of clients' logins have gone to sleep, which they do after each piece of work in calm times."""
+    total = 0
+    for task in os.scandir(f"/proc/{w.process.pid}/task"):
+        with open(os.path.join(task.path, "comm"), encoding="ascii") as f:
+            if not re.fullmatch("crypto-[0-9]+\n", f.read()):
+                continue
+        with open(os.path.join(task.path, "status"), encoding="ascii") as f:
+            total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.MULTILINE)[1])
+    return total
+
+
+def client_hello():
+    """A whole one."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["postgresql"])
+    out = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        return out.read()
+    raise AssertionError("a handshake without a peer")
+
+
+def handshakes_beside_others(w, stay, begin):
+    """While many clients are at work, another thread does the costly part of handshakes. Who leaves, breaks or says nonsense in the
+    middle of it harms nobody. `stay` logs a client in by TLS and returns a function that asks it something; `begin` returns a
+    socket on which a hello is expected."""
+    clients = [stay() for _ in range(120)]
+    before, ok = crypto_turns(w), w.metric("weir_client_logins", outcome="ok")
+    clients += [stay() for _ in range(30)]
+    assert crypto_turns(w) - before >= 30, "another thread answers their hello"
+    assert w.metric("weir_client_logins", outcome="ok") == ok + 30
+    failed = w.metric("weir_faults_total", kind="client_tls")
+    abort = struct.pack("ii", 1, 0)
+    for leaves in (lambda s: s.close(), lambda s: (s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abort), s.close()),
+                   lambda s: (s.shutdown(socket.SHUT_WR), s.recv(1 << 16), s.close())):
+        for size in (1 << 16, 100):
+            for _ in range(10):
+                sock = begin()
+                sock.sendall(client_hello()[:size])
+                leaves(sock)
+    for _ in range(10):
+        sock = begin()
+        sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert sock.recv(100)[:1] == b"\x15", "an alert"
+        assert sock.recv(100) == b"", "and the end"
+        sock.close()
+    assert w.metric("weir_faults_total", kind="client_tls") >= failed + 10
+    # A hello in pieces is answered when it is whole.
+    sock = begin()
+    hello = client_hello()
+    for at in range(0, len(hello), 50):
+        sock.sendall(hello[at:at + 50])
+    assert sock.recv(1)[:1] == b"\x16"
+    sock.close()
+    eventually(lambda: w.metric("weir_client_connections") == len(clients) and not w.metric("weir_client_logins_pending"), "the others have gone")
+    for ask in clients:
+        ask()

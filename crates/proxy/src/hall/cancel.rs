@@ -9,6 +9,7 @@ use super::handshake::connect_tls;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
+use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
 use crate::line::{Line, Received};
 use crate::mail::{Kill, Warrant, WingMail};
@@ -339,7 +340,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             ConnectStep::Work(job) => {
                 canceller.busy = true;
                 let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Canceller, key };
-                (cx.shared.submit)(ticket, job);
+                let _ = (cx.shared.submit)(ticket, Work::Login(job));
                 false
             }
             ConnectStep::LoggedIn => {

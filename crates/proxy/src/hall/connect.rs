@@ -4,6 +4,7 @@ use super::handshake::connect_tls;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
+use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::{Line, Received};
 use crate::pending::Pending;
@@ -339,7 +340,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     *busy = true;
                 }
                 let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Server, key };
-                (cx.shared.submit)(ticket, job);
+                let _ = (cx.shared.submit)(ticket, Work::Login(job));
                 false
             }
             Ok(ConnectStep::LoggedIn) => {

@@ -4,6 +4,7 @@ use super::login::Arrival;
 use super::{Hall, Task};
 use crate::client::Phase;
 use crate::context::Cx;
+use crate::crypto::WorkDone;
 use crate::ids::Kind;
 use crate::mail::WingMail;
 use crate::wing::{Back, Wing};
@@ -27,10 +28,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),
-            WingMail::Job { kind: Kind::Client, key, done } => self.client_job_done(cx, key, done),
-            WingMail::Job { kind: Kind::Server, key, done } => self.server_job_done(cx, key, done),
-            WingMail::Job { kind: Kind::Canceller, key, done } => self.canceller_job_done(cx, key, done),
-            WingMail::Job { kind: Kind::Listener | Kind::Pool, .. } => {}
+            WingMail::Job { kind, key, done } => match (kind, done) {
+                (Kind::Client, WorkDone::Login(done)) => self.client_job_done(cx, key, done),
+                (Kind::Client, WorkDone::Handshake(step)) => self.handshake_back(cx, key, *step),
+                (Kind::Server, WorkDone::Login(done)) => self.server_job_done(cx, key, done),
+                (Kind::Canceller, WorkDone::Login(done)) => self.canceller_job_done(cx, key, done),
+                (Kind::Server | Kind::Canceller, WorkDone::Handshake(_)) => {}
+                (Kind::Listener | Kind::Pool, _) => {}
+            },
         }
     }
 

@@ -2,12 +2,14 @@
 
 use super::{Hall, Task};
 use crate::client::Phase;
-use crate::context::Cx;
-use crate::ids::Key;
-use crate::line::Line;
+use crate::context::{Cx, Ticket};
+use crate::crypto::{Work, WorkDone};
+use crate::ids::{Key, Kind};
+use crate::line::{Handshake, Line, Received};
 use crate::pool::PoolId;
 use crate::server::ServerPhase;
 use crate::wing::{Accept, Connect, Wing};
+use std::io;
 use std::sync::Arc;
 use weir_auth::login::{Secured, TlsWish};
 use weir_config::ServerTls;
@@ -22,11 +24,18 @@ const LOGIN_WORK: u32 = 8;
 /// What a look at a handshake counts for: an ECDSA signature and a key exchange, 0.15 ms with what is around them.
 const HANDSHAKE_WORK: u32 = 8;
 
+/// The end of a handshake: the keys of both directions, and tickets.
+const FINISH_WORK: u32 = 2;
+
+/// Clients at work on this worker that are not held up much by the handshakes of others: one in each turn.
+const FEW_CLIENTS: i64 = 32;
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What a look at this client's bytes costs; 0: it is not logging in.
     fn work_of(&self, key: Key) -> u32 {
         match self.clients.get(key) {
-            Some(client) if client.line.is_handshaking() => HANDSHAKE_WORK,
+            Some(client) if client.line.is_expecting_hello() && !self.leaves_handshakes() => HANDSHAKE_WORK,
+            Some(client) if client.line.is_handshaking() => FINISH_WORK,
             Some(client) if matches!(client.phase, Phase::Login(_)) => 1,
             _ => 0,
         }
@@ -68,6 +77,59 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if let Some(client) = self.clients.get_mut(key) {
                 (client.is.queued, client.is.called) = (false, true);
                 self.todo.push_back(Task::PumpClient(key));
+            }
+        }
+    }
+
+    /// The costly step of a client's handshake is another thread's: more clients are at work here than log in, and not
+    /// only a few. Where nobody is held up, two wakes of threads are saved (a tenth of a login).
+    fn leaves_handshakes(&self) -> bool {
+        let coming = self.cells.wing.client_logins_pending.get();
+        self.clients.len() as i64 > 2 * coming + FEW_CLIENTS
+    }
+
+    /// Reads a client's hello, which begins TLS. Another thread may have to answer it: then there is nothing to be read
+    /// until that is back.
+    pub(super) fn receive_hello(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        buf: &mut [u8],
+    ) -> io::Result<Received> {
+        let leaves = self.leaves_handshakes();
+        let Some(client) = self.clients.get_mut(key) else { return Err(io::ErrorKind::WouldBlock.into()) };
+        if !leaves {
+            return client.line.recv(cx.net, buf, client.is.hup);
+        }
+        let Some(step) = client.line.lend(cx.net, buf)? else {
+            return Ok(Received { len: 0, drained: true });
+        };
+        let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+        match (cx.shared.submit)(ticket, Work::Handshake(Box::new(step))) {
+            Ok(()) => Err(io::ErrorKind::WouldBlock.into()),
+            // Too much waits there.
+            Err(refused) => {
+                if let WorkDone::Handshake(step) = refused.run() {
+                    client.line.take_back(cx.net, *step)?;
+                }
+                Err(io::ErrorKind::Interrupted.into())
+            }
+        }
+    }
+
+    /// A handshake is back from another thread, a step further.
+    pub(super) fn handshake_back(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Handshake) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        match client.line.take_back(cx.net, step) {
+            Ok(()) => {
+                // It may have sent more meanwhile.
+                client.is.readable = true;
+                self.todo.push_back(Task::PumpClient(key));
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => self.tls_failed(cx, key, &e),
+            Err(_) => {
+                client.is.broken = true;
+                self.close_client(cx, key, Some(FaultKind::ClientGone.into()));
             }
         }
     }

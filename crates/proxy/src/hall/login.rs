@@ -3,6 +3,7 @@
 use super::{Hall, Task};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
+use crate::crypto::Work;
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
 use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
@@ -204,7 +205,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             AcceptStep::Work(job) => {
                 let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
                 let Some(phase) = self.login_phase(key) else { return };
-                phase.busy = (cx.shared.submit)(ticket, job);
+                phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
                 if !phase.busy {
                     self.refuse(cx, key, FaultKind::TooManyLogins.into());
                 }

@@ -32,7 +32,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
-            let received = client.line.recv(cx.net, &mut scratch, client.is.hup);
+            let received = if client.line.is_expecting_hello() {
+                self.receive_hello(cx, key, &mut scratch)
+            } else {
+                client.line.recv(cx.net, &mut scratch, client.is.hup)
+            };
+            let Some(client) = self.clients.get_mut(key) else { break };
             if let Some(secured) = client.line.take_secured()
                 && !self.client_secured(cx, key, secured)
             {

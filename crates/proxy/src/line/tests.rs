@@ -197,7 +197,7 @@ fn tickets_go_with_the_first_bytes() {
             server.send(&mut net, b"hello").unwrap();
             let received = client.recv(&mut net, &mut buf, false).unwrap();
             assert_eq!(buf[..received.len], *b"hello");
-            let facts = server.tls.as_ref().unwrap().stream.facts().unwrap();
+            let facts = server.tls.as_ref().unwrap().stream.as_ref().unwrap().facts().unwrap();
             assert_eq!(facts.resumed, resumed, "{protocols}");
         }
     }
@@ -215,4 +215,65 @@ fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
     net.send(&1, b"more").unwrap();
     assert_eq!(server.recv(&mut net, &mut buf, true).unwrap().len, 4);
     assert!(server.send(&mut net, b"words").is_err(), "nothing is said in clear");
+}
+
+#[test]
+fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
+    for early in [false, true] {
+        let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+        let connector = Connector::new(&ConnectorSettings::default()).unwrap();
+        let [mut server, mut client] = [Line::new(0), Line::new(1)];
+        client.secure(connector.connect("db").unwrap(), &[]);
+        client.nudge(&mut net).unwrap();
+        let hello: Vec<u8> = if early { net.waits[1].drain(..).collect() } else { Vec::new() };
+        server.secure(acceptor().accept().unwrap(), &hello);
+        assert!(server.is_expecting_hello() && !server.is_lent());
+        let mut buf = [0; 4096];
+        let step = server.lend(&mut net, &mut buf).unwrap().unwrap();
+        assert!(server.is_lent() && server.is_handshaking() && !server.is_expecting_hello());
+        // Nothing is read or said meanwhile, and nothing is lost.
+        client.nudge(&mut net).unwrap();
+        assert_eq!(server.recv(&mut net, &mut buf, true).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(server.send(&mut net, b"hello").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(server.take_secured().is_none() && server.secured().is_none() && net.waits[0].is_empty());
+        let step = std::thread::spawn(move || step.run()).join().unwrap();
+        server.take_back(&mut net, step).unwrap();
+        assert!(!server.is_lent() && !server.is_expecting_hello() && server.is_handshaking());
+        assert!(client.recv(&mut net, &mut buf, true).is_err() && client.take_secured().is_some());
+        assert_eq!(client.send(&mut net, b"select 1").unwrap(), 8);
+        let received = server.recv(&mut net, &mut buf, true).unwrap();
+        assert!(server.take_secured().is_some());
+        assert_eq!(buf[..received.len], *b"select 1");
+    }
+}
+
+#[test]
+fn what_is_no_tls_fails_also_where_it_is_lent() {
+    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut server = Line::new(0);
+    server.secure(acceptor().accept().unwrap(), &[]);
+    let mut buf = [0; 4096];
+    assert_eq!(server.lend(&mut net, &mut buf).map(drop).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let step = server.lend(&mut net, &mut buf).unwrap().unwrap().run();
+    assert_eq!(server.take_back(&mut net, step).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(net.waits[0].front(), Some(&21), "an alert tells the peer");
+    net.ended[1] = true;
+    let mut other = Line::new(0);
+    other.secure(acceptor().accept().unwrap(), &[]);
+    assert!(other.lend(&mut net, &mut buf).unwrap().is_none(), "the end of the stream");
+}
+
+#[test]
+fn who_ends_a_line_whose_handshake_is_lent_says_nothing_more() {
+    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let connector = Connector::new(&ConnectorSettings::default()).unwrap();
+    let [mut server, mut client] = [Line::new(0), Line::new(1)];
+    client.secure(connector.connect("db").unwrap(), &[]);
+    client.nudge(&mut net).unwrap();
+    server.secure(acceptor().accept().unwrap(), &[]);
+    let step = server.lend(&mut net, &mut [0; 4096]).unwrap().unwrap();
+    server.shutdown_write(&mut net);
+    assert!(net.ended[0] && net.waits[0].is_empty());
+    server.take_back(&mut net, step.run()).unwrap();
 }
