@@ -54,7 +54,7 @@ bench-relay: release ## CPU per query, Weir beside PgBouncer and HAProxy, as a t
 
 bench-share: release ## Point selects: 8 servers and pool_size = auto beside PgBouncer and the databases alone
 	@tests/setup
-	@SECONDS=3 SETTLE=30 benches/share
+	@SECONDS=3 SETTLE=30 ROUNDS=3 benches/share 64 1000 4000
 
 bench-100k: release ## The same with up to 100,000 clients executing, on all three databases
 	@tests/setup
