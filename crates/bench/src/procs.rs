@@ -61,27 +61,6 @@ pub fn usage(pid: u32) -> Option<Usage> {
     if pid == std::process::id() {
         return usage_of_one(pid, OWN);
     }
-    let mut sum = None;
-    // What a child has used is its own until it is waited for, then its parent's: of one that ends while both are read
-    // it would be lost. Then they are read again.
-    for _ in 0..TRIES {
-        let ended = ended_children_us(pid)?;
-        sum = usage_of_family(pid);
-        if ended_children_us(pid)? == ended {
-            break;
-        }
-    }
-    sum
-}
-
-/// Readings of a process whose children end meanwhile.
-const TRIES: u32 = 5;
-
-fn ended_children_us(pid: u32) -> Option<u64> {
-    Some(usage_of_one(pid, WITH_CHILDREN)?.cpu_us.saturating_sub(usage_of_one(pid, OWN)?.cpu_us))
-}
-
-fn usage_of_family(pid: u32) -> Option<Usage> {
     let mut sum = usage_of_one(pid, WITH_CHILDREN)?;
     for child in children(pid) {
         if let Some(usage) = usage(child) {

@@ -385,6 +385,7 @@ impl Driver<'_> {
 
     /// Waits for the workers and adds up what they recorded.
     fn join(&mut self, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Totals, RunError> {
+        self.shared.control.let_go();
         while let Ok((_, interval)) = self.ticks.recv() {
             self.merge(&interval, observer);
         }

@@ -72,9 +72,28 @@ pub struct Control {
     /// Events that have begun and that have ended, counted only where their number is limited.
     begun: AtomicU64,
     over: AtomicU64,
+    /// The watched processes have been read for the last time.
+    read: AtomicBool,
 }
 
+/// Processes are read within this time, even where thousands of them have to wait for a core.
+const READING: Duration = Duration::from_secs(10);
+
 impl Control {
+    /// The watched processes have been read for the last time: the clients may go.
+    pub fn let_go(&self) {
+        self.read.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps the clients connected until the watched processes have been read. A database that has a process for each client
+    /// spends as much on its end as on a hundred queries, and that is no part of what was measured.
+    fn await_reading(&self) {
+        let until_ns = clock::now_ns() + READING.as_nanos() as u64;
+        while !self.read.load(Ordering::Relaxed) && clock::now_ns() < until_ns {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Ends the run now.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -241,6 +260,7 @@ impl<P: Protocol> Worker<P> {
                 self.handle_event(*event);
             }
         }
+        self.shared.control.await_reading();
         self.say_goodbye();
         Ok(self.totals)
     }

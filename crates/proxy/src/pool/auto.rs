@@ -311,6 +311,11 @@ impl AutoSize {
                 }
                 if self.is_another(figures) {
                     self.begin_anew();
+                    // Fewer first where there are many: that too few are left shows within a second, that more bring
+                    // nothing takes a whole trial.
+                    if self.size > self.bounds.start() {
+                        self.next = Way::Fewer;
+                    }
                 } else if over && may_try && self.another == 0 && self.at_rest.len() >= SLOTS_AT_REST {
                     self.begin_trial(figures, active);
                 }
@@ -671,7 +676,9 @@ mod tests {
                 );
             }
             assert!(auto.size > 40, "{} servers for sleepers who came after {seconds} s", auto.size);
-            quick.run(&mut auto, 900);
+            quick.run(&mut auto, 75);
+            assert!(auto.size < 8, "{} servers 75 s after the sleepers", auto.size);
+            quick.run(&mut auto, 825);
             is_near(auto.size, 2, "after the sleepers");
         }
     }
