@@ -230,7 +230,7 @@ fn plan_facts(plan: &Plan, workers: usize) -> PlanFacts {
 }
 
 fn process_line(w: &Watched, queries: u64, seconds: f64, connections: u64) -> ProcessLine {
-    let cpu = w.cpu_us().map(|us| us as f64);
+    let cpu = w.cpu_us((seconds * 1e9) as u64);
     let growth = w.growth_bytes();
     ProcessLine {
         name: w.name.clone(),
