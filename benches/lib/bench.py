@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -211,9 +212,10 @@ def prepare(url, workload, **options):
         subprocess.run([WEIR, "bench", command, workload, "--url", url, *words], check=True, stdout=subprocess.DEVNULL)
 
 
-def run(url, workload="select_one", pids=None, limit=None, check=True, **options):
-    """One run of the load generator; returns its report. Options are those of `weir bench run`; True: one without a value."""
-    path = os.path.join(TARGET, f"bench-run-{os.getpid()}.json")
+def run(url, workload="select_one", pids=None, limit=None, check=True, until=None, **options):
+    """One run of the load generator; returns its report. Options are those of `weir bench run`; True: one without a value. `until`: an
+    event that ends it before its time."""
+    path = os.path.join(TARGET, f"bench-run-{os.getpid()}-{threading.get_ident()}.json")
     command = [WEIR, "bench", "run", workload, "--url", url, "--json", path]
     for name, value in {"report_interval": 0, **options}.items():
         command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
@@ -225,9 +227,13 @@ def run(url, workload="select_one", pids=None, limit=None, check=True, **options
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
     quiet = subprocess.DEVNULL if not options.get("report_interval") else None
-    done = subprocess.run(command, check=False, stdout=quiet, stderr=quiet, preexec_fn=prepare)
-    if done.returncode not in (0, 4):
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
+    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, preexec_fn=prepare)
+    while until and process.poll() is None:
+        if until.wait(0.1):
+            process.send_signal(signal.SIGINT)
+            break
+    if process.wait() not in (0, 4):
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     with open(path, encoding="utf-8") as f:
         report = json.load(f)
     os.remove(path)
