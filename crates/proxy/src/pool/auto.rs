@@ -238,7 +238,15 @@ impl AutoSize {
             return Some(change);
         }
         if self.much_worse_already() {
-            self.refuse();
+            if self.coarse && self.next == Way::Fewer {
+                // By far too few: no smaller step is looked for on this side. On the other it goes on by halves.
+                self.begin_slot();
+                (self.next, self.settle_ns, self.phase) =
+                    (Way::More, SETTLE_NS, Phase::Resting { left_ns: 0 });
+                self.refused += 1;
+            } else {
+                self.refuse();
+            }
             return None;
         }
         let slot = self.slot;
