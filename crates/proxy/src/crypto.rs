@@ -44,7 +44,7 @@ impl Work {
 /// Takes work, or gives it back.
 pub type Submit = Box<dyn Fn(Ticket, Work) -> Result<(), Work> + Send + Sync>;
 
-/// Starts a thread for each worker, and one for servers. They end with what is returned.
+/// Starts a thread for each worker, which cannot take the cores from queries where its priority is low, and one for servers. They end with what is returned.
 pub(crate) fn start(
     workers: usize,
     deliver: impl Fn(Ticket, WorkDone) + Send + Sync + 'static,

@@ -335,7 +335,8 @@ impl Tls {
         shaking: bool,
         done: Result<(), TlsError>,
     ) -> io::Result<()> {
-        self.answered |= !self.out.is_empty();
+        // One that has failed has its answer, even where there is no alert for it.
+        self.answered |= done.is_err() || !self.out.is_empty();
         let heard_out = self.stream.as_ref().is_some_and(Stream::is_heard_out);
         self.tickets_only = done.is_ok() && shaking && heard_out;
         if self.tickets_only {

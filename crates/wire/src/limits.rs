@@ -29,7 +29,7 @@ pub const LOGIN_BYTES: usize = 80 * 1024;
 /// it knows of the client's certificate, which is some kB.
 pub const PROXY_HEADER_BYTES: usize = 16 * 1024;
 
-/// Logins of clients that may wait for slow work (PBKDF2, RSA) at a time, in the whole process. One takes about a
+/// Logins of clients that may wait for slow work (PBKDF2, RSA, handshakes) at a time, in the whole process. One takes up to a
 /// millisecond of a crypto thread, so the last one waits some seconds; who is behind would have given up, and its work
 /// would hold up the next ones.
 pub const LOGIN_JOBS: usize = 8_192;

@@ -82,7 +82,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// The costly step of a client's handshake is another thread's: more clients are at work here than log in, and not
-    /// only a few. Where nobody is held up, two wakes of threads are saved (a tenth of a login).
+    /// only a few. Where nobody is held up, two wakes of threads are saved.
     fn leaves_handshakes(&self) -> bool {
         let coming = self.cells.wing.client_logins_pending.get();
         self.clients.len() as i64 > 2 * coming + FEW_CLIENTS

@@ -18,6 +18,11 @@ struct Two {
     piece: usize,
 }
 
+/// With room for everything.
+fn wide() -> Two {
+    Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 }
+}
+
 fn nothing() -> io::Error {
     io::ErrorKind::WouldBlock.into()
 }
@@ -154,7 +159,7 @@ fn every_byte_arrives_once_however_little_room_there_is() {
 
 #[test]
 fn what_the_peer_sends_with_its_last_handshake_bytes_is_read_after_it() {
-    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut net = wide();
     let connector = Connector::new(&ConnectorSettings::default()).unwrap();
     let [mut server, mut client] = [Line::new(0), Line::new(1)];
     client.secure(connector.connect("db").unwrap(), &[]);
@@ -174,7 +179,7 @@ fn what_the_peer_sends_with_its_last_handshake_bytes_is_read_after_it() {
 #[test]
 fn tickets_go_with_the_first_bytes() {
     for protocols in ["tlsv1.3", "tlsv1.2"] {
-        let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+        let mut net = wide();
         let bounds = Bounds { protocols: protocols.to_owned(), ..Bounds::default() };
         let connector =
             Connector::new(&ConnectorSettings { bounds, sessions: 4, ..ConnectorSettings::default() })
@@ -205,7 +210,7 @@ fn tickets_go_with_the_first_bytes() {
 
 #[test]
 fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
-    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut net = wide();
     let mut server = Line::new(0);
     server.secure(acceptor().accept().unwrap(), &[]);
     net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -220,7 +225,7 @@ fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
 #[test]
 fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
     for early in [false, true] {
-        let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+        let mut net = wide();
         let connector = Connector::new(&ConnectorSettings::default()).unwrap();
         let [mut server, mut client] = [Line::new(0), Line::new(1)];
         client.secure(connector.connect("db").unwrap(), &[]);
@@ -249,7 +254,7 @@ fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
 
 #[test]
 fn what_is_no_tls_fails_also_where_it_is_lent() {
-    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut net = wide();
     let mut server = Line::new(0);
     server.secure(acceptor().accept().unwrap(), &[]);
     let mut buf = [0; 4096];
@@ -266,7 +271,7 @@ fn what_is_no_tls_fails_also_where_it_is_lent() {
 
 #[test]
 fn who_ends_a_line_whose_handshake_is_lent_says_nothing_more() {
-    let mut net = Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 };
+    let mut net = wide();
     let connector = Connector::new(&ConnectorSettings::default()).unwrap();
     let [mut server, mut client] = [Line::new(0), Line::new(1)];
     client.secure(connector.connect("db").unwrap(), &[]);
@@ -276,4 +281,16 @@ fn who_ends_a_line_whose_handshake_is_lent_says_nothing_more() {
     server.shutdown_write(&mut net);
     assert!(net.ended[0] && net.waits[0].is_empty());
     server.take_back(&mut net, step.run()).unwrap();
+}
+
+#[test]
+fn a_handshake_that_has_failed_is_not_lent_again() {
+    let mut net = wide();
+    let mut server = Line::new(0);
+    server.secure(acceptor().accept().unwrap(), &[]);
+    // No alert was written.
+    let failed = Err(TlsError::Tls("too much".to_owned()));
+    let tls = server.tls.as_mut().unwrap();
+    assert_eq!(tls.after(&mut net, &0, true, failed).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert!(!server.is_expecting_hello());
 }
