@@ -95,6 +95,11 @@ impl Histogram {
         self.sum_ns.add(ns);
     }
 
+    /// Nanoseconds of all things together: grows with each.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns.get()
+    }
+
     /// Adds what is in the cells to `totals`.
     pub fn add_to(&self, totals: &mut HistogramTotals) {
         for (total, bucket) in totals.buckets.iter_mut().zip(&self.buckets) {

@@ -1,6 +1,8 @@
-//! How urgent a thread is to the kernel's scheduler.
+//! How urgent a thread is to the kernel's scheduler, and how long it has waited for a core.
 //!
-//! Owns: the call. Must not know: what the thread does.
+//! Owns: the calls. Must not know: what the thread does.
+
+use std::time::Duration;
 
 /// The calling thread yields to all others of the machine that want a core: it gets about a tenth of what each of these
 /// gets, and all that they leave. For work that may take its time. Only where threads have priorities of their own (Linux).
@@ -16,8 +18,80 @@ pub fn lower() {
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
+/// What the calling thread has waited for a core, while it could have run. It says how busy the machine is, other programs
+/// included. Only where the kernel tells (Linux, `/proc/<pid>/task/<tid>/schedstat`); elsewhere nobody ever waits.
+#[derive(Debug)]
+pub struct CoreWait {
+    #[cfg(target_os = "linux")]
+    told: Option<std::fs::File>,
+    seen_ns: u64,
+}
+
+impl CoreWait {
+    /// Of the calling thread, from now on.
+    pub fn of_this_thread() -> CoreWait {
+        #[cfg(target_os = "linux")]
+        let mut wait = CoreWait { told: std::fs::File::open("/proc/thread-self/schedstat").ok(), seen_ns: 0 };
+        #[cfg(not(target_os = "linux"))]
+        let mut wait = CoreWait { seen_ns: 0 };
+        wait.take();
+        wait
+    }
+
+    /// Since it was asked last. Some 2 us.
+    pub fn take(&mut self) -> Duration {
+        let now_ns = self.total_ns().unwrap_or(self.seen_ns);
+        let before_ns = std::mem::replace(&mut self.seen_ns, now_ns);
+        Duration::from_nanos(now_ns.saturating_sub(before_ns))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn total_ns(&self) -> Option<u64> {
+        use std::os::unix::fs::FileExt;
+        // Nanoseconds on a core, nanoseconds of waiting for one, time slices.
+        let mut text = [0; 64];
+        let len = self.told.as_ref()?.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..len]).ok()?.split(' ').nth(1)?.parse().ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn total_ns(&self) -> Option<u64> {
+        None
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Two threads on one core: each of them waits.
+    #[test]
+    fn who_shares_a_core_has_waited_for_it() {
+        if !std::path::Path::new("/proc/thread-self/schedstat").exists() {
+            return;
+        }
+        let core = rustix::thread::sched_getcpu();
+        let done = std::sync::atomic::AtomicU32::new(0);
+        let busy = || {
+            let mut one = rustix::thread::CpuSet::new();
+            one.set(core);
+            rustix::thread::sched_setaffinity(None, &one).expect("a core of ours");
+            let mut wait = super::CoreWait::of_this_thread();
+            while wait.take().is_zero() {
+                std::hint::spin_loop();
+            }
+            // Who has waited goes on until the other one has, too.
+            done.fetch_add(1, Relaxed);
+            while done.load(Relaxed) < 2 {
+                std::hint::spin_loop();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(busy);
+            scope.spawn(busy);
+        });
+    }
+
     #[test]
     fn only_the_thread_itself_is_less_urgent() {
         let of = || rustix::process::getpriority_process(None).expect("a priority");

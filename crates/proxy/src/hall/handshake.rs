@@ -30,6 +30,27 @@ const FINISH_WORK: u32 = 2;
 /// Clients at work on this worker that are not held up much by the handshakes of others: one in each turn.
 const FEW_CLIENTS: i64 = 32;
 
+/// Who has asked for something within this time is at work.
+const AT_WORK_MS: u64 = 100;
+
+/// Whether clients query, looked at when a handshake is lent: counting them costs the queries nothing.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Time that all requests so far took, at the last look.
+    asked_ns: u64,
+    /// When a look last found more of it than the one before.
+    at_ms: u64,
+}
+
+impl Asked {
+    fn is_lately(&mut self, asked_ns: u64, now_ms: u64) -> bool {
+        if std::mem::replace(&mut self.asked_ns, asked_ns) != asked_ns {
+            self.at_ms = now_ms;
+        }
+        now_ms.saturating_sub(self.at_ms) < AT_WORK_MS
+    }
+}
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What a look at this client's bytes costs; 0: it is not logging in.
     fn work_of(&self, key: Key) -> u32 {
@@ -105,7 +126,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return Ok(Received { len: 0, drained: true });
         };
         let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-        match (cx.shared.submit)(ticket, Work::Handshake(Box::new(step))) {
+        let beside_queries = self.asked.is_lately(self.cells.request_duration.sum_ns(), cx.now_ms());
+        let work = Work::Handshake { step: Box::new(step), beside_queries };
+        match (cx.shared.submit)(ticket, work) {
             Ok(()) => Err(io::ErrorKind::WouldBlock.into()),
             // Too much waits there.
             Err(refused) => {
@@ -227,4 +250,19 @@ pub(super) fn connect_tls<N: Net>(
     let stream = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
     line.secure(stream, early);
     line.nudge(net).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_ask_nothing_are_not_spared() {
+        let mut asked = Asked::default();
+        assert!(!asked.is_lately(0, 5_000), "nobody has asked yet");
+        assert!(asked.is_lately(1, 5_001));
+        assert!(asked.is_lately(1, 5_001 + AT_WORK_MS - 1), "one of many looks finds none");
+        assert!(!asked.is_lately(1, 5_001 + AT_WORK_MS));
+        assert!(asked.is_lately(2, 9_000));
+    }
 }

@@ -58,6 +58,8 @@ pub struct Hall<W: Wing, N: Net> {
     login_queue: VecDeque<Key>,
     /// Login work of this turn.
     login_work: u32,
+    /// Whether clients query beside those who log in.
+    asked: handshake::Asked,
     /// Whom the server that is being closed leaves its place to.
     heir: Option<caps::Heir<W>>,
 }
@@ -93,6 +95,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             draining: false,
             login_queue: VecDeque::new(),
             login_work: 0,
+            asked: handshake::Asked::default(),
             heir: None,
         }
     }
