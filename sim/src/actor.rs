@@ -6,6 +6,7 @@ use crate::network::{EndId, Network};
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use std::sync::MutexGuard;
+use weir_tls::Stream;
 
 /// What an actor borrows for its turn.
 pub struct Stage<'a> {
@@ -71,12 +72,21 @@ pub enum Order {
     },
 }
 
-/// Bytes that wait to be written.
+/// Bytes that wait to be written, through TLS where that has begun.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// So many of them have been written.
+    /// So many of them have been written, or encrypted.
     written: usize,
+    tls: Option<Box<Tls>>,
+}
+
+/// One end of TLS.
+#[derive(Debug)]
+struct Tls {
+    stream: Stream,
+    /// Encrypted, or said in clear before TLS began, and not yet written.
+    sealed: Vec<u8>,
 }
 
 impl Outbox {
@@ -87,7 +97,7 @@ impl Outbox {
 
     /// Bytes that wait.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.written
+        self.bytes.len() - self.written + self.tls.as_ref().map_or(0, |tls| tls.sealed.len())
     }
 
     /// Nothing waits.
@@ -99,10 +109,62 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.written = 0;
+        if let Some(tls) = &mut self.tls {
+            tls.sealed.clear();
+        }
+    }
+
+    /// All that is said from here on goes through TLS; what waits goes in clear before it.
+    pub fn secure(&mut self, stream: Stream) {
+        let sealed = self.bytes.split_off(self.written);
+        self.clear();
+        self.tls = Some(Box::new(Tls { stream, sealed }));
+    }
+
+    /// TLS has begun.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// What these bytes of the peer say.
+    ///
+    /// # Errors
+    /// They are not TLS's.
+    pub fn open(&mut self, mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+        let Some(tls) = &mut self.tls else { return Ok(bytes) };
+        let mut plain = Vec::new();
+        let done = tls.stream.handle_input(&mut bytes, &mut plain, &mut tls.sealed);
+        done.map_err(|error| format!("TLS: {error}"))?;
+        Ok(plain)
+    }
+
+    /// TLS says that nothing more will come.
+    pub fn say_farewell(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            // In a handshake there is nothing to say farewell to.
+            let _ = tls.stream.close(&mut tls.sealed);
+        }
     }
 
     /// Writes what goes. False: the connection is broken.
     pub fn write(&mut self, stage: &Stage<'_>, end: EndId) -> bool {
+        if let Some(tls) = &mut self.tls {
+            if self.written < self.bytes.len() && !tls.stream.is_handshaking() {
+                if tls.stream.encrypt(&self.bytes[self.written..], &mut tls.sealed).is_err() {
+                    return false;
+                }
+                self.bytes.clear();
+                self.written = 0;
+            }
+            while !tls.sealed.is_empty() {
+                match stage.net().peer_write(end, &tls.sealed) {
+                    None => return false,
+                    Some(0) => break,
+                    Some(n) => drop(tls.sealed.drain(..n)),
+                }
+            }
+            return true;
+        }
         while !self.is_empty() {
             match stage.net().peer_write(end, &self.bytes[self.written..]) {
                 None => return false,

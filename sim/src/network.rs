@@ -190,6 +190,8 @@ pub struct Network {
     pub resets: u64,
     /// A hash of everything that was sent and when: two runs of a seed must agree.
     pub fingerprint: u64,
+    /// Some bytes are of chance that the seed does not decide: their number counts.
+    pub is_opaque: bool,
     /// Print what happens.
     pub trace: bool,
 }
@@ -228,6 +230,7 @@ impl Network {
             peer_wake_ns: Vec::new(),
             resets: 0,
             fingerprint: 0xcbf2_9ce4_8422_2325,
+            is_opaque: false,
             trace: false,
         }
     }
@@ -604,7 +607,11 @@ impl Network {
             }
         }
         self.mix(&self.now_ns.to_le_bytes());
-        self.mix(&bytes[..n]);
+        if self.is_opaque {
+            self.mix(&n.to_le_bytes());
+        } else {
+            self.mix(&bytes[..n]);
+        }
         self.say(|| format!("{} {}", self.arrow(id), shown(&bytes[..n])));
         self.launch(id.other(), &bytes[..n]);
         Ok(n)

@@ -4,6 +4,7 @@
 
 use crate::dice::Dice;
 use crate::network::Weather;
+use crate::secure::Secure;
 use std::sync::Arc;
 use weir_auth::{AuthMethod, Secret};
 use weir_proxy::settings::{PoolMode, Timeouts};
@@ -99,6 +100,10 @@ pub struct Plan {
     pub rude: u64,
     /// Chance that a request is sent before the last one is answered.
     pub pipeline: u64,
+    /// TLS.
+    pub secure: Secure,
+    /// Clients of a worker beside whom it does handshakes itself.
+    pub few_clients: usize,
 }
 
 impl Plan {
@@ -146,6 +151,7 @@ impl Plan {
                 faults.push((more.below(300_000_000), Fault::Reload(more.one_in(2))));
             }
         }
+        let mut tls = Dice::new(seed ^ 0x0715_0715);
         let postgres_methods =
             [AuthMethod::Trust, AuthMethod::Plain, AuthMethod::Md5, AuthMethod::ScramSha256];
         Plan {
@@ -182,6 +188,8 @@ impl Plan {
             shares: if more.one_in(3) { [more.below(4) as usize, more.below(4) as usize] } else { [0, 0] },
             reserved: usize::from(more.one_in(4)),
             max_waiting: (!calm && more.one_in(6)).then(|| more.below(6) as usize),
+            secure: Secure::new(&mut tls),
+            few_clients: *tls.pick(&[0, 0, 2, 1_000]),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::net::address_of;
 use crate::plan::Plan;
 use std::sync::Arc;
 use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_config::ServerTls;
 use weir_net::Peer;
 use weir_proxy::settings::{PoolSpec, Routes, Targets};
 use weir_wire::{Fault, FaultKind};
@@ -14,13 +15,15 @@ pub struct SimRoutes {
     epoch: u64,
     secret: Arc<Secret>,
     targets: [Targets; 2],
+    tls: [Option<Arc<ServerTls>>; 2],
 }
 
 impl SimRoutes {
     /// As the plan has it.
     pub fn new(plan: &Plan) -> Self {
         let targets = [0, 1].map(|database| Targets::fixed(vec![address_of(database)]));
-        SimRoutes { plan: plan.clone(), epoch: 1, secret: plan.secrets[0].clone(), targets }
+        let tls = plan.secure.with_servers();
+        SimRoutes { plan: plan.clone(), epoch: 1, secret: plan.secrets[0].clone(), targets, tls }
     }
 
     /// By a changed plan. Servers are to be replaced when `other_servers` is set, as after a change of
@@ -29,6 +32,7 @@ impl SimRoutes {
         let mut routes = SimRoutes { epoch: self.epoch + 1, ..SimRoutes::new(plan) };
         if !other_servers {
             routes.targets = self.targets.clone();
+            routes.tls = self.tls.clone();
         }
         routes
     }
@@ -54,7 +58,7 @@ impl Routes for SimRoutes {
             servers_since: self.epoch,
             login: login.clone(),
             wing,
-            tls: None,
+            tls: self.tls[usize::from(wing)].clone(),
             server_database: database.clone(),
             database,
             user: login.user.clone(),

@@ -212,13 +212,15 @@ impl World {
         let mut dice = Dice::new(plan.seed.wrapping_mul(0x9e37_79b9).wrapping_add(1));
         let mut kernel = Network::new(dice.split(), plan.weather.clone(), plan.workers, 2);
         kernel.trace = trace;
+        kernel.is_opaque = plan.secure.is_used();
         let network = Net(Arc::new(Mutex::new(kernel)));
         let post = Post::new(&network, dice.split(), plan.workers);
         let routes = Arc::new(SimRoutes::new(&plan));
         let settings = Settings {
-            tls: weir_proxy::settings::ClientTls::default(),
+            tls: plan.secure.with_clients(),
             max_client_conn: plan.max_clients,
             clients_together: plan.clients_together,
+            few_clients: plan.few_clients,
             timeouts: plan.timeouts.clone(),
             routes: routes.clone(),
             epoch: 1,

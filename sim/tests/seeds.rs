@@ -1,8 +1,11 @@
 //! Seeds of the simulator that CI runs. `make sim` runs many more.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use weir_auth::login::TlsOffer;
 use weir_proxy::settings::PoolMode;
 use weir_sim::plan::{Fault, Plan, Wings};
+use weir_sim::secure::Secure;
+use weir_tls::SslMode;
 
 /// Seeds in CI: as many as a debug build runs in about half a minute.
 const SEEDS: u64 = 256;
@@ -92,6 +95,34 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
     plan.clients_together = 0;
     let result = weir_sim::run_plan_caught(plan);
     assert!(result.is_ok(), "{result:?}");
+}
+
+/// A request ends by itself while the cancel for it is on its way inside TLS, where it takes a handshake longer. What its server
+/// does next, perhaps for another client, is not hit.
+#[test]
+fn a_cancel_inside_tls_that_comes_too_late_hits_nothing_else() {
+    for seed in 0..SEEDS / 2 {
+        let mut plan = Plan::new(seed);
+        plan.wings = Wings::Postgres;
+        (plan.pipeline, plan.pace_ns, plan.think_ns) = (0, 3_000_000, 1_000_000);
+        (plan.pool_size, plan.rude) = (1, 0);
+        plan.secure = Secure::of(TlsOffer::Off, Some(SslMode::Require), true);
+        let result = weir_sim::run_plan_caught(plan);
+        assert!(result.is_ok(), "seed {seed}: {result:?}");
+    }
+}
+
+/// The network takes what goes in clear before a handshake in pieces, too.
+#[test]
+fn tls_begins_behind_what_the_socket_has_not_taken_yet() {
+    for seed in 0..SEEDS / 4 {
+        let mut plan = Plan::new(seed);
+        plan.weather.short_write = 500;
+        plan.weather.capacity = (64, 1_024);
+        plan.secure = Secure::of(TlsOffer::Required, Some(SslMode::Require), false);
+        let result = weir_sim::run_plan_caught(plan);
+        assert!(result.is_ok(), "seed {seed}: {result:?}");
+    }
 }
 
 /// Prints what happens in the run of `WEIR_SIM_SEED`.

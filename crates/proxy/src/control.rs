@@ -33,6 +33,9 @@ use weir_net::{Address, Kernel, Mailbox, Target, mailbox, tables};
 /// wake-ups, and their servers need not change hands.
 const CLIENTS_TOGETHER: usize = 8;
 
+/// Clients on one worker beside whom it does the handshakes of others itself.
+const FEW_CLIENTS: usize = 32;
+
 /// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
 /// requests); this is the bound on our own mistakes.
 const MAILBOX_MESSAGES: usize = 1 << 20;
@@ -356,6 +359,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls
         },
         max_client_conn: snapshot.limits.max_client_conn,
         clients_together: CLIENTS_TOGETHER,
+        few_clients: FEW_CLIENTS,
         timeouts: Timeouts {
             client_login_ms: t.client_login_timeout_ms,
             client_idle_ms: t.client_idle_timeout_ms,

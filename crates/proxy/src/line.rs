@@ -43,6 +43,9 @@ pub struct Tls {
     told: bool,
     /// The peer's hello has been answered: what is left of the handshake is cheap.
     answered: bool,
+    /// The socket's end has been announced. Writing behind it would be an error, for which the connection is reset, and what
+    /// was said before would be lost with it.
+    shut: bool,
     /// `out` holds tickets only. Nobody waits for these: they go with the next bytes, in one packet.
     tickets_only: bool,
 }
@@ -77,9 +80,10 @@ impl<S> Line<S> {
         (self.socket, self.tls)
     }
 
-    /// TLS begins. `early` was read already and belongs to it.
-    pub fn secure(&mut self, stream: Stream, early: &[u8]) {
-        let (plain, out) = (Vec::new(), Vec::new());
+    /// TLS begins. `early` was read already and belongs to it; `clear` is what the socket has not taken yet of what was said
+    /// before.
+    pub fn secure(&mut self, stream: Stream, early: &[u8], clear: &[u8]) {
+        let (plain, out) = (Vec::new(), clear.to_vec());
         self.tls = Some(Box::new(Tls {
             stream: Some(stream),
             plain,
@@ -88,6 +92,7 @@ impl<S> Line<S> {
             owed: 0,
             told: false,
             answered: false,
+            shut: false,
             tickets_only: false,
         }));
     }
@@ -158,7 +163,7 @@ impl<S> Line<S> {
     /// Bytes of TLS itself wait for the socket.
     #[inline]
     pub fn has_unsent(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only)
+        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only && !tls.shut)
     }
 
     /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read. An error of
@@ -208,6 +213,7 @@ impl<S> Line<S> {
                 let _ = stream.close(&mut tls.out);
             }
             let _ = tls.flush(net, &self.socket);
+            tls.shut = true;
         }
         let _ = net.shutdown_write(&self.socket);
     }
@@ -352,6 +358,9 @@ impl Tls {
     /// Sends what is encrypted, or as much as the socket takes.
     fn flush<N: Net>(&mut self, net: &mut N, socket: &N::Socket) -> io::Result<()> {
         let mut sent = 0;
+        if self.shut {
+            self.out = Vec::new();
+        }
         let outcome = loop {
             if sent == self.out.len() {
                 break Ok(());

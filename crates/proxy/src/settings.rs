@@ -238,6 +238,9 @@ pub struct Settings {
     pub max_client_conn: usize,
     /// Clients that one worker gets before the next gets any.
     pub clients_together: usize,
+    /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside more of them,
+    /// another thread does the costly step.
+    pub few_clients: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,
     /// TLS with clients.

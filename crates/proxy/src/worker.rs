@@ -161,8 +161,10 @@ impl<N: Net> Worker<N> {
             for index in std::mem::take(&mut self.again) {
                 self.accept(index);
             }
-            self.postgres.resume_logins();
-            self.mysql.resume_logins();
+            self.with(|postgres, mysql, cx| {
+                postgres.resume_logins(cx);
+                mysql.resume_logins(cx);
+            });
             self.finish_turn();
         }
         self.after_turn();

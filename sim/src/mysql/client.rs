@@ -16,6 +16,7 @@ use crate::network::{EndId, Read};
 use crate::plan::PASSWORD;
 use crate::postgres::script::Next;
 use std::collections::VecDeque;
+use weir_auth::login::TlsOffer;
 use weir_auth::{Secret, native};
 
 /// A packet: its number and its payload.
@@ -229,12 +230,25 @@ impl MyClient {
                     if self.reads.is_multiple_of(PATIENT_READS) {
                         self.manner.0 *= 2;
                     }
-                    self.input.extend_from_slice(&bytes);
+                    self.take(bytes, stage);
                     self.packets(stage);
                 }
                 Read::Nothing => return,
                 Read::Eof => return self.ended(stage, false),
                 Read::Reset => return self.ended(stage, true),
+            }
+        }
+    }
+
+    /// What TLS makes of these bytes goes to what is there to be read.
+    fn take(&mut self, bytes: Vec<u8>, stage: &mut Stage<'_>) {
+        match self.outbox.open(bytes) {
+            Ok(plain) => self.input.extend_from_slice(&plain),
+            // What Weir had to say before it knew of the wish for TLS: no more than that the connection ends.
+            Err(_) if self.phase != Phase::Session => self.ended(stage, true),
+            Err(text) => {
+                let name = &self.name;
+                stage.oracle.broken(|| format!("{name}: {text}"));
             }
         }
     }
@@ -281,7 +295,7 @@ impl MyClient {
                     excuse::fatal(stage, &self.name, code, &text);
                 }
             }
-            Phase::Greeting => self.greeted(payload)?,
+            Phase::Greeting => self.greeted(payload, stage)?,
             Phase::Verdict if first == EOF => {
                 let mut rest = &payload[1..];
                 let plugin = take_text(&mut rest)?;
@@ -303,7 +317,7 @@ impl MyClient {
         Some(())
     }
 
-    fn greeted(&mut self, payload: &[u8]) -> Option<()> {
+    fn greeted(&mut self, payload: &[u8], stage: &mut Stage<'_>) -> Option<()> {
         let mut rest = payload;
         if take_u8(&mut rest)? != 10 {
             return None;
@@ -319,10 +333,23 @@ impl MyClient {
         take(&mut rest, 11)?;
         scramble[8..].copy_from_slice(take(&mut rest, 12)?);
         self.capabilities &= u32::from_le_bytes([low[0], low[1], high[0], high[1]]);
-        let mut answer = self.capabilities.to_le_bytes().to_vec();
+        let offer = stage.plan.secure.offer;
+        let offered = u32::from_le_bytes([low[0], low[1], high[0], high[1]]) & flag::SSL != 0;
+        if offered != (offer != TlsOffer::Off) {
+            let name = &self.name;
+            stage.oracle.broken(|| format!("{name}: TLS is offered: {offered}"));
+        }
+        let secured = offer == TlsOffer::Required || (offered && stage.dice.one_in(2));
+        let capabilities = self.capabilities | if secured { flag::SSL } else { 0 };
+        let mut answer = capabilities.to_le_bytes().to_vec();
         answer.extend_from_slice(&(1u32 << 24).to_le_bytes());
         answer.push(45);
         answer.extend_from_slice(&[0; 23]);
+        if secured {
+            put(self.outbox.tail(), 1, &answer);
+            self.outbox.secure(stage.plan.secure.connector(1).connect("database").ok()?);
+            self.take(Vec::new(), stage);
+        }
         answer.extend_from_slice(self.user.as_bytes());
         answer.push(0);
         put_string(&mut answer, &native::response(&Secret::plain(PASSWORD), &scramble)?);
@@ -331,7 +358,7 @@ impl MyClient {
             answer.push(0);
         }
         answer.extend_from_slice(b"mysql_native_password\0");
-        put(self.outbox.tail(), 1, &answer);
+        put(self.outbox.tail(), if secured { 2 } else { 1 }, &answer);
         self.phase = Phase::Verdict;
         Some(())
     }
@@ -451,6 +478,10 @@ impl MyClient {
             Next::HalfShut => {
                 self.half_shut = true;
                 self.said_goodbye = true;
+                if self.outbox.is_secure() && stage.dice.one_in(2) {
+                    self.outbox.say_farewell();
+                    let _ = self.outbox.write(stage, self.end);
+                }
                 stage.net().shutdown_write(self.end);
             }
             Next::Partial { bytes } => {

@@ -12,6 +12,9 @@ use weir_auth::{AuthMethod, native};
 /// Bytes of unsent reply at which the session stops working, as a blocked thread does.
 const BLOCKED_BYTES: usize = 32 * 1024;
 
+/// The payload of a wish for TLS (MySQL, Protocol::SSLRequest).
+const SSL_REQUEST_BYTES: usize = 32;
+
 /// What the model database can.
 pub const CAPABILITIES: u32 = flag::LONG_PASSWORD
     | flag::FOUND_ROWS
@@ -58,13 +61,14 @@ impl MySession {
             outbox: Outbox::default(),
             scramble,
         };
-        session.greet(plugin(stage));
+        let capabilities = CAPABILITIES | if stage.plan.secure.offered { flag::SSL } else { 0 };
+        session.greet(plugin(stage), capabilities);
         stage.wake_at(stage.now_ns);
         session
     }
 
-    fn greet(&mut self, plugin: &str) {
-        let [a, b, c, d] = CAPABILITIES.to_le_bytes();
+    fn greet(&mut self, plugin: &str, capabilities: u32) {
+        let [a, b, c, d] = capabilities.to_le_bytes();
         let payload = [
             &b"\x0a8.0.0-model\0"[..],
             &self.id.to_le_bytes(),
@@ -92,10 +96,19 @@ impl MySession {
             let max = stage.dice.spread(1, 1 << 17) as usize;
             let read = stage.net().peer_read(self.end, max);
             match read {
-                Read::Bytes(bytes) => match &mut self.engine {
-                    Some(engine) => engine.feed(&bytes),
-                    None => self.input.extend_from_slice(&bytes),
-                },
+                Read::Bytes(bytes) => {
+                    let bytes = match self.outbox.open(bytes) {
+                        Ok(bytes) => bytes,
+                        Err(text) => {
+                            stage.oracle.broken(|| text);
+                            return self.close(stage, true);
+                        }
+                    };
+                    match &mut self.engine {
+                        Some(engine) => engine.feed(&bytes),
+                        None => self.input.extend_from_slice(&bytes),
+                    }
+                }
                 Read::Nothing => break,
                 Read::Eof | Read::Reset => {
                     gone = true;
@@ -204,6 +217,17 @@ impl MySession {
             self.input = input;
             return true;
         };
+        if payload.len() == SSL_REQUEST_BYTES {
+            let Ok(stream) = stage.plan.secure.acceptor(1).accept() else { return false };
+            self.outbox.secure(stream);
+            // Nobody waits for an answer to the wish.
+            match self.outbox.open(input[total..].to_vec()) {
+                Ok(plain) => self.input = plain,
+                Err(text) => stage.oracle.broken(|| text),
+            }
+            return true;
+        }
+        let proof_seq = if self.outbox.is_secure() { 3 } else { 2 };
         let Some((user, answer, schema, capabilities)) = response(payload) else {
             stage.oracle.broken(|| "a malformed handshake response".into());
             return false;
@@ -212,9 +236,9 @@ impl MySession {
         let (right, mut seq) = match plugin(stage) {
             "caching_sha2_password" => {
                 let right = matches!(verify_fast(secret, &self.scramble, answer), Fast::Right);
-                (right, put(self.outbox.tail(), 2, &[1, 3]))
+                (right, put(self.outbox.tail(), proof_seq, &[1, 3]))
             }
-            _ => (native::verify(secret, &self.scramble, answer), 2),
+            _ => (native::verify(secret, &self.scramble, answer), proof_seq),
         };
         if !right || !user.starts_with("user") {
             stage.oracle.broken(|| format!("Weir gave a wrong password for {user:?}"));

@@ -11,6 +11,8 @@ pub mod flag {
     pub const CONNECT_WITH_DB: u32 = 1 << 3;
     /// The protocol of 4.1.
     pub const PROTOCOL_41: u32 = 1 << 9;
+    /// TLS.
+    pub const SSL: u32 = 1 << 11;
     /// Status flags in OK packets.
     pub const TRANSACTIONS: u32 = 1 << 13;
     /// The answer to the scramble is the one of 4.1.

@@ -10,6 +10,7 @@ use crate::excuse;
 use crate::network::{EndId, Read};
 use crate::plan::PASSWORD;
 use std::collections::{BTreeMap, VecDeque};
+use weir_auth::login::TlsOffer;
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
 use weir_auth::{Secret, md5};
 
@@ -77,6 +78,8 @@ struct Manner {
 const PATIENT_READS: u32 = 64;
 
 enum Phase {
+    /// It has asked for TLS.
+    Wish,
     Login,
     ScramFirst(ClientExpectFirst),
     ScramFinal(ClientExpectFinal),
@@ -141,8 +144,46 @@ impl PgClient {
             said_goodbye: false,
             refused_setting,
         };
-        client.say_hello(stage);
+        let offer = stage.plan.secure.offer;
+        if offer == TlsOffer::Required || (offer == TlsOffer::Offered && stage.dice.one_in(2)) {
+            client.want_tls(stage);
+        } else {
+            client.say_hello(stage);
+        }
         client
+    }
+
+    /// It asks for TLS, or begins it at once (PostgreSQL 17).
+    fn want_tls(&mut self, stage: &mut Stage<'_>) {
+        if stage.dice.one_in(3) {
+            return self.begin_tls(stage);
+        }
+        self.phase = Phase::Wish;
+        self.outbox.tail().extend_from_slice(&[0, 0, 0, 8, 4, 210, 22, 47]);
+        stage.wake_at(stage.now_ns + 1);
+    }
+
+    fn begin_tls(&mut self, stage: &mut Stage<'_>) {
+        self.phase = Phase::Login;
+        match stage.plan.secure.connector(0).connect("database") {
+            Ok(stream) => self.outbox.secure(stream),
+            Err(error) => stage.oracle.broken(|| error.to_string()),
+        }
+        self.take(Vec::new(), stage);
+        self.say_hello(stage);
+    }
+
+    /// What TLS makes of these bytes goes to what is there to be read.
+    fn take(&mut self, bytes: Vec<u8>, stage: &mut Stage<'_>) {
+        match self.outbox.open(bytes) {
+            Ok(plain) => self.input.extend_from_slice(&plain),
+            // What Weir had to say before it knew of the wish for TLS: no more than that the connection ends.
+            Err(_) if !matches!(self.phase, Phase::Session) => self.ended(stage, true),
+            Err(text) => {
+                let name = &self.name;
+                stage.oracle.broken(|| format!("{name}: {text}"));
+            }
+        }
     }
 
     fn say_hello(&mut self, stage: &mut Stage<'_>) {
@@ -216,7 +257,7 @@ impl PgClient {
                     if self.manner.reads.is_multiple_of(PATIENT_READS) {
                         self.manner.bytes *= 2;
                     }
-                    self.input.extend_from_slice(&bytes);
+                    self.take(bytes, stage);
                     self.messages(stage);
                 }
                 Read::Nothing => return,
@@ -227,6 +268,14 @@ impl PgClient {
     }
 
     fn messages(&mut self, stage: &mut Stage<'_>) {
+        if matches!(self.phase, Phase::Wish) && self.input.first() == Some(&b'S') {
+            if self.input.len() > 1 {
+                let name = &self.name;
+                stage.oracle.broken(|| format!("{name}: bytes before the handshake"));
+            }
+            self.input.clear();
+            return self.begin_tls(stage);
+        }
         let mut input = std::mem::take(&mut self.input);
         let mut at = 0;
         while !self.over
@@ -270,7 +319,7 @@ impl PgClient {
         }
         match self.phase {
             Phase::Session => self.answer(tag, body, stage),
-            Phase::Login | Phase::ScramFirst(_) | Phase::ScramFinal(_) | Phase::Greeting => {
+            Phase::Wish | Phase::Login | Phase::ScramFirst(_) | Phase::ScramFinal(_) | Phase::Greeting => {
                 self.login(tag, body, stage);
             }
         }
@@ -489,6 +538,10 @@ impl PgClient {
             Next::HalfShut => {
                 self.half_shut = true;
                 self.said_goodbye = true;
+                if self.outbox.is_secure() && stage.dice.one_in(2) {
+                    self.outbox.say_farewell();
+                    let _ = self.outbox.write(stage, self.end);
+                }
                 stage.net().shutdown_write(self.end);
             }
             Next::Partial { bytes } => {

@@ -79,10 +79,19 @@ impl PgSession {
             let max = stage.dice.spread(1, 1 << 17) as usize;
             let read = stage.net().peer_read(self.end, max);
             match read {
-                Read::Bytes(bytes) => match &mut self.engine {
-                    Some(engine) => engine.feed(&bytes),
-                    None => self.input.extend_from_slice(&bytes),
-                },
+                Read::Bytes(bytes) => {
+                    let bytes = match self.plain(bytes, stage) {
+                        Ok(bytes) => bytes,
+                        Err(text) => {
+                            stage.oracle.broken(|| text);
+                            return self.close(stage, true);
+                        }
+                    };
+                    match &mut self.engine {
+                        Some(engine) => engine.feed(&bytes),
+                        None => self.input.extend_from_slice(&bytes),
+                    }
+                }
                 Read::Nothing => break,
                 Read::Eof | Read::Reset => {
                     gone = true;
@@ -101,6 +110,15 @@ impl PgSession {
         if over || (gone && !busy) {
             self.close(stage, false);
         }
+    }
+
+    /// Where TLS comes with the first byte, it begins by itself.
+    fn plain(&mut self, bytes: Vec<u8>, stage: &Stage<'_>) -> Result<Vec<u8>, String> {
+        let secure = &stage.plan.secure;
+        if secure.direct && !self.outbox.is_secure() {
+            self.outbox.secure(secure.acceptor(0).accept().map_err(|error| error.to_string())?);
+        }
+        self.outbox.open(bytes)
     }
 
     /// A backend that works or cannot write does not read.
@@ -240,6 +258,18 @@ impl PgSession {
             stage.orders.push(Order::CancelPostgres(pid, body[4..].into(), self.end));
             self.over = true;
             return None;
+        }
+        if code == 80_877_103 {
+            if !stage.plan.secure.offered {
+                self.outbox.tail().push(b'N');
+                return Some(total);
+            }
+            if input.len() > total {
+                stage.oracle.broken(|| "bytes before the handshake".into());
+            }
+            self.outbox.tail().push(b'S');
+            self.outbox.secure(stage.plan.secure.acceptor(0).accept().ok()?);
+            return Some(total);
         }
         if code != 196_608 {
             stage.oracle.broken(|| format!("a startup packet of version {code}"));

@@ -223,7 +223,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     match (&canceller.plan, &mut canceller.connect) {
                         (_, Some(connect)) => match direct {
                             Some(tls) => {
-                                if connect_tls(&mut canceller.line, cx.net, &tls, &[]).is_err() {
+                                if connect_tls(&mut canceller.line, cx.net, &tls, &[], &[]).is_err() {
                                     return self.canceller_over(cx, key);
                                 }
                             }
@@ -279,6 +279,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if direct {
                     connect.start(output.tail_mut());
                 }
+                // The request itself, where no login goes before it.
+                canceller.sent |= matches!(canceller.plan, CancelPlan::Raw(_));
             }
             match received {
                 Ok(Received { len: 0, .. }) => return true,
@@ -328,14 +330,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match step {
             ConnectStep::More => false,
             ConnectStep::Tls => {
-                if !self.canceller_flush(cx, key) {
-                    return true;
-                }
-                let Some(canceller) = self.cancellers.get_mut(key) else { return false };
                 let Some(tls) = canceller.tls.clone() else { return true };
-                let early = std::mem::take(&mut canceller.input);
-                !canceller.output.is_empty()
-                    || connect_tls(&mut canceller.line, cx.net, &tls, early.as_slice()).is_err()
+                let (early, clear) =
+                    (std::mem::take(&mut canceller.input), std::mem::take(&mut canceller.output));
+                let line = &mut canceller.line;
+                connect_tls(line, cx.net, &tls, early.as_slice(), clear.as_slice()).is_err()
             }
             ConnectStep::Work(job) => {
                 canceller.busy = true;

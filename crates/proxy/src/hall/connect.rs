@@ -190,7 +190,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
                     match pool.and_then(|pool| pool.spec.tls.as_deref()).filter(|tls| tls.direct) {
                         Some(tls) => {
-                            if let Err(fault) = connect_tls(&mut server.line, cx.net, tls, &[]) {
+                            if let Err(fault) = connect_tls(&mut server.line, cx.net, tls, &[], &[]) {
                                 self.login_ended(cx, key, fault);
                                 return false;
                             }
@@ -311,14 +311,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(tls) = pool.and_then(|pool| pool.spec.tls.clone()) else {
             return Err(Fault::new(FaultKind::ServerTls, "the settings have changed"));
         };
-        let sent = server.line.send(cx.net, server.output.as_slice());
-        if sent.as_ref().ok() != Some(&server.output.len()) && !server.output.is_empty() {
-            let text = format!("the request for TLS could not be sent: {sent:?}");
-            return Err(Fault::new(FaultKind::ServerUnavailable, text));
-        }
-        server.output.clear();
-        let early = std::mem::take(&mut server.input);
-        connect_tls(&mut server.line, cx.net, &tls, early.as_slice())
+        let (early, clear) = (std::mem::take(&mut server.input), std::mem::take(&mut server.output));
+        connect_tls(&mut server.line, cx.net, &tls, early.as_slice(), clear.as_slice())
     }
 
     /// Does what a server's login machine asked for. True when the server is no longer in its login.

@@ -27,9 +27,6 @@ const HANDSHAKE_WORK: u32 = 8;
 /// The end of a handshake: the keys of both directions, and tickets.
 const FINISH_WORK: u32 = 2;
 
-/// Clients at work on this worker that are not held up much by the handshakes of others: one in each turn.
-const FEW_CLIENTS: i64 = 32;
-
 /// Who has asked for something within this time is at work.
 const AT_WORK_MS: u64 = 100;
 
@@ -53,9 +50,9 @@ impl Asked {
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What a look at this client's bytes costs; 0: it is not logging in.
-    fn work_of(&self, key: Key) -> u32 {
+    fn work_of(&self, cx: &Cx<'_, N>, key: Key) -> u32 {
         match self.clients.get(key) {
-            Some(client) if client.line.is_expecting_hello() && !self.leaves_handshakes() => HANDSHAKE_WORK,
+            Some(client) if client.line.is_expecting_hello() && !self.leaves_handshakes(cx) => HANDSHAKE_WORK,
             Some(client) if client.line.is_handshaking() => FINISH_WORK,
             Some(client) if matches!(client.phase, Phase::Login(_)) => 1,
             _ => 0,
@@ -64,8 +61,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// This client is not logging in, or its login may go on in this turn. If not, it has a place in the queue for the end
     /// of this turn or the next ones.
-    pub(super) fn may_go_on(&mut self, key: Key) -> bool {
-        let work = self.work_of(key);
+    pub(super) fn may_go_on(&mut self, cx: &Cx<'_, N>, key: Key) -> bool {
+        let work = self.work_of(cx, key);
         if work == 0 {
             return true;
         }
@@ -89,12 +86,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A turn's other work is done: logins for which it had no room go on, in their order.
-    pub fn resume_logins(&mut self) {
+    pub fn resume_logins(&mut self, cx: &Cx<'_, N>) {
         self.login_work = 0;
         while self.login_work < LOGIN_WORK
             && let Some(key) = self.login_queue.pop_front()
         {
-            self.login_work += self.work_of(key);
+            self.login_work += self.work_of(cx, key);
             if let Some(client) = self.clients.get_mut(key) {
                 (client.is.queued, client.is.called) = (false, true);
                 self.todo.push_back(Task::PumpClient(key));
@@ -104,9 +101,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The costly step of a client's handshake is another thread's: more clients are at work here than log in, and not
     /// only a few. Where nobody is held up, two wakes of threads are saved.
-    fn leaves_handshakes(&self) -> bool {
+    fn leaves_handshakes(&self, cx: &Cx<'_, N>) -> bool {
         let coming = self.cells.wing.client_logins_pending.get();
-        self.clients.len() as i64 > 2 * coming + FEW_CLIENTS
+        self.clients.len() as i64 > 2 * coming + cx.settings.few_clients as i64
     }
 
     /// Reads a client's hello, which begins TLS. Another thread may have to answer it: then there is nothing to be read
@@ -117,7 +114,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         key: Key,
         buf: &mut [u8],
     ) -> io::Result<Received> {
-        let leaves = self.leaves_handshakes();
+        let leaves = self.leaves_handshakes(cx);
         let Some(client) = self.clients.get_mut(key) else { return Err(io::ErrorKind::WouldBlock.into()) };
         if !leaves {
             return client.line.recv(cx.net, buf, client.is.hup);
@@ -161,13 +158,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn begin_tls(&mut self, cx: &mut Cx<'_, N>, key: Key, early: &[u8]) {
         let stream = cx.settings.tls.acceptor(W::INDEX).map(|acceptor| acceptor.accept());
         let Some(client) = self.clients.get_mut(key) else { return };
-        if !client.output.is_empty() {
-            // It has not taken what goes in clear before the handshake: a few bytes.
-            return self.close_client(cx, key, Some(FaultKind::ClientGone.into()));
-        }
         match stream {
             Some(Ok(stream)) => {
-                client.line.secure(stream, early);
+                let clear = std::mem::take(&mut client.output);
+                client.line.secure(stream, early, clear.as_slice());
                 // What was read with the wish for TLS is looked at without waiting for more.
                 if !early.is_empty() {
                     client.is.readable = true;
@@ -239,16 +233,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 }
 
-/// Begins TLS with a server as its client.
+/// Begins TLS with a server as its client, behind what is still to be said in clear.
 pub(super) fn connect_tls<N: Net>(
     line: &mut Line<N::Socket>,
     net: &mut N,
     tls: &ServerTls,
     early: &[u8],
+    clear: &[u8],
 ) -> Result<(), Fault> {
     let failed = |text: String| Fault::new(FaultKind::ServerTls, text);
     let stream = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
-    line.secure(stream, early);
+    line.secure(stream, early, clear);
     line.nudge(net).map_err(|error| failed(error.to_string()))
 }
 

@@ -28,7 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.later.push_back(Task::PumpClient(key));
                 break;
             }
-            if !self.may_go_on(key) {
+            if !self.may_go_on(cx, key) {
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };

@@ -65,6 +65,9 @@ impl Net for Two {
         Ok(len)
     }
     fn send(&mut self, socket: &usize, bytes: &[u8]) -> io::Result<usize> {
+        if self.ended[*socket] {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let len = bytes.len().min(self.room - self.waits[*socket].len());
         self.waits[*socket].extend(&bytes[..len]);
         if len == 0 { Err(nothing()) } else { Ok(len) }
@@ -97,8 +100,8 @@ fn acceptor() -> Acceptor {
 fn ends(net: &mut Two) -> [Line<usize>; 2] {
     let connector = Connector::new(&ConnectorSettings::default()).unwrap();
     let [mut server, mut client] = [Line::new(0), Line::new(1)];
-    server.secure(acceptor().accept().unwrap(), &[]);
-    client.secure(connector.connect("db").unwrap(), &[]);
+    server.secure(acceptor().accept().unwrap(), &[], &[]);
+    client.secure(connector.connect("db").unwrap(), &[], &[]);
     client.nudge(net).unwrap();
     let mut buf = [0; 4096];
     let mut secured = [false; 2];
@@ -162,11 +165,11 @@ fn what_the_peer_sends_with_its_last_handshake_bytes_is_read_after_it() {
     let mut net = wide();
     let connector = Connector::new(&ConnectorSettings::default()).unwrap();
     let [mut server, mut client] = [Line::new(0), Line::new(1)];
-    client.secure(connector.connect("db").unwrap(), &[]);
+    client.secure(connector.connect("db").unwrap(), &[], &[]);
     client.nudge(&mut net).unwrap();
     // MySQL's ClientHello comes with what goes in clear before it.
     let early: Vec<u8> = net.waits[1].drain(..).collect();
-    server.secure(acceptor().accept().unwrap(), &early);
+    server.secure(acceptor().accept().unwrap(), &early, &[]);
     let mut buf = [0; 4096];
     assert!(server.recv(&mut net, &mut buf, true).is_err() && server.take_secured().is_none());
     assert!(client.recv(&mut net, &mut buf, true).is_err() && client.take_secured().is_some());
@@ -188,8 +191,8 @@ fn tickets_go_with_the_first_bytes() {
         let mut buf = [0; 4096];
         for resumed in [false, true] {
             let [mut server, mut client] = [Line::new(0), Line::new(1)];
-            client.secure(connector.connect("db").unwrap(), &[]);
-            server.secure(acceptor.accept().unwrap(), &[]);
+            client.secure(connector.connect("db").unwrap(), &[], &[]);
+            server.secure(acceptor.accept().unwrap(), &[], &[]);
             client.nudge(&mut net).unwrap();
             while server.is_handshaking() || client.is_handshaking() {
                 assert!(server.recv(&mut net, &mut buf, false).is_err(), "{protocols}");
@@ -212,7 +215,7 @@ fn tickets_go_with_the_first_bytes() {
 fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
     let mut net = wide();
     let mut server = Line::new(0);
-    server.secure(acceptor().accept().unwrap(), &[]);
+    server.secure(acceptor().accept().unwrap(), &[], &[]);
     net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut buf = [0; 4096];
     assert_eq!(server.recv(&mut net, &mut buf, true).unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -228,10 +231,10 @@ fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
         let mut net = wide();
         let connector = Connector::new(&ConnectorSettings::default()).unwrap();
         let [mut server, mut client] = [Line::new(0), Line::new(1)];
-        client.secure(connector.connect("db").unwrap(), &[]);
+        client.secure(connector.connect("db").unwrap(), &[], &[]);
         client.nudge(&mut net).unwrap();
         let hello: Vec<u8> = if early { net.waits[1].drain(..).collect() } else { Vec::new() };
-        server.secure(acceptor().accept().unwrap(), &hello);
+        server.secure(acceptor().accept().unwrap(), &hello, &[]);
         assert!(server.is_expecting_hello() && !server.is_lent());
         let mut buf = [0; 4096];
         let step = server.lend(&mut net, &mut buf).unwrap().unwrap();
@@ -256,7 +259,7 @@ fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
 fn what_is_no_tls_fails_also_where_it_is_lent() {
     let mut net = wide();
     let mut server = Line::new(0);
-    server.secure(acceptor().accept().unwrap(), &[]);
+    server.secure(acceptor().accept().unwrap(), &[], &[]);
     let mut buf = [0; 4096];
     assert_eq!(server.lend(&mut net, &mut buf).map(drop).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -265,7 +268,7 @@ fn what_is_no_tls_fails_also_where_it_is_lent() {
     assert_eq!(net.waits[0].front(), Some(&21), "an alert tells the peer");
     net.ended[1] = true;
     let mut other = Line::new(0);
-    other.secure(acceptor().accept().unwrap(), &[]);
+    other.secure(acceptor().accept().unwrap(), &[], &[]);
     assert!(other.lend(&mut net, &mut buf).unwrap().is_none(), "the end of the stream");
 }
 
@@ -274,9 +277,9 @@ fn who_ends_a_line_whose_handshake_is_lent_says_nothing_more() {
     let mut net = wide();
     let connector = Connector::new(&ConnectorSettings::default()).unwrap();
     let [mut server, mut client] = [Line::new(0), Line::new(1)];
-    client.secure(connector.connect("db").unwrap(), &[]);
+    client.secure(connector.connect("db").unwrap(), &[], &[]);
     client.nudge(&mut net).unwrap();
-    server.secure(acceptor().accept().unwrap(), &[]);
+    server.secure(acceptor().accept().unwrap(), &[], &[]);
     let step = server.lend(&mut net, &mut [0; 4096]).unwrap().unwrap();
     server.shutdown_write(&mut net);
     assert!(net.ended[0] && net.waits[0].is_empty());
@@ -287,10 +290,24 @@ fn who_ends_a_line_whose_handshake_is_lent_says_nothing_more() {
 fn a_handshake_that_has_failed_is_not_lent_again() {
     let mut net = wide();
     let mut server = Line::new(0);
-    server.secure(acceptor().accept().unwrap(), &[]);
+    server.secure(acceptor().accept().unwrap(), &[], &[]);
     // No alert was written.
     let failed = Err(TlsError::Tls("too much".to_owned()));
     let tls = server.tls.as_mut().unwrap();
     assert_eq!(tls.after(&mut net, &0, true, failed).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert!(!server.is_expecting_hello());
+}
+
+/// The farewell goes in part, and the end of the stream is announced behind it. What is left of it is not written then.
+#[test]
+fn a_farewell_that_the_socket_has_not_taken_is_forgotten() {
+    let mut net = wide();
+    let [mut server, mut client] = ends(&mut net);
+    drain(&mut net, &mut client, &mut [0; 4096], &mut Vec::new());
+    net.room = net.waits[0].len() + 10;
+    server.shutdown_write(&mut net);
+    assert!(net.ended[0] && net.waits[0].len() == net.room);
+    assert!(!server.has_unsent());
+    net.room = 1 << 20;
+    server.nudge(&mut net).unwrap();
 }
