@@ -86,7 +86,8 @@ impl Checker {
             let gives_way = |pool: &PoolAudit| {
                 pool.caps.iter().filter(|(name, ..)| full(name)).all(|(name, ..)| {
                     self.pools().any(|other| {
-                        other.id != id && other.idle > 0 && other.caps.iter().any(|cap| cap.0 == *name)
+                        let gives = other.id != id && other.idle > 0 && !other.keeps;
+                        gives && other.caps.iter().any(|cap| cap.0 == *name)
                     })
                 })
             };

@@ -125,6 +125,14 @@ fn tls_begins_behind_what_the_socket_has_not_taken_yet() {
     }
 }
 
+/// A database dies behind its greeting, and the first bytes of TLS meet a connection that is gone. Its clients learn that the
+/// database is not there, not that its TLS has failed. (The run in which this was found.)
+#[test]
+fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
+    let result = weir_sim::run_caught(175_844);
+    assert!(result.is_ok(), "{result:?}");
+}
+
 /// Prints what happens in the run of `WEIR_SIM_SEED`.
 #[test]
 fn replay() {

@@ -49,6 +49,8 @@ pub struct PoolAudit {
     pub opened: usize,
     /// Servers it may have.
     pub limit: usize,
+    /// It has no more servers than are reserved for it: none gives way.
+    pub keeps: bool,
     /// The limits it shares with other pools: name, servers, limit.
     pub caps: [(String, usize, usize); 2],
 }
@@ -252,6 +254,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             tries_one: pool.failures() > 0 && pool.connecting() > 0,
             opened: pool.entry.shared.opened(),
             limit: pool.entry.shared.limit(),
+            keeps: pool.entry.standing().is_reserved(),
             caps: {
                 let [database, user] = pool.entry.shared.caps();
                 let (d, u) = (database.figures(), user.figures());

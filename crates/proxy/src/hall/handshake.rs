@@ -244,7 +244,11 @@ pub(super) fn connect_tls<N: Net>(
     let failed = |text: String| Fault::new(FaultKind::ServerTls, text);
     let stream = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
     line.secure(stream, early, clear);
-    line.nudge(net).map_err(|error| failed(error.to_string()))
+    line.nudge(net).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => failed(error.to_string()),
+        // The connection itself: no reason to go on in clear, and nothing to say of TLS.
+        _ => Fault::new(FaultKind::ServerUnavailable, error.to_string()),
+    })
 }
 
 #[cfg(test)]
