@@ -133,6 +133,14 @@ fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
     assert!(result.is_ok(), "{result:?}");
 }
 
+/// A client waits while a server is opened for it, a reload lowers the limit, and that server is closed as one too many. Another worker
+/// has an idle one. (The run in which this was found.)
+#[test]
+fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
+    let result = weir_sim::run_caught(258_713);
+    assert!(result.is_ok(), "{result:?}");
+}
+
 /// Prints what happens in the run of `WEIR_SIM_SEED`.
 #[test]
 fn replay() {

@@ -259,13 +259,14 @@ impl MyClient {
         while !self.over
             && let Some((seq, payload, total)) = packet(&input[at..])
         {
-            let lost = payload.first() == Some(&ERR) && error_of(payload).0 == 2013;
+            let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 2013 | 3024);
             if self.fatal && lost && self.farewell {
-                // Weir finds out a moment later that this server is gone.
+                // Weir finds out a moment later that this server is gone, or that the request behind takes too long.
                 stage.oracle.losses += 1;
             } else if self.fatal {
                 let name = &self.name;
-                stage.oracle.broken(|| format!("{name}: a packet after the last words"));
+                let text = shown(&(seq, payload.to_vec()));
+                stage.oracle.broken(|| format!("{name}: {text} after the last words"));
             } else if self.phase == Phase::Session {
                 self.answer((seq, payload.to_vec()), stage);
             } else if self.login(seq, payload, stage).is_none() {

@@ -620,6 +620,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.cap_freed(cx, entry);
         self.room_for_waiters(cx, entry);
+        // Whoever waited for the one that is gone has not asked for an idle one elsewhere.
+        self.ask_neighbour(cx, entry.id);
     }
 
     /// Uses room under a pool's limit where somebody waits: here, and what is left elsewhere. All who wait
