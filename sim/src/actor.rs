@@ -138,6 +138,11 @@ impl Outbox {
         Ok(plain)
     }
 
+    /// The same for those whose peer is Weir: it must not happen that they are not.
+    pub fn open_or_complain(&mut self, bytes: Vec<u8>, stage: &mut Stage<'_>) -> Option<Vec<u8>> {
+        self.open(bytes).map_err(|text| stage.oracle.broken(|| text)).ok()
+    }
+
     /// TLS says that nothing more will come.
     pub fn say_farewell(&mut self) {
         if let Some(tls) = &mut self.tls {

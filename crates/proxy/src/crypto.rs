@@ -50,10 +50,10 @@ pub type Submit = Box<dyn Fn(Ticket, Work) -> Result<(), Work> + Send + Sync>;
 /// logins: from 8 times on the queries' p99 is what it is without the storm.
 const REST_RATIO: u32 = 8;
 
-/// Neither longer, however busy the machine is,
+/// A rest at most, however busy the machine is.
 const REST_MAX: Duration = Duration::from_millis(2);
 
-/// nor so long that those who wait would rest longer than this together: their drivers give up after some seconds.
+/// All rests together, until those who wait now are done with: their drivers give up after some seconds.
 const RESTS_TOGETHER: Duration = Duration::from_millis(500);
 
 /// Shorter ones are not worth a timer.

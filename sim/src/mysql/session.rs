@@ -97,12 +97,8 @@ impl MySession {
             let read = stage.net().peer_read(self.end, max);
             match read {
                 Read::Bytes(bytes) => {
-                    let bytes = match self.outbox.open(bytes) {
-                        Ok(bytes) => bytes,
-                        Err(text) => {
-                            stage.oracle.broken(|| text);
-                            return self.close(stage, true);
-                        }
+                    let Some(bytes) = self.outbox.open_or_complain(bytes, stage) else {
+                        return self.close(stage, true);
                     };
                     match &mut self.engine {
                         Some(engine) => engine.feed(&bytes),

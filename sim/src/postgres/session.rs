@@ -80,13 +80,7 @@ impl PgSession {
             let read = stage.net().peer_read(self.end, max);
             match read {
                 Read::Bytes(bytes) => {
-                    let bytes = match self.plain(bytes, stage) {
-                        Ok(bytes) => bytes,
-                        Err(text) => {
-                            stage.oracle.broken(|| text);
-                            return self.close(stage, true);
-                        }
-                    };
+                    let Some(bytes) = self.plain(bytes, stage) else { return self.close(stage, true) };
                     match &mut self.engine {
                         Some(engine) => engine.feed(&bytes),
                         None => self.input.extend_from_slice(&bytes),
@@ -113,12 +107,12 @@ impl PgSession {
     }
 
     /// Where TLS comes with the first byte, it begins by itself.
-    fn plain(&mut self, bytes: Vec<u8>, stage: &Stage<'_>) -> Result<Vec<u8>, String> {
+    fn plain(&mut self, bytes: Vec<u8>, stage: &mut Stage<'_>) -> Option<Vec<u8>> {
         let secure = &stage.plan.secure;
         if secure.direct && !self.outbox.is_secure() {
-            self.outbox.secure(secure.acceptor(0).accept().map_err(|error| error.to_string())?);
+            self.outbox.secure(secure.acceptor(0).accept().ok()?);
         }
-        self.outbox.open(bytes)
+        self.outbox.open_or_complain(bytes, stage)
     }
 
     /// A backend that works or cannot write does not read.
