@@ -469,6 +469,8 @@ pub struct Class {
     pub shareable: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
+    /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
+    pub proven: bool,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,

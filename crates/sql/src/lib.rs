@@ -10,6 +10,7 @@
 //! make it panic.
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 mod class;
 mod dialect;
 mod fingerprint;
@@ -24,4 +25,4 @@ pub use class::{
     Scope, SetTarget, Span, Transaction, Uses, Verb,
 };
 pub use dialect::{Dialect, Encoding};
-pub use scan::{Scanner, classify};
+pub use scan::{Scanner, classify, classify_in};

@@ -1,8 +1,10 @@
 //! The scanner: the lexer and the recogniser joined.
 
 use crate::lex::Lexer;
+use crate::catalogue::Catalogue;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
+use std::sync::Arc;
 
 /// Reads a text in pieces and says at the end what it is.
 ///
@@ -24,6 +26,11 @@ impl Scanner {
         Scanner { lexer: Lexer::new(dialect), recogniser: Recogniser::new(dialect, true) }
     }
 
+    /// Looks every word up in the catalogue of the text's database. Before the first piece.
+    pub fn watch(&mut self, catalogue: Arc<Catalogue>) {
+        self.recogniser.watch(catalogue);
+    }
+
     /// Reads the next piece of the text; it may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.lexer.feed(bytes, &mut self.recogniser);
@@ -39,6 +46,16 @@ impl Scanner {
 /// The class of a whole text, with its fingerprint.
 pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
     let mut scanner = Scanner::with_fingerprint(dialect);
+    scanner.feed(text);
+    scanner.finish()
+}
+
+/// The same, with every word looked up in the catalogue of its database, if that is known.
+pub fn classify_in(dialect: Dialect, text: &[u8], catalogue: Option<&Arc<Catalogue>>) -> Class {
+    let mut scanner = Scanner::with_fingerprint(dialect);
+    if let Some(catalogue) = catalogue {
+        scanner.watch(Arc::clone(catalogue));
+    }
     scanner.feed(text);
     scanner.finish()
 }

@@ -151,6 +151,9 @@ pins! {
     Replication "replication",
     /// A statement the lexer does not know and that may leave anything behind.
     Unrecognised "unrecognised",
+    /// Code of the database's users ran of which it is not known what it leaves behind: a function, a trigger, a
+    /// view, DO, CALL.
+    Code "code",
 }
 
 /// A set of [`Pin`]s.

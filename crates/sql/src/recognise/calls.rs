@@ -55,14 +55,12 @@ impl Recogniser {
         if matches!(func, Func::Harmless | Func::Syntax) {
             return;
         }
+        if func == Func::Unknown && self.runs_expressions() && self.is_known_call() {
+            return;
+        }
         self.alone = true;
         match func {
-            Func::Harmless | Func::Syntax => {}
-            Func::Unknown => {
-                if self.runs_expressions() {
-                    self.uses(Uses::UNKNOWN_FUNCTION);
-                }
-            }
+            Func::Harmless | Func::Syntax | Func::Unknown => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
             Func::Nextval => self.uses(Uses::NEXTVAL),

@@ -8,6 +8,7 @@
 
 mod body;
 mod calls;
+mod names;
 mod set;
 mod steps;
 mod verbs;
@@ -15,6 +16,7 @@ mod verbs;
 use weir_wire::{Pin, Pins};
 
 use crate::Dialect;
+use crate::catalogue::NameKey;
 use crate::class::{CallKind, Class, Clears, Details, Locks, Transaction, Uses, Verb};
 use crate::fingerprint::Fingerprint;
 use crate::token::{Kind, Sink, Token};
@@ -145,6 +147,10 @@ pub(crate) struct Recogniser {
     alone: bool,
     /// A routine without BEGIN ended at a semicolon: what follows may still belong to it.
     after_routine: bool,
+    /// What its words stand for.
+    watch: names::Watch,
+    /// The last word, when they are watched.
+    last_name: NameKey,
 }
 
 impl Sink for Recogniser {
@@ -155,6 +161,7 @@ impl Sink for Recogniser {
             return;
         }
         self.now.tokens = self.now.tokens.saturating_add(1);
+        self.named(&token);
         let past = match token.kind {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
@@ -214,12 +221,15 @@ impl Recogniser {
             mariadb,
             alone: false,
             after_routine: false,
+            watch: names::Watch::None,
+            last_name: NameKey::UNREADABLE,
         }
     }
 
     /// The text is at its end.
     pub(crate) fn finish(mut self, doubtful: bool, executable: bool) -> Class {
         self.end_statement();
+        self.conclude();
         let mut class = self.class;
         class.fingerprint = self.fingerprint.finish();
         class.doubtful |= doubtful;
@@ -297,6 +307,7 @@ impl Recogniser {
         if self.class.statements == 0 {
             self.class.verb = self.now.verb;
         }
+        self.note_verb(self.now.verb);
         self.class.statements = self.class.statements.saturating_add(1);
         self.now = Statement::default();
     }

@@ -1,0 +1,238 @@
+use super::*;
+use crate::{Class, classify_in};
+use std::sync::Arc;
+
+fn plpgsql(name: &'static str, body: &'static str) -> Function<'static> {
+    Function {
+        name: name.as_bytes(),
+        language: Language::PlPgSql,
+        volatility: Volatility::Volatile,
+        extension: b"",
+        body: body.as_bytes(),
+    }
+}
+
+fn catalogue(fill: impl Fn(&mut Builder)) -> Arc<Catalogue> {
+    let mut builder = Builder::new(Dialect::POSTGRES);
+    for name in ["now", "lower", "pg_switch_wal", "set_config", "format", "count"] {
+        builder.system_function(name.as_bytes());
+    }
+    fill(&mut builder);
+    Arc::new(builder.finish())
+}
+
+fn read(catalogue: &Arc<Catalogue>, text: &str) -> Class {
+    let class = classify_in(Dialect::POSTGRES, text.as_bytes(), Some(catalogue));
+    assert!(class.proven);
+    class
+}
+
+#[track_caller]
+fn is_pure(catalogue: &Arc<Catalogue>, text: &str) {
+    let class = read(catalogue, text);
+    assert!(class.only_reads() && class.pins.is_empty(), "{text}: {class:?}");
+}
+
+#[track_caller]
+fn is_not_pure(catalogue: &Arc<Catalogue>, text: &str) {
+    assert!(!read(catalogue, text).only_reads(), "{text}");
+}
+
+#[track_caller]
+fn pins(catalogue: &Arc<Catalogue>, text: &str, pin: Pin) {
+    let class = read(catalogue, text);
+    assert!(class.pins.contains(pin), "{text}: {class:?}");
+    assert!(!class.only_reads(), "{text}");
+}
+
+#[track_caller]
+fn leaves_nothing(catalogue: &Arc<Catalogue>, text: &str) {
+    let class = read(catalogue, text);
+    assert!(class.pins.is_empty(), "{text}: {class:?}");
+}
+
+#[test]
+fn a_users_function_under_a_known_name_is_what_its_body_says() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("log", "begin insert into logs values ($1); return 1; end"));
+        b.function(plpgsql("match", "begin return $1 = $2; end"));
+    });
+    is_not_pure(&c, "select log('order created')");
+    leaves_nothing(&c, "select log('order created')");
+    is_not_pure(&c, "select s.LOG(2)");
+    is_not_pure(&c, "select \"log\"(2)");
+    is_not_pure(&c, "select * from t order by t.log");
+    is_pure(&c, "select match(a, b) from t");
+    is_pure(&c, "select lower(a) from t where id = 3");
+    is_pure(&catalogue(|_| {}), "select log(10)");
+}
+
+#[test]
+fn what_a_body_leaves_in_its_session_pins() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("set_tenant", "begin perform set_config('app.tenant', $1, false); end"));
+        b.function(plpgsql("local_tenant", "begin perform set_config('app.tenant', $1, true); end"));
+        b.function(plpgsql("locks", "declare x bool; begin select pg_advisory_lock(1) into x; end"));
+        b.function(plpgsql("sets", "begin if $1 then set work_mem = '1MB'; end if; end"));
+        b.function(plpgsql("sets_local", "begin set local work_mem = '1MB'; update t set role = 1; end"));
+        b.function(plpgsql("hears", "begin loop listen x; exit; end loop; end"));
+        b.function(plpgsql("temp", "begin create temp table x (a int); end"));
+        b.function(plpgsql("runs", "begin execute 'set work_mem = 1'; end"));
+        b.function(plpgsql("boss", "begin set role boss; end"));
+        b.function(plpgsql("calls", "begin return set_tenant('a'); end"));
+        b.function(plpgsql("nobody", "begin perform not_there(1); end"));
+    });
+    pins(&c, "select set_tenant('A')", Pin::Setting);
+    pins(&c, "select calls()", Pin::Setting);
+    pins(&c, "call calls()", Pin::Setting);
+    leaves_nothing(&c, "select local_tenant('A')");
+    is_not_pure(&c, "select local_tenant('A')");
+    pins(&c, "select locks()", Pin::SessionLock);
+    assert!(read(&c, "select locks()").takes.contains(crate::Locks::ADVISORY));
+    pins(&c, "select sets(true)", Pin::Setting);
+    leaves_nothing(&c, "select sets_local()");
+    pins(&c, "select hears()", Pin::Listen);
+    pins(&c, "select temp()", Pin::TemporaryTable);
+    pins(&c, "select runs()", Pin::Code);
+    pins(&c, "select boss()", Pin::Setting);
+    assert!(read(&c, "select boss()").uses.contains(crate::Uses::ROLE));
+    pins(&c, "select nobody()", Pin::Code);
+    pins(&c, "select never_heard_of(1)", Pin::Code);
+    pins(&c, "do $$ begin end $$", Pin::Code);
+    leaves_nothing(&c, "create table t (a int)");
+    leaves_nothing(&c, "insert into t (a) values (1)");
+    is_not_pure(&c, "select pg_switch_wal()");
+    leaves_nothing(&c, "select pg_switch_wal()");
+}
+
+#[test]
+fn views_triggers_policies_defaults_and_partitions_run_code() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("audit", "begin perform set_config('app.last', tg_name, false); return new; end"));
+        b.function(plpgsql("writes", "begin insert into logs values (1); return 1; end"));
+        b.trigger_of(b"orders", b"audit");
+        b.text_of(b"v", On::Read, Language::Sql, b"SELECT writes() AS x, o.id FROM orders o");
+        b.text_of(b"vv", On::Read, Language::Sql, b" SELECT x FROM v;");
+        b.text_of(b"guarded", On::Read, Language::Sql, b"(owner = CURRENT_USER AND writes() > 0)");
+        b.text_of(b"plain", On::Write, Language::Sql, b"now()");
+        b.text_of(b"odd", On::Write, Language::Sql, b"writes()");
+        b.reaches(b"parent", b"orders");
+        b.foreign(b"far");
+    });
+    is_pure(&c, "select * from orders");
+    pins(&c, "insert into orders values (1)", Pin::Setting);
+    pins(&c, "with x as (delete from orders returning id) select * from x", Pin::Setting);
+    pins(&c, "update parent set a = 1", Pin::Setting);
+    pins(&c, "copy orders from stdin", Pin::Setting);
+    pins(&c, "explain analyze update orders set a = 1", Pin::Setting);
+    is_not_pure(&c, "select * from vv where x = 1");
+    leaves_nothing(&c, "select * from vv where x = 1");
+    is_not_pure(&c, "select * from guarded");
+    leaves_nothing(&c, "insert into plain values (1)");
+    leaves_nothing(&c, "insert into odd values (1)");
+    is_not_pure(&c, "select * from far");
+}
+
+#[test]
+fn code_that_runs_without_being_named_concerns_every_text() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("add_up", "begin insert into logs values (1); return 1; end"));
+        b.function(plpgsql("on_ddl", "begin perform set_config('a.b', 'c', false); end"));
+        b.ambient(b"add_up");
+        b.event_trigger(b"on_ddl");
+    });
+    is_not_pure(&c, "select 1");
+    leaves_nothing(&c, "select 1");
+    pins(&c, "create table t (a int)", Pin::Setting);
+}
+
+#[test]
+fn compiled_code_is_believed_when_it_says_that_it_does_not_write() {
+    let of = |name: &'static str, volatility, extension: &'static str| Function {
+        name: name.as_bytes(),
+        language: Language::Compiled,
+        volatility,
+        extension: extension.as_bytes(),
+        body: b"x",
+    };
+    let c = catalogue(|b| {
+        b.function(of("similarity", Volatility::Fixed, "pg_trgm"));
+        b.function(of("set_limit", Volatility::Volatile, "pg_trgm"));
+        b.function(of("gen_salt", Volatility::Volatile, "pgcrypto"));
+        b.function(of("mystery", Volatility::Volatile, "mine"));
+        b.function(Function { language: Language::Other, ..of("snake", Volatility::Fixed, "") });
+    });
+    is_pure(&c, "select similarity(a, b) from t");
+    is_pure(&c, "select gen_salt('bf')");
+    pins(&c, "select set_limit(0.1)", Pin::Code);
+    pins(&c, "select mystery()", Pin::Code);
+    pins(&c, "select snake()", Pin::Code);
+}
+
+#[test]
+fn names_that_cannot_be_read_stand_for_all_of_their_kind() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("gr\u{f6}\u{df}e", "begin insert into logs values (1); return 1; end"));
+        let long = "x".repeat(63);
+        b.function(Function { name: long.as_bytes(), ..plpgsql("", "begin insert into a values (1); end") });
+    });
+    is_not_pure(&c, "select gr\u{f6}\u{df}e(1)");
+    is_not_pure(&c, "select U&\"gr\\00f6\\00dfe\"(1)");
+    is_not_pure(&c, "select \"stra\u{df}e\" from t");
+    is_not_pure(&c, &format!("select {}(1)", "x".repeat(70)));
+    is_pure(&c, "select a from t");
+}
+
+#[test]
+fn a_catalogue_that_cannot_be_read_proves_nothing() {
+    let c = catalogue(Builder::is_incomplete);
+    let class = classify_in(Dialect::POSTGRES, b"select a from t", Some(&c));
+    assert!(!class.proven && class.pins.contains(Pin::Code) && !class.only_reads());
+}
+
+#[test]
+fn bodies_of_sql_and_of_mysql_are_read() {
+    let mut b = Builder::new(Dialect::MySql {
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        mariadb: false,
+        encoding: crate::Encoding::Utf8,
+    });
+    for name in ["sql_mode", "time_zone", "sort_buffer_size"] {
+        b.system_variable(name.as_bytes());
+    }
+    let routine = |name: &'static str, body: &'static str| Function {
+        name: name.as_bytes(),
+        language: Language::Routine,
+        volatility: Volatility::Volatile,
+        extension: b"",
+        body: body.as_bytes(),
+    };
+    b.function(routine("p_mode", "BEGIN SET sql_mode = 'ANSI'; END"));
+    b.function(routine("p_at", "BEGIN DECLARE x INT DEFAULT 1; IF x THEN SET @a = x; END IF; END"));
+    b.function(routine("p_local", "BEGIN DECLARE x, y INT; SET x = 1, y = 2; SELECT COUNT(*) INTO x FROM t; END"));
+    b.function(routine("p_into", "SELECT 1 INTO @b"));
+    b.function(routine("f_lock", "RETURN GET_LOCK('a', 0)"));
+    b.function(routine("p_handler", "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END"));
+    b.function(routine("f_pure", "RETURN LOWER(a)"));
+    b.function(routine("p_temp", "l: BEGIN CREATE TEMPORARY TABLE x (a INT); END"));
+    b.text_of(b"orders", On::Write, Language::Routine, b"SET NEW.a = f_lock()");
+    let c = Arc::new(b.finish());
+    let dialect = Dialect::MySql {
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        mariadb: false,
+        encoding: crate::Encoding::Utf8,
+    };
+    let pins = |text: &str| classify_in(dialect, text.as_bytes(), Some(&c)).pins;
+    assert!(pins("CALL p_mode()").contains(Pin::Setting));
+    assert!(pins("CALL p_at()").contains(Pin::UserVariable));
+    assert!(pins("CALL p_local()").is_empty(), "{:?}", pins("CALL p_local()"));
+    assert!(pins("CALL p_into()").contains(Pin::UserVariable));
+    assert!(pins("SELECT f_lock()").contains(Pin::SessionLock));
+    assert!(pins("CALL p_handler()").contains(Pin::Setting));
+    assert!(pins("CALL p_temp()").contains(Pin::TemporaryTable));
+    assert!(pins("INSERT INTO orders VALUES (1)").contains(Pin::SessionLock));
+    assert!(pins("SELECT * FROM orders").is_empty());
+    assert!(classify_in(dialect, b"SELECT f_pure('A')", Some(&c)).only_reads());
+}

@@ -1,0 +1,331 @@
+//! Reads the body of a routine, a view's query or an expression: what it does itself, and which names it mentions.
+//!
+//! A body is cut into its statements, and each is read as a text of a client would be (`recognise`). Words of the
+//! procedural language that begin something else than a statement are read as if SELECT stood there: all that
+//! matters of them is what they call.
+//!
+//! Invariant: a construct that is not understood counts as code that may do anything.
+
+use super::build::Language;
+use super::{Doings, NameKey};
+use crate::Dialect;
+use crate::class::{Uses, Verb};
+use crate::lex::Lexer;
+use crate::recognise::Recogniser;
+use crate::token::{Kind, Sink, Token};
+use crate::words::{Word, lookup};
+use weir_wire::Pins;
+
+/// What is known of a piece of code by itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// What it does, without what it mentions.
+    pub own: Doings,
+    /// Every word in it.
+    pub names: Vec<NameKey>,
+    /// Functions it calls that are not among the harmless built-in ones.
+    pub calls: Vec<NameKey>,
+    /// Names it assigns to, of which it is not known whether they are variables of the system (MySQL).
+    pub assigned: Vec<NameKey>,
+    /// It has statements that write.
+    pub writes: bool,
+}
+
+/// Words, calls and assignments of one piece of code that are kept; one with more counts as unknown.
+const FACTS: usize = 8192;
+
+/// Cuts code into statements.
+#[derive(Debug)]
+pub(super) struct Code {
+    recogniser: Recogniser,
+    language: Language,
+    /// A statement begins with the next token.
+    begins: bool,
+    /// Parentheses open.
+    depth: u32,
+    /// Tokens of the current statement, up to 255.
+    tokens: u8,
+    /// The statement is not SQL: it was begun with a SELECT that does not stand there.
+    made_up: bool,
+    /// Between `<<` and `>>`.
+    label: bool,
+    last: Word,
+    last_kind: Kind,
+    /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
+    handler: bool,
+    /// What its statements did before the current one.
+    pins_before: Pins,
+    facts: Facts,
+}
+
+impl Code {
+    /// Reads a whole text.
+    pub(super) fn read(dialect: Dialect, language: Language, text: &[u8]) -> Facts {
+        let mut lexer = Lexer::new(dialect);
+        let mut code = Code {
+            recogniser: Recogniser::of_code(dialect),
+            language,
+            begins: true,
+            depth: 0,
+            tokens: 0,
+            made_up: false,
+            label: false,
+            last: Word::Name,
+            last_kind: Kind::None,
+            handler: false,
+            pins_before: Pins::NONE,
+            facts: Facts::default(),
+        };
+        lexer.feed(text, &mut code);
+        lexer.finish(&mut code);
+        code.end_statement();
+        let Code { recogniser, mut facts, .. } = code;
+        let (class, noted, alone) = recogniser.finish_code();
+        facts.names = noted.names;
+        facts.calls = noted.calls;
+        let overflow = [facts.names.len(), facts.calls.len(), facts.assigned.len()].iter().any(|&n| n >= FACTS);
+        // Executable comments hold code for some versions only.
+        if lexer.doubtful || lexer.executable || class.doubtful || overflow {
+            facts.own.add(Doings::unknown());
+        }
+        facts.own.pins.union(class.pins);
+        facts.own.takes.insert(class.takes);
+        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL] {
+            if class.uses.contains(uses) {
+                facts.own.uses.insert(uses);
+            }
+        }
+        if class.uses.contains(Uses::BLOCK) {
+            facts.own.add(Doings::unknown());
+        }
+        facts.own.ddl |= class.ddl;
+        facts.writes |= class.uses.contains(Uses::WITH_WRITES);
+        let locks_or_waits = Uses::ROW_LOCK | Uses::SLEEP;
+        facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(locks_or_waits);
+        facts.names.sort_unstable_by_key(|key| key.0);
+        facts.names.dedup();
+        facts
+    }
+
+    fn unknown(&mut self) {
+        self.facts.own.add(Doings::unknown());
+    }
+
+    fn is_routine(&self) -> bool {
+        self.language == Language::Routine
+    }
+
+    fn end_statement(&mut self) {
+        let set = self.recogniser.end_code_statement();
+        if let Some((verb, target)) = set {
+            if !self.made_up && !reads_only(verb) {
+                self.facts.writes = true;
+            }
+            if matches!(verb, Verb::Set | Verb::Reset) {
+                self.assignment(target);
+            }
+        }
+        self.pins_before = self.recogniser.pins();
+        self.begins = true;
+        self.tokens = 0;
+        self.made_up = false;
+        self.handler = false;
+        self.depth = 0;
+    }
+
+    /// SET or RESET: what it leaves.
+    fn assignment(&mut self, target: Option<crate::SetTarget>) {
+        let Some(target) = target.filter(|target| target.complete) else { return };
+        if target.assignments.iter().any(|set| is_role(&set.name)) {
+            self.facts.own.uses.insert(Uses::ROLE);
+        }
+        let local = |set: &crate::Assignment| set.scope == crate::Scope::Session && !set.name.contains('.');
+        if self.is_routine() && target.user_variables.is_empty() && target.assignments.iter().all(local) {
+            // Names without a scope are local variables, unless the system has one of that name.
+            self.recogniser.set_pins(self.pins_before);
+            let keys = target.assignments.iter().map(|set| NameKey::of(set.name.as_bytes()));
+            self.facts.assigned.extend(keys.take(FACTS));
+        }
+    }
+
+    /// The first token of a statement. True: it is not part of one.
+    fn begin(&mut self, token: &Token<'_>, word: Word) -> bool {
+        if self.label {
+            self.label = !(is_sign(token, b'>') && self.last_kind == Kind::Operator);
+            return true;
+        }
+        if self.language == Language::PlPgSql && is_sign(token, b'<') {
+            self.label = true;
+            return true;
+        }
+        let between = [Word::Begin, Word::Declare, Word::Else, Word::Then, Word::Loop, Word::Repeat];
+        let in_block = self.language != Language::Sql || word == Word::Begin;
+        if token.kind == Kind::Word && in_block && between.contains(&word) {
+            // In MySQL DECLARE begins a declaration, elsewhere a row of them.
+            if !(word == Word::Declare && self.is_routine()) {
+                return true;
+            }
+        }
+        if token.kind == Kind::Word && word == Word::Atomic {
+            return true;
+        }
+        self.begins = false;
+        self.made_up = !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
+        if self.made_up {
+            self.recogniser.token(made_up_select(token.start));
+            // PERFORM and RETURN are no names.
+        }
+        false
+    }
+
+    /// A statement of SQL begins with this word.
+    fn is_statement(&self, word: Word) -> bool {
+        let plpgsql = self.language == Language::PlPgSql;
+        match word {
+            Word::Name | Word::If | Word::While | Word::For | Word::Case | Word::End | Word::Open => false,
+            Word::Get | Word::Fetch | Word::Move | Word::Close | Word::Declare | Word::Continue => false,
+            Word::Exit | Word::Signal | Word::Resignal | Word::Loop | Word::Repeat => false,
+            // PL/pgSQL: a string is run. `token` has said so.
+            Word::Execute => !plpgsql,
+            _ => true,
+        }
+    }
+
+    /// Behind this word a statement may begin.
+    fn splits_behind(&self, word: Word) -> bool {
+        self.depth == 0
+            && match self.language {
+                Language::PlPgSql => matches!(word, Word::Then | Word::Else | Word::Loop | Word::Begin),
+                Language::Routine => {
+                    matches!(word, Word::Then | Word::Else | Word::Loop | Word::Repeat | Word::Do | Word::Begin)
+                }
+                Language::Sql | Language::Compiled | Language::Other => false,
+            }
+    }
+}
+
+impl Sink for Code {
+    fn token(&mut self, token: Token<'_>) {
+        let word = if token.kind == Kind::Word { lookup(token.text).word } else { Word::Name };
+        if token.kind == Kind::Semicolon {
+            self.end_statement();
+            self.last = Word::Name;
+            self.last_kind = token.kind;
+            return;
+        }
+        if self.language == Language::PlPgSql && word == Word::Execute {
+            self.unknown();
+        }
+        let skipped = self.begins && self.begin(&token, word);
+        if !skipped {
+            self.inside(token, word);
+        }
+        self.last = word;
+        self.last_kind = token.kind;
+    }
+}
+
+impl Code {
+    fn inside(&mut self, token: Token<'_>, word: Word) {
+        match token.kind {
+            Kind::Open => self.depth += 1,
+            Kind::Close => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        // `label: LOOP`
+        if self.is_routine() && token.kind == Kind::Colon && self.tokens == 1 {
+            self.end_statement();
+            return;
+        }
+        // PL/pgSQL: SELECT ... INTO variables.
+        if self.language == Language::PlPgSql
+            && word == Word::Into
+            && !matches!(self.last, Word::Insert | Word::Merge)
+        {
+            return;
+        }
+        if self.is_routine() && word == Word::Handler && matches!(self.last, Word::Continue | Word::Exit | Word::Undo)
+        {
+            self.handler = true;
+        } else if self.handler && self.depth == 0 && self.begins_handled(word) {
+            self.end_statement();
+            let skipped = self.begin(&token, word);
+            if !skipped {
+                self.recogniser.token(token);
+                self.tokens = 1;
+            }
+            return;
+        }
+        if self.tokens > 0 && token.kind == Kind::Word && self.splits_behind(word) {
+            self.end_statement();
+            return;
+        }
+        self.tokens = self.tokens.saturating_add(1);
+        self.recogniser.token(token);
+    }
+
+    /// The statement of a handler begins with one of these; conditions have none of them.
+    fn begins_handled(&self, word: Word) -> bool {
+        matches!(
+            word,
+            Word::Begin
+                | Word::Set
+                | Word::Select
+                | Word::Insert
+                | Word::Update
+                | Word::Delete
+                | Word::Replace
+                | Word::Call
+                | Word::Rollback
+                | Word::Commit
+                | Word::Get
+                | Word::Resignal
+                | Word::Signal
+                | Word::If
+                | Word::Do
+        )
+    }
+}
+
+fn is_role(name: &str) -> bool {
+    matches!(name, "role" | "session_authorization")
+}
+
+fn is_sign(token: &Token<'_>, sign: u8) -> bool {
+    token.kind == Kind::Operator && token.text.first() == Some(&sign)
+}
+
+/// The word SELECT where none stands.
+fn made_up_select(at: u64) -> Token<'static> {
+    Token { kind: Kind::Word, text: b"select", len: 6, start: at, end: at }
+}
+
+/// Statements that neither write nor run code of others by themselves.
+pub(crate) fn reads_only(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Empty
+            | Verb::Select
+            | Verb::Values
+            | Verb::Set
+            | Verb::Reset
+            | Verb::Show
+            | Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::RollbackTo
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::Listen
+            | Verb::Unlisten
+            | Verb::Notify
+            | Verb::Discard
+            | Verb::Deallocate
+            | Verb::Close
+            | Verb::Fetch
+            | Verb::Use
+            | Verb::Kill
+            | Verb::Get
+            | Verb::Unlock
+    )
+}

@@ -1,0 +1,235 @@
+//! Whether what was read of a catalogue still holds.
+//!
+//! Every change of the catalogue that passes through Weir makes everything unknown from the moment it is sent until the
+//! catalogue has been read again behind its end; changes by others are found by asking now and then (the caller's
+//! clock). All pools of one database share a [`Group`], since any of them may change it; each has a
+//! [`Knowledge`] of its own, since users may see different parts of it.
+//!
+//! Invariant: [`Knowledge::proof`] gives a catalogue only while no change is under way and none has ended since
+//! it began to be read.
+
+use super::Catalogue;
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+/// What the pools of one database share.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// Changes that have begun or ended. 0 is never current.
+    changes: AtomicU64,
+    /// Changes under way.
+    under_way: AtomicUsize,
+}
+
+/// What one pool knows of its database.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    group: Arc<Group>,
+    known: ArcSwapOption<Known>,
+    /// A server is reading it.
+    reading: AtomicUsize,
+    /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
+    checked_ms: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// `Group::changes` when it began to be read.
+    changes: u64,
+    catalogue: Arc<Catalogue>,
+    /// What tells this state of the catalogue from others.
+    fingerprint: Box<[u8]>,
+}
+
+/// A catalogue that holds now, with the number of the state it stands for.
+#[derive(Debug, Clone)]
+pub struct Proof {
+    /// What the names stand for.
+    pub catalogue: Arc<Catalogue>,
+    /// Equal for equal states. Never 0.
+    pub state: u64,
+}
+
+/// A change of the catalogue is under way as long as this lives.
+#[derive(Debug)]
+pub struct Unsettled(Arc<Group>);
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        self.0.changes.fetch_add(1, SeqCst);
+        self.0.under_way.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Knowledge {
+    /// Of a pool of this group's database; nothing is known yet.
+    pub fn new(group: Arc<Group>) -> Knowledge {
+        Knowledge { group, ..Knowledge::default() }
+    }
+
+    /// The group, for another pool of the same database.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// The number of the state that is known and holds; 0 when none does.
+    #[inline]
+    pub fn state(&self) -> u64 {
+        let known = self.known.load();
+        match &*known {
+            Some(known) if self.holds(known) => known.changes + 1,
+            _ => 0,
+        }
+    }
+
+    /// What is known and holds.
+    #[inline]
+    pub fn proof(&self) -> Option<Proof> {
+        let known = self.known.load();
+        let known = known.as_deref().filter(|known| self.holds(known))?;
+        Some(Proof { catalogue: Arc::clone(&known.catalogue), state: known.changes + 1 })
+    }
+
+    /// What was known last, whether it holds or not.
+    pub fn last(&self) -> Option<Arc<Catalogue>> {
+        self.known.load().as_deref().map(|known| Arc::clone(&known.catalogue))
+    }
+
+    fn holds(&self, known: &Known) -> bool {
+        self.group.under_way.load(SeqCst) == 0 && self.group.changes.load(SeqCst) == known.changes
+    }
+
+    /// A text that changes the catalogue, or may, is about to be sent. Nothing is known until what this returns is
+    /// dropped and the catalogue has been read again.
+    pub fn unsettle(&self) -> Unsettled {
+        self.group.under_way.fetch_add(1, SeqCst);
+        self.group.changes.fetch_add(1, SeqCst);
+        Unsettled(Arc::clone(&self.group))
+    }
+
+    /// It should be read, or asked whether it still holds: nothing is known, or the last time was before `since_ms`.
+    #[inline]
+    pub fn is_due(&self, since_ms: u64) -> bool {
+        if self.group.under_way.load(SeqCst) > 0 {
+            return false;
+        }
+        self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
+    }
+
+    /// Takes the right to read it; none while another server does.
+    pub fn begin_reading(self: &Arc<Self>) -> Option<Reading> {
+        let free = self.reading.compare_exchange(0, 1, SeqCst, SeqCst).is_ok();
+        free.then(|| Reading { changes: self.changes(), knowledge: Arc::clone(self) })
+    }
+
+    fn changes(&self) -> u64 {
+        self.group.changes.load(SeqCst)
+    }
+
+    /// What tells the state that was read last from others, if nothing that is known of here has happened since.
+    pub fn fingerprint(&self) -> Option<Box<[u8]>> {
+        let known = self.known.load();
+        known.as_deref().filter(|known| self.holds(known)).map(|known| known.fingerprint.clone())
+    }
+
+    fn confirm(&self, now_ms: u64) {
+        self.checked_ms.store(now_ms.max(1), SeqCst);
+    }
+
+    /// Somebody has changed it: nothing is known until it has been read again.
+    pub fn distrust(&self) {
+        self.group.changes.fetch_add(1, SeqCst);
+    }
+
+    fn learn(&self, changes: u64, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
+        let known = Known { changes, catalogue: Arc::new(catalogue), fingerprint: fingerprint.into() };
+        self.known.store(Some(Arc::new(known)));
+        self.checked_ms.store(now_ms.max(1), SeqCst);
+    }
+}
+
+/// The right to read the catalogue for a [`Knowledge`]. It is free again when this is dropped, however the reading
+/// ended.
+#[derive(Debug)]
+pub struct Reading {
+    /// `Group::changes` before anything was asked.
+    changes: u64,
+    knowledge: Arc<Knowledge>,
+}
+
+impl Reading {
+    /// This is what was read; `fingerprint` tells it from other states.
+    pub fn learn(self, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
+        self.knowledge.learn(self.changes, catalogue, fingerprint, now_ms);
+    }
+
+    /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be read.
+    pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
+        let holds = self.knowledge.fingerprint().is_some_and(|known| *known == *fingerprint);
+        if holds {
+            self.knowledge.confirm(now_ms);
+        } else {
+            // Others have changed it. Until it has been read nobody trusts what was known.
+            self.knowledge.distrust();
+        }
+        holds
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.knowledge.reading.store(0, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_known_while_a_change_is_under_way_nor_behind_it_until_it_is_read_again() {
+        let knowledge = Knowledge::default();
+        assert!(knowledge.proof().is_none() && knowledge.is_due(0));
+        let before = knowledge.changes();
+        knowledge.learn(before, Catalogue::default(), b"1", 5);
+        let state = knowledge.state();
+        assert!(state != 0 && !knowledge.is_due(5) && knowledge.is_due(6));
+        let change = knowledge.unsettle();
+        assert_eq!(knowledge.state(), 0);
+        assert!(!knowledge.is_due(9), "its end is worth waiting for");
+        let during = knowledge.changes();
+        knowledge.learn(during, Catalogue::default(), b"2", 6);
+        assert!(knowledge.proof().is_none());
+        drop(change);
+        assert!(knowledge.proof().is_none(), "what was read while it was under way may miss it");
+        assert!(knowledge.is_due(0) && knowledge.fingerprint().is_none());
+        knowledge.learn(knowledge.changes(), Catalogue::default(), b"3", 7);
+        assert_ne!(knowledge.state(), state);
+        assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
+    }
+
+    #[test]
+    fn a_change_through_one_pool_makes_the_others_doubt() {
+        let one = Knowledge::default();
+        let other = Knowledge::new(Arc::clone(one.group()));
+        for knowledge in [&one, &other] {
+            knowledge.learn(knowledge.changes(), Catalogue::default(), b"", 1);
+        }
+        drop(one.unsettle());
+        assert!(other.proof().is_none());
+    }
+
+    #[test]
+    fn one_reads_at_a_time_and_a_change_seen_by_its_fingerprint_makes_doubt() {
+        let knowledge = Arc::new(Knowledge::default());
+        let reading = knowledge.begin_reading().unwrap();
+        assert!(knowledge.begin_reading().is_none());
+        reading.learn(Catalogue::default(), b"a", 1);
+        let reading = knowledge.begin_reading().unwrap();
+        assert!(reading.confirm(b"a", 2) && knowledge.proof().is_some() && !knowledge.is_due(2));
+        assert!(!reading.confirm(b"b", 3) && knowledge.proof().is_none());
+        drop(reading);
+        assert!(knowledge.begin_reading().is_some());
+    }
+}

@@ -1,0 +1,182 @@
+//! What the names of a database stand for: which user code may run when a text mentions them, and what that code
+//! may do to its session and to the data.
+//!
+//! A name in a text says nothing about which function, view, operator or trigger runs; the database's catalogue
+//! does. Weir reads it ([`Builder`] takes it row by row) and keeps, per name, the union of what everything of that
+//! name may do, in any schema and with any arguments ([`Catalogue`]). A text is then judged by all the words in it
+//! (`recognise/names.rs`). [`Knowledge`] is one pool's view of it, and says whether it still holds.
+//!
+//! Owns: names, what they may do, how long that is known. Must not know: sockets, clocks, protocols, how the
+//! catalogue is asked for.
+//!
+//! Invariants: doubt is never resolved in favour of sharing: a name that cannot be read, a body in a language
+//! that is not understood, a catalogue that could not be read whole count as code that may do anything.
+
+mod build;
+mod code;
+mod knowledge;
+
+pub use build::{Builder, Function, Language, On, Volatility};
+pub(crate) use code::reads_only;
+pub use knowledge::{Group, Knowledge, Proof, Reading, Unsettled};
+
+use crate::class::{Locks, Uses};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use weir_wire::{Pin, Pins};
+
+/// What running something may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Doings {
+    /// Running it a second time, or for nobody, may be noticed: it writes, locks, sleeps, or nobody knows.
+    pub impure: bool,
+    /// What it may leave in its session.
+    pub pins: Pins,
+    /// Of these only [`Uses::ROLE`], [`Uses::NEXTVAL`] and [`Uses::SETVAL`]: what the pins do not say.
+    pub uses: Uses,
+    /// Session locks it may take.
+    pub takes: Locks,
+    /// It may change the catalogue itself.
+    pub ddl: bool,
+}
+
+impl Doings {
+    /// Nobody knows what it does. That it may change the catalogue is not said: such changes are found as those of
+    /// others are, by asking.
+    pub fn unknown() -> Doings {
+        Doings { impure: true, pins: Pin::Code.into(), uses: Uses::ROLE, takes: Locks::NONE, ddl: false }
+    }
+
+    /// It does all of this as well.
+    #[inline]
+    pub fn add(&mut self, other: Doings) {
+        self.impure |= other.impure;
+        self.pins.union(other.pins);
+        self.uses.insert(other.uses);
+        self.takes.insert(other.takes);
+        self.ddl |= other.ddl;
+    }
+
+    /// It reads at most, and leaves nothing.
+    pub fn is_pure(&self) -> bool {
+        *self == Doings::default()
+    }
+}
+
+/// What a name may stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Meaning {
+    /// What may happen when it is called, selected from or used as a type.
+    pub(crate) read: Doings,
+    /// What may happen when it is written to.
+    pub(crate) write: Doings,
+    /// A function of this name came with the database itself.
+    pub(crate) is_system: bool,
+    /// Somebody has made a function of this name.
+    pub(crate) is_made: bool,
+}
+
+impl Meaning {
+    /// There is a function of this name.
+    pub(crate) fn is_function(&self) -> bool {
+        self.is_system || self.is_made
+    }
+}
+
+/// A name as the catalogue and the texts agree on it: without case, cut as PostgreSQL cuts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NameKey(u64);
+
+/// PostgreSQL cuts names to this many bytes (NAMEDATALEN - 1); MySQL refuses longer ones than 64 characters.
+const NAME_BYTES: usize = 63;
+
+impl NameKey {
+    /// All names whose spelling is not certain here: beyond ASCII (encodings and collations differ), with quotes in
+    /// it, or with escapes.
+    pub(crate) const UNREADABLE: NameKey = NameKey(0);
+
+    /// Of the text between the quotes, or of the bare word.
+    #[inline]
+    pub(crate) fn of(name: &[u8]) -> NameKey {
+        // FNV-1a, 64 bits: names are short, and the compiler's hashers cost more to set up than to run.
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        for &byte in name.iter().take(NAME_BYTES) {
+            if !byte.is_ascii() || matches!(byte, b'"' | b'`' | b'\\') {
+                return NameKey::UNREADABLE;
+            }
+            hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3);
+        }
+        NameKey(hash.max(1))
+    }
+}
+
+/// A hasher for keys that are hashes already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        // The low bits choose the slot, the high ones tell entries of a slot apart; FNV's low bits are good.
+        self.0.rotate_left(32) ^ self.0
+    }
+    fn write(&mut self, _bytes: &[u8]) {}
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+pub(crate) type Names<T> = HashMap<NameKey, T, BuildHasherDefault<AsIs>>;
+
+/// What all names of a database stand for, at the moment it was read. Never changed in place.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    names: Names<Meaning>,
+    /// What may happen whatever a text names: user code in operators, casts, domains.
+    ambient: Doings,
+    /// What may happen with any change of the catalogue: event triggers.
+    on_ddl: Doings,
+    /// It could not be read, or not whole: every name may stand for anything.
+    blind: bool,
+}
+
+impl Catalogue {
+    /// Of a database whose catalogue cannot be read.
+    pub fn blind() -> Catalogue {
+        Catalogue { blind: true, ..Catalogue::default() }
+    }
+
+    /// It could not be read whole.
+    pub fn is_blind(&self) -> bool {
+        self.blind
+    }
+
+    /// Names it knows.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// It knows no name.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Names that may stand for code that does more than read.
+    pub fn notable(&self) -> usize {
+        self.names.values().filter(|meaning| !meaning.read.is_pure() || !meaning.write.is_pure()).count()
+    }
+
+    #[inline]
+    pub(crate) fn look(&self, key: NameKey) -> Option<&Meaning> {
+        self.names.get(&key)
+    }
+
+    /// What may happen in any text.
+    pub(crate) fn ambient(&self) -> Doings {
+        if self.blind { Doings::unknown() } else { self.ambient }
+    }
+
+    /// What may happen in any text that changes the catalogue.
+    pub(crate) fn on_ddl(&self) -> Doings {
+        self.on_ddl
+    }
+}

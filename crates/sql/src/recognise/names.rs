@@ -1,0 +1,182 @@
+//! What the words of a text stand for in its database: asked of the catalogue, or noted down for it.
+
+use super::Recogniser;
+use crate::SetTarget;
+use crate::catalogue::{Catalogue, Doings, NameKey, reads_only};
+use crate::class::{Class, Uses, Verb};
+use crate::token::{Kind, Token};
+use std::sync::Arc;
+use weir_wire::{Pin, Pins};
+
+/// What is done with the words of a text.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Watch {
+    /// Nothing: no catalogue is at hand.
+    #[default]
+    None,
+    /// They are looked up.
+    Text(Found),
+    /// They are code of the catalogue itself.
+    Code(Box<Noted>),
+}
+
+/// What the catalogue says of the words so far.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    catalogue: Arc<Catalogue>,
+    /// Of them as things that are read or called.
+    read: Doings,
+    /// Of them as things that are written to.
+    write: Doings,
+    /// A statement that may write was met.
+    writes: bool,
+}
+
+/// The words so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Noted {
+    pub(crate) names: Vec<NameKey>,
+    /// Those that are called and are no harmless built-in functions.
+    pub(crate) calls: Vec<NameKey>,
+}
+
+/// Words that are noted of one piece of code.
+const NOTED: usize = 8192;
+
+impl Recogniser {
+    /// Looks words up in a catalogue from now on.
+    pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>) {
+        let found = Found { catalogue, read: Doings::default(), write: Doings::default(), writes: false };
+        self.watch = Watch::Text(found);
+    }
+
+    /// For code of the catalogue itself.
+    pub(crate) fn of_code(dialect: crate::Dialect) -> Recogniser {
+        let mut recogniser = Recogniser::new(dialect, false);
+        recogniser.watch = Watch::Code(Box::default());
+        recogniser
+    }
+
+    /// A word, whatever it is here.
+    #[inline]
+    pub(super) fn named(&mut self, token: &Token<'_>) {
+        let key = match (&self.watch, token.kind) {
+            (Watch::None, _) => return,
+            (_, Kind::Word | Kind::Quoted) => NameKey::of(token.text),
+            // A name of MySQL's that begins with a digit.
+            (_, Kind::Number) if self.mysql => NameKey::of(token.text),
+            (_, Kind::Escaped) => NameKey::UNREADABLE,
+            _ => return,
+        };
+        self.last_name = key;
+        match &mut self.watch {
+            Watch::None => {}
+            Watch::Text(found) => {
+                if let Some(meaning) = found.catalogue.look(key) {
+                    found.read.add(meaning.read);
+                    found.write.add(meaning.write);
+                }
+            }
+            Watch::Code(noted) => {
+                if noted.names.len() < NOTED {
+                    noted.names.push(key);
+                }
+            }
+        }
+    }
+
+    /// A function that nobody vouches for is called: the last name. True when all that it does is known by its name, or
+    /// will be; false when it must be alone.
+    pub(super) fn is_known_call(&mut self) -> bool {
+        let key = self.last_name;
+        match &mut self.watch {
+            Watch::None => {
+                self.uses(Uses::UNKNOWN_FUNCTION);
+                false
+            }
+            Watch::Text(found) => match found.catalogue.look(key) {
+                Some(meaning) if meaning.is_function() => !meaning.is_system,
+                _ => {
+                    self.uses_unknown();
+                    false
+                }
+            },
+            Watch::Code(noted) => {
+                if noted.calls.len() < NOTED {
+                    noted.calls.push(key);
+                }
+                true
+            }
+        }
+    }
+
+    fn uses_unknown(&mut self) {
+        self.class.pins.insert(Pin::Code);
+        self.class.uses.insert(Uses::UNKNOWN_FUNCTION);
+        self.class.uses.insert(Uses::ROLE);
+    }
+
+    /// A statement of a text ends.
+    pub(super) fn note_verb(&mut self, verb: Verb) {
+        if let Watch::Text(found) = &mut self.watch {
+            found.writes |= !reads_only(verb);
+        }
+    }
+
+    /// What the words of a whole text add to its class.
+    pub(super) fn conclude(&mut self) {
+        let Watch::Text(found) = std::mem::take(&mut self.watch) else { return };
+        let class = &mut self.class;
+        let mut doings = found.catalogue.ambient();
+        doings.add(found.read);
+        if found.writes || class.uses.contains(Uses::WITH_WRITES) {
+            doings.add(found.write);
+        }
+        if class.ddl {
+            doings.add(found.catalogue.on_ddl());
+        }
+        if class.uses.contains(Uses::BLOCK) && class.verb != Verb::Call {
+            // Code in the text itself, which is not read here.
+            doings.add(Doings::unknown());
+            class.ddl = true;
+        }
+        self.alone |= doings.impure;
+        class.pins.union(doings.pins);
+        class.uses.insert(doings.uses);
+        class.takes.insert(doings.takes);
+        class.ddl |= doings.ddl;
+        class.proven = !found.catalogue.is_blind();
+    }
+
+    /// A statement of code ends: what it was, and what it assigned.
+    pub(crate) fn end_code_statement(&mut self) -> Option<(Verb, Option<SetTarget>)> {
+        if self.now.tokens == 0 {
+            return None;
+        }
+        let verb = self.now.verb;
+        // Only the first statement of a text keeps these.
+        self.class.statements = 0;
+        self.end_statement();
+        let set = self.class.details.as_deref_mut().and_then(|details| details.set.take());
+        Some((verb, set))
+    }
+
+    /// Why a server must stay, so far.
+    pub(crate) fn pins(&self) -> Pins {
+        self.class.pins
+    }
+
+    /// Takes back what a statement was thought to leave.
+    pub(crate) fn set_pins(&mut self, pins: Pins) {
+        self.class.pins = pins;
+    }
+
+    /// The code is at its end. Last: something in it does more than read.
+    pub(crate) fn finish_code(mut self) -> (Class, Noted, bool) {
+        let noted = match std::mem::take(&mut self.watch) {
+            Watch::Code(noted) => *noted,
+            Watch::None | Watch::Text(_) => Noted::default(),
+        };
+        (self.class, noted, self.alone)
+    }
+}
