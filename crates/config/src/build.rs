@@ -178,6 +178,7 @@ fn timeouts(values: &Values) -> Timeouts {
         server_lifetime_ms: values.millis(Key::ServerLifetime),
         server_login_retry_ms: values.millis(Key::ServerLoginRetry),
         server_check_delay_ms: values.millis(Key::ServerCheckDelay),
+        catalogue_check_ms: values.millis(Key::CatalogueCheckInterval),
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
     }

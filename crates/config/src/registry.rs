@@ -252,6 +252,8 @@ settings! {
         "After a failed connect or login the next try waits so long.";
     ServerCheckDelay "pool" "server_check_delay" = "server_check_delay", seconds(), "30", Live, All,
         "A server connection that was idle longer is checked before it is lent. 0: always.";
+    CatalogueCheckInterval "pool" "catalogue_check_interval", seconds(), "1", Live, All,
+        "Interval at which Weir asks a database in use whether its catalogue has changed: functions, views, triggers, policies. Changes made through Weir are noticed at once.";
     DnsMaxTtl "pool" "dns_max_ttl" = "dns_max_ttl", seconds(), "15", Live, All,
         "A host name is looked up again after so long.";
 

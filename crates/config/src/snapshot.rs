@@ -293,6 +293,8 @@ pub struct Timeouts {
     pub server_login_retry_ms: u64,
     /// A server that was idle longer is checked before it is lent. 0: always.
     pub server_check_delay_ms: u64,
+    /// A database in use is asked so often whether its catalogue has changed.
+    pub catalogue_check_ms: u64,
     /// On SIGTERM clients have so long to finish their transactions.
     pub drain_timeout_ms: u64,
     /// A resolved name is used so long.

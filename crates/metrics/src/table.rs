@@ -215,6 +215,10 @@ cells! {
         /// Servers received from another worker.
         server_handovers;
     }
+    Counter "weir_catalogue_reads", "Times Weir read what functions, views, triggers and policies a database has." {
+        /// Catalogues read.
+        catalogue_reads;
+    }
     Counter "weir_server_resets", "Times Weir reset the session of a server." {
         /// Resets sent.
         server_resets;

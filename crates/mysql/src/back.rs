@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use weir_auth::login::ServerGreeting;
+use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// A command sent ahead of a request.
@@ -316,6 +317,24 @@ impl Back {
     /// but the rest can be said to it.
     pub fn is_mid_message(&self) -> bool {
         self.mid_message
+    }
+
+    /// What its pool knows of the database's catalogue.
+    pub fn know(&mut self, _knowledge: &Arc<Knowledge>) {}
+
+    /// This wing does not read catalogues yet.
+    pub fn ask_catalogue(&mut self, _reading: Reading, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    /// See `ask_catalogue`.
+    pub fn take_catalogue(&mut self) -> Option<Answer> {
+        None
+    }
+
+    /// What ran here may have left something that nobody knows of.
+    pub fn wants_reset(&self) -> bool {
+        false
     }
 
     /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in

@@ -22,6 +22,7 @@ use crate::session_state::{Charset, Flavour, Slot, State};
 use crate::warnings::Kept;
 use std::sync::Arc;
 use weir_auth::login::Secured;
+use weir_sql::catalogue::Knowledge;
 use weir_sql::{Class, Dialect, Locks, Uses};
 use weir_wire::{Fault, FaultKind, Pin, Pins};
 
@@ -279,6 +280,14 @@ impl Front {
     /// Weir's number of this client.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// What its pool knows of the database's catalogue.
+    pub fn know(&mut self, _knowledge: &Arc<Knowledge>) {}
+
+    /// What was proven of the request found last still holds.
+    pub fn is_proven(&self) -> bool {
+        true
     }
 
     /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,

@@ -8,12 +8,14 @@
 //! server is reusable only when it is idle, owes nothing, and carries no trace.
 
 use crate::cancel::ServerKey;
+use crate::catalogue::Study;
 use crate::effects::Traces;
 use crate::prepared::{ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
 use weir_auth::login::{CancelPlan, ServerGreeting};
+use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::{Boundary, Owner};
 
 /// A logged-in server.
@@ -52,6 +54,14 @@ pub struct Back {
     pub(crate) spoiled: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
     pub(crate) injected_prepares: u32,
+    /// What the pool knows of its database's catalogue.
+    pub(crate) knowledge: Arc<Knowledge>,
+    /// A question about the catalogue is under way here.
+    pub(crate) study: Option<Box<Study>>,
+    /// A request here may have changed the catalogue, and its transaction is not over.
+    pub(crate) unsettled: Option<Unsettled>,
+    /// Something ran here of which it was not known what it does: a reset comes before anybody else.
+    pub(crate) doubtful: bool,
 }
 
 /// The unnamed statement of a server.
@@ -100,6 +110,10 @@ impl Back {
             incoming_hidden: false,
             spoiled: false,
             injected_prepares: 0,
+            knowledge: Arc::default(),
+            study: None,
+            unsettled: None,
+            doubtful: false,
         }
     }
 
@@ -148,6 +162,16 @@ impl Back {
         self.boundary
     }
 
+    /// What the pool knows of its database's catalogue.
+    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// What ran here may have left something that nobody knows of.
+    pub fn wants_reset(&self) -> bool {
+        self.doubtful
+    }
+
     /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went
     /// wrong that a new client could notice.
     pub fn is_reusable(&self) -> bool {
@@ -160,6 +184,7 @@ impl Back {
             && self.outgoing == 0
             && self.incoming == 0
             && self.held.is_none()
+            && !self.doubtful
             && self.traces.pins().is_empty()
     }
 

@@ -203,7 +203,10 @@ impl Back {
         if let Some(Owed::Query { effects, .. }) = self.queue.last_mut()
             && effects.is_none()
         {
-            *effects = front.next_text();
+            *effects = front.next_long_text();
+            if let Some(effects) = effects.clone() {
+                self.run(&effects);
+            }
         }
     }
 
@@ -263,10 +266,25 @@ impl Back {
         let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
+        self.run(&effects);
         out.extend_from_slice(message);
         self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
         self.close_stand_ins(names, out);
         Ok(())
+    }
+
+    /// A text of these effects is about to run here.
+    fn run(&mut self, effects: &Effects) {
+        self.doubtful |= effects.doubtful;
+        if !effects.ddl {
+            return;
+        }
+        if self.unsettled.is_none() {
+            self.unsettled = Some(self.knowledge.unsettle());
+        }
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.ddl = true;
+        }
     }
 
     fn end_entry(&mut self) {
@@ -293,11 +311,12 @@ impl Back {
             Some(effects) => effects,
             None => {
                 let text = read_query(body(message.bytes)).map_err(|_| malformed(ClientTag::Query))?;
-                Effects::of_text(front.dialect, text).0
+                front.judge().text(text).0
             }
         };
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
+        self.run(&effects);
         let added = !names.is_empty();
         if added {
             out.extend_from_slice(SYNC);

@@ -6,7 +6,8 @@
 //! Invariant: in doubt a trace is kept. Taking one away too early gives another client's answer.
 
 use std::sync::Arc;
-use weir_sql::{Class, Clears, Dialect, Locks, Scope, Uses, Verb, classify};
+use weir_sql::catalogue::{Knowledge, Proof};
+use weir_sql::{Class, Clears, Dialect, Locks, Scope, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
 /// What a text does to its session if it succeeds.
@@ -32,6 +33,10 @@ pub struct Effects {
     pub deallocates: Option<Box<str>>,
     /// The name of a lone `EXECUTE name`.
     pub executes: Option<Box<str>>,
+    /// It may change the catalogue.
+    pub ddl: bool,
+    /// The catalogue was not known when it was judged: user code in it may do more than is said here.
+    pub doubtful: bool,
 }
 
 /// One name of a SET or RESET.
@@ -45,10 +50,34 @@ pub struct SetName {
     pub local: bool,
 }
 
+/// By what a text is judged: how its client writes, and what is known of its database.
+#[derive(Debug, Clone, Copy)]
+pub struct Judge<'a> {
+    /// How texts are read.
+    pub dialect: Dialect,
+    /// What the names in them stand for.
+    pub knowledge: &'a Knowledge,
+}
+
+impl Judge<'_> {
+    /// What a text does, its fingerprint, and the state of the catalogue that this was judged by.
+    pub fn text(self, text: &[u8]) -> (Arc<Effects>, u32, u64) {
+        let proof = self.knowledge.proof();
+        let (effects, fingerprint) = Effects::of_text(self.dialect, text, proof.as_ref());
+        (effects, fingerprint, proof.map_or(0, |proof| proof.state))
+    }
+
+    /// The state that texts are judged by now.
+    #[inline]
+    pub fn state(self) -> u64 {
+        self.knowledge.state()
+    }
+}
+
 impl Effects {
-    /// Of a whole text, with its fingerprint.
-    pub fn of_text(dialect: Dialect, text: &[u8]) -> (Arc<Effects>, u32) {
-        let class = classify(dialect, text);
+    /// Of a whole text, with its fingerprint, in a database of this catalogue.
+    pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<&Proof>) -> (Arc<Effects>, u32) {
+        let class = classify_in(dialect, text, proof.map(|proof| &proof.catalogue));
         (Effects::of_class(&class), class.fingerprint as u32)
     }
 
@@ -81,17 +110,21 @@ impl Effects {
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.only_reads() && pins.is_empty(),
+            shareable: class.proven && class.only_reads() && pins.is_empty(),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL)
                 && !class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::TRANSACTION),
             names,
             deallocates,
             executes,
+            // Only what user code may change: a temporary table runs none.
+            ddl: class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven),
+            doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 2] = [
+            static PLAIN: [Arc<Effects>; 3] = [
                 Arc::new(Effects::default()),
                 Arc::new(Effects { shareable: true, ..Effects::default() }),
+                Arc::new(Effects { doubtful: true, ..Effects::default() }),
             ];
         }
         PLAIN.with(|plain| match plain.iter().find(|known| ***known == effects) {
@@ -113,7 +146,9 @@ impl Effects {
 
     /// Nothing changes in the session.
     pub fn is_nothing(&self) -> bool {
-        self.pins.is_empty()
+        !self.ddl
+            && !self.doubtful
+            && self.pins.is_empty()
             && self.releases.is_empty()
             && self.clears.is_empty()
             && self.takes.is_empty()
@@ -127,6 +162,8 @@ impl Effects {
     pub fn and(&self, other: &Effects) -> Effects {
         let mut both = self.clone();
         both.pins.union(other.pins);
+        both.ddl |= other.ddl;
+        both.doubtful |= other.doubtful;
         both.releases.union(other.releases);
         both.clears.insert(other.clears);
         both.takes.insert(other.takes);
@@ -135,6 +172,30 @@ impl Effects {
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
+}
+
+/// Texts in which no code of users can run: transaction control, settings, and what only speaks of the session.
+fn runs_user_code(class: &Class) -> bool {
+    let harmless = matches!(
+        class.verb,
+        Verb::Empty
+            | Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::RollbackTo
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::Set
+            | Verb::Reset
+            | Verb::Show
+            | Verb::Discard
+            | Verb::Deallocate
+            | Verb::Listen
+            | Verb::Unlisten
+            | Verb::Notify
+    );
+    // A COMMIT runs what is deferred, but that belongs to statements before it.
+    class.statements > 1 || !harmless
 }
 
 /// How sure it is that the effects of a text will stay.

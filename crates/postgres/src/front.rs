@@ -9,7 +9,7 @@
 //! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
 
 use crate::cancel::ClientKey;
-use crate::effects::{Effects, Traces};
+use crate::effects::{Effects, Judge, Traces};
 use crate::error::{SEQUENCE_VALUE_UNKNOWN, Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
@@ -19,6 +19,7 @@ use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::login::KillOutcome;
+use weir_sql::catalogue::Knowledge;
 use weir_sql::{Dialect, Encoding, Scanner};
 use weir_wire::limits::REQUEST_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Pins};
@@ -57,6 +58,10 @@ pub struct Front {
     /// What it has now.
     pub(crate) settings: Arc<Settings>,
     pub(crate) prepared: Option<Box<ClientPrepared>>,
+    /// What its pool knows of the database's catalogue.
+    pub(crate) knowledge: Arc<Knowledge>,
+    /// The state of it by which the request found last was judged to be shareable.
+    proven_by: u64,
     scan: Scan,
     texts: Texts,
 }
@@ -72,6 +77,8 @@ struct Scan {
     long: Long,
     /// The lexer of a long Query.
     scanner: Option<Box<Scanner>>,
+    /// The state of the catalogue by which it reads.
+    scanned_by: u64,
     /// Parts of a batch were handed out, and not its end.
     open: bool,
     /// A request was rejected before its end had come.
@@ -125,6 +132,8 @@ struct Batch {
     uses_unnamed: bool,
     /// They are given or taken.
     changes_names: bool,
+    /// The state of the catalogue by which its texts were judged.
+    judged_by: Option<u64>,
 }
 
 impl Batch {
@@ -139,7 +148,13 @@ impl Batch {
         uses_names: false,
         uses_unnamed: false,
         changes_names: false,
+        judged_by: None,
     };
+
+    /// Another text of it was judged by this state.
+    fn note_state(&mut self, state: u64) {
+        self.shareable &= state == *self.judged_by.get_or_insert(state);
+    }
 
     fn note_fingerprint(&mut self, fingerprint: u32) {
         self.fingerprint = self.fingerprint.rotate_left(7) ^ fingerprint;
@@ -156,19 +171,19 @@ impl Batch {
 /// Effects of the texts found and not yet dispatched, in order. Nearly always at most one.
 #[derive(Debug, Default)]
 struct Texts {
-    first: Option<Arc<Effects>>,
-    more: VecDeque<Arc<Effects>>,
+    first: Option<(Arc<Effects>, u64)>,
+    more: VecDeque<(Arc<Effects>, u64)>,
 }
 
 impl Texts {
-    fn push(&mut self, effects: Arc<Effects>) {
+    fn push(&mut self, effects: Arc<Effects>, state: u64) {
         if self.first.is_none() && self.more.is_empty() {
-            self.first = Some(effects);
+            self.first = Some((effects, state));
         } else {
-            self.more.push_back(effects);
+            self.more.push_back((effects, state));
         }
     }
-    fn pop(&mut self) -> Option<Arc<Effects>> {
+    fn pop(&mut self) -> Option<(Arc<Effects>, u64)> {
         self.first.take().or_else(|| self.more.pop_front())
     }
     fn clear(&mut self) {
@@ -203,11 +218,14 @@ impl Front {
             startup: Arc::clone(&settings),
             settings,
             prepared: None,
+            knowledge: Arc::default(),
+            proven_by: 0,
             scan: Scan {
                 looked: 0,
                 left: 0,
                 long: Long::Batch,
                 scanner: None,
+                scanned_by: 0,
                 open: false,
                 discarding: false,
                 resetting: false,
@@ -225,6 +243,21 @@ impl Front {
 
     pub(crate) fn key(&self) -> &ClientKey {
         &self.key
+    }
+
+    /// What its pool knows of the database's catalogue.
+    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// By what its texts are judged.
+    pub(crate) fn judge(&self) -> Judge<'_> {
+        Judge { dialect: self.dialect, knowledge: &self.knowledge }
+    }
+
+    /// What was proven of the request found last still holds: it may run twice.
+    pub fn is_proven(&self) -> bool {
+        self.proven_by != 0 && self.proven_by == self.knowledge.state()
     }
 
     /// Nothing a client chooses at login needs servers of its own.
@@ -320,13 +353,14 @@ impl Front {
         match tag {
             ClientTag::Query => {
                 let text = read_query(body).map_err(|_| malformed(tag))?;
-                let (effects, fingerprint) = Effects::of_text(self.dialect, text);
+                let (effects, fingerprint, state) = self.judge().text(text);
                 self.scan.batch.note_fingerprint(fingerprint);
+                self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
-                self.texts.push(effects);
+                self.texts.push(effects, state);
                 Ok(Some(self.request(end, out)))
             }
             ClientTag::FunctionCall => {
@@ -344,8 +378,9 @@ impl Front {
             }
             ClientTag::Parse => {
                 let parse = read_parse(body).map_err(|_| malformed(tag))?;
-                let effects = self.effects_of_parse(parse.name, parse.text, parse.content);
+                let (effects, state) = self.effects_of_parse(parse.name, parse.text, parse.content);
                 self.scan.batch.note_fingerprint(fingerprint_of(parse.content));
+                self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
                 self.scan.batch.asks_sequence |= effects.asks_sequence;
@@ -355,7 +390,7 @@ impl Front {
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
                 self.scan.batch.parses_unnamed |= parse.name.is_empty();
-                self.texts.push(effects);
+                self.texts.push(effects, state);
                 Ok(None)
             }
             ClientTag::Bind => {
@@ -364,10 +399,12 @@ impl Front {
                 let named = !bind.statement.is_empty();
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
-                let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement));
+                let state = self.knowledge.state();
+                let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
                 match known {
                     Some(statement) => {
-                        let effects = statement.effects();
+                        let effects = &*statement.effects(self.judge());
+                        self.scan.batch.note_state(state);
                         if !self.scan.batch.parses {
                             self.scan.batch.note_fingerprint(statement.fingerprint());
                         }
@@ -405,11 +442,17 @@ impl Front {
     }
 
     /// A text that was the unnamed statement before is not lexed again.
-    fn effects_of_parse(&self, name: &[u8], text: &[u8], content: &[u8]) -> Arc<Effects> {
+    fn effects_of_parse(&self, name: &[u8], text: &[u8], content: &[u8]) -> (Arc<Effects>, u64) {
         let known = self.prepared.as_deref().and_then(|p| p.get(name)).filter(|s| s.content() == content);
         match known {
-            Some(statement) => Arc::clone(statement.effects()),
-            None => Effects::of_text(self.dialect, text).0,
+            Some(statement) => {
+                let state = self.knowledge.state();
+                (statement.effects(self.judge()), state)
+            }
+            None => {
+                let (effects, _, state) = self.judge().text(text);
+                (effects, state)
+            }
         }
     }
 
@@ -437,6 +480,7 @@ impl Front {
             && self.boundary == Boundary::Idle
             && self.traces.pins().is_empty();
         self.under_way_is_shareable = shareable;
+        self.proven_by = batch.judged_by.filter(|_| shareable).unwrap_or(0);
         Found::Request {
             len: end,
             needs: Needs {
@@ -499,7 +543,13 @@ impl Front {
         self.scan.left = total;
         match tag {
             ClientTag::Query => {
-                self.scan.scanner = Some(Box::new(Scanner::new(self.dialect)));
+                let mut scanner = Box::new(Scanner::new(self.dialect));
+                let proof = self.knowledge.proof();
+                self.scan.scanned_by = proof.as_ref().map_or(0, |proof| proof.state);
+                if let Some(proof) = proof {
+                    scanner.watch(proof.catalogue);
+                }
+                self.scan.scanner = Some(scanner);
                 self.scan.long = Long::Request;
             }
             ClientTag::FunctionCall => self.scan.long = Long::Request,
@@ -554,7 +604,8 @@ impl Front {
                     let effects = Effects::of_class(&scanner.finish());
                     self.names_under_way |= effects.deallocates.is_some() || effects.drops_all_statements();
                     self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();
-                    self.texts.push(effects);
+                    let state = self.scan.scanned_by;
+                    self.texts.push(effects, state);
                 }
                 self.scan.batch = Batch::EMPTY;
                 Found::Request { len, needs: Needs { continues, ..Needs::default() } }
@@ -613,9 +664,20 @@ impl Front {
         Ok(Found::Answered { len: total })
     }
 
-    /// Effects of the next text that is dispatched.
+    /// Effects of the next text that is dispatched. None when it must be judged anew: what is known of the database
+    /// has changed since it was found.
     pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
-        self.texts.pop()
+        let (effects, state) = self.texts.pop()?;
+        (state == self.knowledge.state()).then_some(effects)
+    }
+
+    /// The same of a text that is not at hand any more.
+    pub(crate) fn next_long_text(&mut self) -> Option<Arc<Effects>> {
+        let (effects, state) = self.texts.pop()?;
+        if state == self.knowledge.state() {
+            return Some(effects);
+        }
+        Some(Arc::new(Effects { doubtful: true, ..Effects::clone(&effects) }))
     }
 
     /// A number that no statement of any client has.
@@ -628,7 +690,7 @@ impl Front {
     #[cfg(test)]
     pub(crate) fn replace_texts(&mut self, effects: &Arc<Effects>) {
         for text in self.texts.first.iter_mut().chain(&mut self.texts.more) {
-            *text = Arc::clone(effects);
+            *text = (Arc::clone(effects), self.knowledge.state());
         }
     }
 

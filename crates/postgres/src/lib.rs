@@ -11,6 +11,7 @@
 
 pub mod back;
 pub mod cancel;
+pub mod catalogue;
 mod dispatch;
 pub mod effects;
 pub mod error;

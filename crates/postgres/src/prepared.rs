@@ -12,7 +12,8 @@
 
 pub mod known;
 
-use crate::effects::Effects;
+use crate::effects::{Effects, Judge};
+use arc_swap::ArcSwap;
 use known::KnownStatements;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -36,8 +37,16 @@ pub struct Statement {
     origin: Origin,
     /// Text, NUL, parameter types: a Parse body behind the name.
     content: Box<[u8]>,
-    effects: Arc<Effects>,
+    /// As it was judged last. User code in it may have changed since.
+    judged: ArcSwap<Judged>,
     fingerprint: u32,
+}
+
+/// What a statement does, and by which state of the catalogue that was judged.
+#[derive(Debug)]
+struct Judged {
+    effects: Arc<Effects>,
+    state: u64,
 }
 
 /// Under which settings a statement was parsed. They bear on its meaning: the literal of a point in time is
@@ -84,22 +93,23 @@ impl Statement {
         key
     }
 
-    /// A statement parsed there.
-    pub fn new(content: &[u8], origin: Origin, effects: Arc<Effects>) -> Arc<Statement> {
+    /// A statement parsed there, with what it does by a state of the catalogue (0: by none).
+    pub fn new(content: &[u8], origin: Origin, effects: Arc<Effects>, state: u64) -> Arc<Statement> {
         let key = Statement::key_of(content, origin);
         Arc::new(Statement {
             key,
             origin,
             content: content.into(),
-            effects,
+            judged: ArcSwap::from_pointee(Judged { effects, state }),
             fingerprint: fingerprint_of(content),
         })
     }
 
     /// An unnamed statement: it is known by its place, and has no key.
-    pub fn unnamed(content: &[u8], effects: Arc<Effects>) -> Arc<Statement> {
+    pub fn unnamed(content: &[u8], effects: Arc<Effects>, state: u64) -> Arc<Statement> {
         let (key, origin, fingerprint) = ([0; 16], Origin::default(), fingerprint_of(content));
-        Arc::new(Statement { key, origin, content: content.into(), effects, fingerprint })
+        let judged = ArcSwap::from_pointee(Judged { effects, state });
+        Arc::new(Statement { key, origin, content: content.into(), judged, fingerprint })
     }
 
     /// Under which settings it was parsed.
@@ -117,9 +127,17 @@ impl Statement {
         &self.content
     }
 
-    /// What an execution does.
-    pub fn effects(&self) -> &Arc<Effects> {
-        &self.effects
+    /// What an execution does, as far as is known now.
+    pub fn effects(&self, judge: Judge<'_>) -> Arc<Effects> {
+        let judged = self.judged.load();
+        let state = judge.state();
+        if state == judged.state && state != 0 {
+            return Arc::clone(&judged.effects);
+        }
+        let text = self.content.split(|&byte| byte == 0).next().unwrap_or_default();
+        let (effects, _, state) = judge.text(text);
+        self.judged.store(Arc::new(Judged { effects: Arc::clone(&effects), state }));
+        effects
     }
 
     /// Its name on servers.
@@ -544,7 +562,7 @@ mod tests {
 
     fn statement(n: u32) -> Arc<Statement> {
         let content = format!("select {n}\0\0\0").into_bytes();
-        Statement::new(&content, Origin::default(), Arc::default())
+        Statement::new(&content, Origin::default(), Arc::default(), 0)
     }
 
     fn number(need: Need) -> u64 {

@@ -22,6 +22,8 @@ pub(crate) enum Internal {
     Rollback,
     /// `DISCARD ALL`.
     Reset,
+    /// A question about the catalogue; `catalogue.rs`.
+    Catalogue,
 }
 
 /// What kind of request an entry is.
@@ -59,6 +61,8 @@ pub(crate) struct Entry {
     pub raw: bool,
     /// It is one Parse of a named statement and nothing else.
     pub only_prepares: bool,
+    /// It may change the catalogue.
+    pub ddl: bool,
     /// Effects of executions that succeeded; they count at ReadyForQuery.
     pub succeeded: Vec<Arc<Effects>>,
 }
@@ -265,6 +269,11 @@ impl Queue {
         self.entries.iter().rev().skip(1).any(|entry| entry.owner == owner)
     }
 
+    /// Something under way may change the catalogue.
+    pub fn changes_catalogue(&self) -> bool {
+        self.entries.iter().any(|entry| entry.ddl)
+    }
+
     /// Requests of clients stand behind the head.
     pub fn others_wait(&self) -> bool {
         self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
@@ -291,6 +300,7 @@ impl Queue {
             from_idle,
             raw: false,
             only_prepares: false,
+            ddl: false,
             succeeded: Vec::new(),
         });
         self.numbers

@@ -7,7 +7,7 @@
 //! owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
-use crate::frame::{Header, ServerTag, server_header};
+use crate::frame::{Header, ServerTag, body, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE};
@@ -60,6 +60,17 @@ impl Back {
             }
             let rest = input.get(run..).unwrap_or_default();
             let Some(header) = server_header(rest)? else { break };
+            if header.tag == ServerTag::DataRow && self.reads_catalogue() {
+                if run > 0 {
+                    break;
+                }
+                if header.total <= SERVER_GATHER_BYTES {
+                    let Some(row) = rest.get(..header.total) else { break };
+                    self.catalogue_row(body(row));
+                    return Ok(Step::Consumed(header.total));
+                }
+                self.catalogue_row_too_long();
+            }
             if is_gathered(header.tag) {
                 if header.total > SERVER_GATHER_BYTES {
                     return Err(Fault::new(FaultKind::ServerTooLarge, format!("{:?}", header.tag)));

@@ -8,11 +8,15 @@ use crate::front::Front;
 use crate::message::query::{put_parse, put_query, put_statement};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
+use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, Found, Owner, Step};
 
 pub fn front_with(id: u32, settings: &[(&str, &str)]) -> Front {
     let pairs = settings.iter().map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec()));
-    Front::new(id, ClientKey::new(&[id as u8; 32], false), Settings::from_pairs(pairs).unwrap())
+    let mut front =
+        Front::new(id, ClientKey::new(&[id as u8; 32], false), Settings::from_pairs(pairs).unwrap());
+    front.know(&Knowledge::settled(Catalogue::default()));
+    front
 }
 
 pub fn front(id: u32) -> Front {

@@ -9,7 +9,6 @@
 //! before, everything older is forgotten.
 
 use crate::back::Back;
-use crate::effects::Effects;
 use crate::front::Front;
 use crate::message::query::lone_parse;
 use crate::message::reply::{PARSE_COMPLETE, put_key, put_parameter, put_ready};
@@ -138,8 +137,11 @@ impl Welcomes {
         {
             return false;
         }
-        let effects = front.next_text().unwrap_or_else(|| Effects::of_text(front.dialect, parse.text).0);
-        let statement = Statement::new(parse.content, origin, effects);
+        let effects = match front.next_text() {
+            Some(effects) => effects,
+            None => front.judge().text(parse.text).0,
+        };
+        let statement = Statement::new(parse.content, origin, effects, front.judge().state());
         front.prepared_mut().insert(parse.name, statement);
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);

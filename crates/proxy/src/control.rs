@@ -373,6 +373,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls
             server_lifetime_ms: t.server_lifetime_ms,
             server_login_retry_ms: t.server_login_retry_ms,
             server_check_delay_ms: t.server_check_delay_ms,
+            catalogue_check_ms: t.catalogue_check_ms,
             cancel_wait_ms: t.cancel_wait_timeout_ms,
             drain_ms: t.drain_timeout_ms,
         },

@@ -49,6 +49,8 @@ pub struct Timeouts {
     pub server_login_retry_ms: u64,
     /// A server idle for longer is asked whether it lives before a client gets it.
     pub server_check_delay_ms: u64,
+    /// A database in use is asked so often whether its catalogue has changed.
+    pub catalogue_check_ms: u64,
     /// What a request may still take whose client has gone; then it is cancelled, and after the same time
     /// again its server is closed.
     pub cancel_wait_ms: u64,
@@ -82,6 +84,7 @@ impl Default for Timeouts {
             server_lifetime_ms: 3_600_000,
             server_login_retry_ms: 15_000,
             server_check_delay_ms: 30_000,
+            catalogue_check_ms: 1_000,
             cancel_wait_ms: 10_000,
             drain_ms: 30_000,
         }

@@ -17,6 +17,7 @@ use weir_auth::login::{
     ServerGreeting,
 };
 use weir_net::Net;
+use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 /// One database protocol.
@@ -25,6 +26,8 @@ pub trait Wing: Sized + 'static {
     const NAME: &'static str;
     /// 0: PostgreSQL, 1: MySQL.
     const INDEX: u8;
+    /// Its backs can be asked for the catalogue of their database.
+    const HAS_CATALOGUE: bool;
     /// Addresses a message to this wing's hall.
     fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N>;
     /// The schema this client begins in, when the settings give it another name than the client did.
@@ -98,6 +101,10 @@ pub trait Front<W: Wing> {
     /// after `Incomplete`; the front remembers how far it has looked, so that this is not quadratic.
     /// Local answers are appended to `out`.
     fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault>;
+    /// What is known of the catalogue of its database, from now on.
+    fn know(&mut self, knowledge: &Arc<Knowledge>);
+    /// What was proven of the shareable request found last still holds, so it may run twice.
+    fn is_proven(&self) -> bool;
     /// The part of a pool's identity that this client chose (MySQL's CLIENT_FOUND_ROWS and its like;
     /// PostgreSQL: 0). Servers of its pool log in with it as `ConnectParams::variant`.
     fn pool_variant(&self) -> u32;
@@ -186,6 +193,15 @@ pub trait Back<W: Wing> {
     fn reset(&mut self, out: &mut Vec<u8>);
     /// Queues the cheapest question that proves the server answers.
     fn check(&mut self, out: &mut Vec<u8>);
+    /// What is known of the catalogue of its database, from now on.
+    fn know(&mut self, knowledge: &Arc<Knowledge>);
+    /// Queues a question about the catalogue ([`weir_sql::catalogue`]). False: this wing knows no catalogue, and nothing
+    /// was queued.
+    fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool;
+    /// The answer to it, once its request is done.
+    fn take_catalogue(&mut self) -> Option<Answer>;
+    /// Something ran here of which it is not known what it left: a reset comes before anybody else.
+    fn wants_reset(&self) -> bool;
     /// What the server works on, as far as is known, is the head's own request and nothing that Weir has put
     /// in front of it.
     fn is_cancellable(&self) -> bool;

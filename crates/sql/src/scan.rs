@@ -1,7 +1,7 @@
 //! The scanner: the lexer and the recogniser joined.
 
-use crate::lex::Lexer;
 use crate::catalogue::Catalogue;
+use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
 use std::sync::Arc;

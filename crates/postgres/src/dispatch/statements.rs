@@ -6,7 +6,7 @@
 
 use super::{Message, malformed};
 use crate::back::{Back, Unnamed};
-use crate::effects::Effects;
+use crate::effects::{Effects, Judge};
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
 use crate::message::query::{Object, put_parse, put_statement, read_bind, read_object, read_parse};
@@ -34,13 +34,15 @@ impl Back {
         if effects.executes.is_none() && effects.deallocates.is_none() {
             return (effects, undo, names);
         }
+        let judge = Judge { dialect: front.dialect, knowledge: &front.knowledge };
         let Some(prepared) = front.prepared.as_deref_mut() else { return (effects, undo, names) };
         let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = execute
             && let Some(statement) = prepared.get(&name)
         {
+            let judged = statement.effects(judge);
             self.put_stand_in(&name, statement.content(), out);
-            effects = Arc::new(effects.and(statement.effects()));
+            effects = Arc::new(effects.and(&judged));
             names.push(name);
         }
         let deallocate = effects.deallocates.as_deref().map(|name| Box::from(name.as_bytes()));
@@ -104,7 +106,7 @@ impl Back {
         let parse = read_parse(body(message.bytes)).map_err(|_| malformed(ClientTag::Parse))?;
         let effects = match front.next_text() {
             Some(effects) => effects,
-            None => Effects::of_text(front.dialect, parse.text).0,
+            None => front.judge().text(parse.text).0,
         };
         if parse.name.is_empty() {
             self.parse_unnamed(front, parse.content, effects);
@@ -125,7 +127,7 @@ impl Back {
         let origin = self.origin(front);
         let statement = match self.prepared.fresh(parse.content, origin) {
             (_, Some(known)) => Arc::clone(known),
-            (origin, None) => Statement::new(parse.content, origin, effects),
+            (origin, None) => Statement::new(parse.content, origin, effects, front.judge().state()),
         };
         // In a failed transaction Parse must fail as it would without Weir, so it is asked anew; and behind a
         // request of its own that is under way, which may be what makes the transaction fail.
@@ -174,12 +176,13 @@ impl Back {
     }
 
     fn parse_unnamed(&mut self, front: &mut Front, content: &[u8], effects: Arc<Effects>) {
+        let state = front.judge().state();
         let prepared = front.prepared_mut();
         let before = prepared.unnamed.take();
         prepared.unnamed_is_raw = false;
         let statement = match &before {
             Some(same) if same.content() == content => Arc::clone(same),
-            _ => Statement::unnamed(content, effects),
+            _ => Statement::unnamed(content, effects, state),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
         let undo = Some(Box::new(Undo::Replaced(Some(Arc::clone(&statement)))));
@@ -230,7 +233,8 @@ impl Back {
         if !self.prepared.has(&statement, front.owner) {
             let origin = self.origin(front);
             if !origin.has_settings_of(statement.origin()) {
-                statement = Statement::new(statement.content(), origin, Arc::clone(statement.effects()));
+                let effects = statement.effects(front.judge());
+                statement = Statement::new(statement.content(), origin, effects, front.judge().state());
                 front.prepared_mut().insert(name, Arc::clone(&statement));
             }
         }
@@ -294,7 +298,7 @@ impl Back {
     ) -> Result<(), Fault> {
         let bind = read_bind(body(message.bytes)).map_err(|_| malformed(ClientTag::Bind))?;
         let known = front.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
-        let effects = known.as_ref().map(|statement| Arc::clone(statement.effects()));
+        let effects = known.as_ref().map(|statement| statement.effects(front.judge()));
         let mut bound = None;
         if bind.statement.is_empty() {
             self.ensure_unnamed(front, out);

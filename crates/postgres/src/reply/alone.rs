@@ -10,7 +10,7 @@ use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::message::reply::read_parameter;
 use crate::prepared::{NAME_BYTES, NAME_PREFIX};
-use crate::relay::{Kind, Owed};
+use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
@@ -122,6 +122,8 @@ impl Back {
             ) => {
                 taken_name = self.fail_extended(front.as_deref_mut());
             }
+            // Who may not read the catalogue can do everything else.
+            Some(Owed::Internal(Internal::Catalogue)) => {}
             Some(Owed::Internal(_)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }

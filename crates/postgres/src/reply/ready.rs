@@ -37,6 +37,14 @@ impl Back {
             read_ready(body(message)).map_err(|_| protocol("malformed ReadyForQuery".to_owned()))?;
         self.boundary = boundary;
         self.needs_sync = false;
+        if boundary == Boundary::Idle
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.ddl = false;
+            if !self.queue.changes_catalogue() {
+                self.unsettled = None;
+            }
+        }
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
             Owed::Settings { previous, last, only } => {
@@ -192,13 +200,18 @@ impl Back {
     fn internal_done(&mut self, what: Internal) {
         let Some(entry) = self.queue.head_mut() else { return };
         entry.ready = entry.items == 0;
-        if entry.failed {
+        let failed = entry.failed;
+        if what == Internal::Catalogue {
+            return self.catalogue_done(failed);
+        }
+        if failed {
             return;
         }
         match what {
-            Internal::Rollback => {}
+            Internal::Rollback | Internal::Catalogue => {}
             Internal::Reset => {
                 self.traces.clear();
+                self.doubtful = false;
                 self.applied = Arc::default();
                 if self.queue.len() == 1 {
                     self.prepared.clear();

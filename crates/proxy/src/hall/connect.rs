@@ -374,6 +374,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         server.since_ms = now_ms;
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
             pool.entry.learn(|welcomes| welcomes.observe(&mut back));
+            back.know(&pool.entry.knowledge);
             pool.connected();
         }
         server.phase = ServerPhase::Live(back);

@@ -30,12 +30,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return None;
         }
         let check_after_ms = cx.settings.timeouts.server_check_delay_ms;
+        let studies = self.wants_study(cx, id);
         let server = self.pool(id)?.take_idle()?;
         let now_ms = cx.now_ms();
         let held = self.servers.get_mut(server)?;
         debug_assert_eq!(held.state, ServerState::Idle);
         if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
             self.check(cx, server);
+            return None;
+        }
+        if studies {
+            held.cleaning = Cleaning::default();
+            self.set_state(server, ServerState::Cleaning);
+            self.todo.push_back(Task::SettleServer(server));
             return None;
         }
         self.lease(cx, server, key);
@@ -206,6 +213,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The request at a server's head is answered.
     pub(super) fn done(&mut self, cx: &mut Cx<'_, N>, server: Key, owner: Owner, boundary: Boundary) {
         if owner == INTERNAL {
+            self.studied(cx, server);
             self.todo.push_back(Task::SettleServer(server));
             return;
         }
@@ -434,6 +442,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.count_pool(id, |cells| cells.server_rollbacks.inc());
             return self.clean_on(cx, key);
         }
+        cleaning.needs_reset |= back.wants_reset();
         if cleaning.needs_reset && !cleaning.reset {
             cleaning.reset = true;
             back.reset(output.tail_mut());
@@ -451,6 +460,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.mark_dirty(key);
             self.arm_server(cx, key);
             return;
+        }
+        if self.study(cx, key) {
+            return self.clean_on(cx, key);
         }
         self.offer(cx, key);
     }

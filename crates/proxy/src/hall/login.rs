@@ -349,6 +349,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     W::set_schema(front, &schema);
                 }
                 let entry = W::registry(cx.shared).enter(spec);
+                if let Phase::Session(front) = &mut client.phase {
+                    front.know(&entry.knowledge);
+                }
                 client.pool = Some(entry.id);
                 self.pool_of(cx, &entry);
                 self.refresh(cx, entry.id);

@@ -21,6 +21,7 @@ mod reload;
 mod reply;
 mod request;
 mod share;
+mod study;
 
 pub use cancel::Canceller;
 

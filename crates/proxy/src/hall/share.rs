@@ -302,7 +302,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if !kept && !full && queued < self.depth(id) && !self.must_drain(cx, id, key) {
                 let pool = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref());
                 if let Some(next) = pool.and_then(|pool| pool.oldest_sharing(&self.clients)) {
-                    self.ride(cx, key, next);
+                    if self.is_proven(next) {
+                        self.ride(cx, key, next);
+                    } else {
+                        self.wait_alone(cx, next);
+                    }
                     continue;
                 }
             }
@@ -340,7 +344,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(pool) = self.pool(id) {
             pool.draining = drains;
         }
-        drains == Some(key) || self.is_to_be_replaced(cx, key)
+        drains == Some(key) || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
     }
 
     /// The head of a shared server has been there for long.
@@ -422,6 +426,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         loop {
             let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
             let Some(next) = pool.oldest_sharing(&self.clients) else { return };
+            if !self.is_proven(next) {
+                self.wait_alone(cx, next);
+                continue;
+            }
             let idle = self.pool(id).and_then(|pool| pool.take_idle());
             if let Some(server) = idle {
                 self.share(cx, server);
@@ -431,6 +439,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.convert(server);
             self.ride(cx, server, next);
         }
+    }
+
+    /// What was known of the database when this client's request was found still holds.
+    fn is_proven(&mut self, key: Key) -> bool {
+        self.clients.get_mut(key).and_then(|client| client.front()).is_some_and(|front| front.is_proven())
+    }
+
+    /// A request that waits for a place among others may do more than was known when it was found: it waits for a
+    /// server alone.
+    fn wait_alone(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if !self.stop_waiting(key) {
+            return;
+        }
+        if let Some(client) = self.clients.get_mut(key)
+            && let Wants::Request { shares, .. } = &mut client.pending
+        {
+            *shares = false;
+        }
+        self.enter_queue(cx, key);
     }
 
     /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True: it

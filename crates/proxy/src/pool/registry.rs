@@ -8,6 +8,7 @@ use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use weir_sql::catalogue::Knowledge;
 
 /// A pool's number in this process, the same on all workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +23,8 @@ pub struct PoolEntry<X> {
     pub shared: PoolShared,
     /// Where its servers are, by the latest settings. Workers keep a copy of the pointer.
     spec: ArcSwap<PoolSpec>,
+    /// What is known of the catalogue of its database.
+    pub knowledge: Arc<Knowledge>,
     /// What clients are greeted with: what one worker has learnt, all know. Read and changed at logins of
     /// clients and servers only, and never in place.
     welcomes: ArcSwap<X>,
@@ -133,11 +136,17 @@ impl<X: Default> Registry<X> {
         let limit = spec.auto.map_or(spec.size, Bounds::start);
         let shared = PoolShared::new(limit, caps, self.workers);
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
+        // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one server of
+        // MySQL's is not known here, so there all databases are together.
+        let same = |other: &PoolSpec| other.server_database == spec.server_database || spec.wing != 0;
+        let group = all.iter().find(|entry| same(&entry.spec()));
+        let group = group.map_or_else(Arc::default, |entry| Arc::clone(entry.knowledge.group()));
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
         let entry = Arc::new(PoolEntry {
             id: PoolId(all.len() as u32),
             shared,
             spec: ArcSwap::from_pointee(spec),
+            knowledge: Arc::new(Knowledge::new(group)),
             welcomes: ArcSwap::default(),
         });
         pools.insert(identity, entry.clone());

@@ -11,10 +11,11 @@ use weir_auth::login::{
     ServerGreeting,
 };
 use weir_net::Net;
+use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 macro_rules! adapter {
-    ($(#[$doc:meta])* $wing:ident, $index:literal, $name:literal, $room:ident, $registry:ident $(, $set_schema:item)?) => {
+    ($(#[$doc:meta])* $wing:ident, $index:literal, $catalogue:literal, $name:literal, $room:ident, $registry:ident $(, $set_schema:item)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $wing;
@@ -22,6 +23,7 @@ macro_rules! adapter {
         impl Wing for $wing {
             const NAME: &'static str = $name;
             const INDEX: u8 = $index;
+            const HAS_CATALOGUE: bool = $catalogue;
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
             }
@@ -103,6 +105,12 @@ macro_rules! adapter {
             }
             fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
                 self.find(input, out)
+            }
+            fn know(&mut self, knowledge: &Arc<Knowledge>) {
+                self.know(knowledge);
+            }
+            fn is_proven(&self) -> bool {
+                self.is_proven()
             }
             fn pool_variant(&self) -> u32 {
                 self.pool_variant()
@@ -203,6 +211,18 @@ macro_rules! adapter {
             fn check(&mut self, out: &mut Vec<u8>) {
                 self.check(out);
             }
+            fn know(&mut self, knowledge: &Arc<Knowledge>) {
+                self.know(knowledge);
+            }
+            fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+                self.ask_catalogue(reading, out)
+            }
+            fn take_catalogue(&mut self) -> Option<Answer> {
+                self.take_catalogue()
+            }
+            fn wants_reset(&self) -> bool {
+                self.wants_reset()
+            }
             fn is_cancellable(&self) -> bool {
                 self.is_cancellable()
             }
@@ -250,6 +270,7 @@ adapter!(
     /// PostgreSQL.
     Postgres,
     0,
+    true,
     "postgres",
     weir_postgres,
     postgres
@@ -258,6 +279,7 @@ adapter!(
     /// MySQL and MariaDB.
     MySql,
     1,
+    false,
     "mysql",
     weir_mysql,
     mysql,

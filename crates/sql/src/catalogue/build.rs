@@ -350,6 +350,5 @@ impl Facts {
     }
 }
 
-
 #[cfg(test)]
 mod tests;

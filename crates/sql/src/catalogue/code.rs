@@ -83,7 +83,8 @@ impl Code {
         let (class, noted, alone) = recogniser.finish_code();
         facts.names = noted.names;
         facts.calls = noted.calls;
-        let overflow = [facts.names.len(), facts.calls.len(), facts.assigned.len()].iter().any(|&n| n >= FACTS);
+        let overflow =
+            [facts.names.len(), facts.calls.len(), facts.assigned.len()].iter().any(|&n| n >= FACTS);
         // Executable comments hold code for some versions only.
         if lexer.doubtful || lexer.executable || class.doubtful || overflow {
             facts.own.add(Doings::unknown());
@@ -197,7 +198,10 @@ impl Code {
             && match self.language {
                 Language::PlPgSql => matches!(word, Word::Then | Word::Else | Word::Loop | Word::Begin),
                 Language::Routine => {
-                    matches!(word, Word::Then | Word::Else | Word::Loop | Word::Repeat | Word::Do | Word::Begin)
+                    matches!(
+                        word,
+                        Word::Then | Word::Else | Word::Loop | Word::Repeat | Word::Do | Word::Begin
+                    )
                 }
                 Language::Sql | Language::Compiled | Language::Other => false,
             }
@@ -244,7 +248,9 @@ impl Code {
         {
             return;
         }
-        if self.is_routine() && word == Word::Handler && matches!(self.last, Word::Continue | Word::Exit | Word::Undo)
+        if self.is_routine()
+            && word == Word::Handler
+            && matches!(self.last, Word::Continue | Word::Exit | Word::Undo)
         {
             self.handler = true;
         } else if self.handler && self.depth == 0 && self.begins_handled(word) {

@@ -68,6 +68,13 @@ impl Knowledge {
         Knowledge { group, ..Knowledge::default() }
     }
 
+    /// Of a database whose catalogue is known and never changes: for tests and models.
+    pub fn settled(catalogue: Catalogue) -> Arc<Knowledge> {
+        let knowledge = Knowledge::default();
+        knowledge.learn(0, catalogue, b"settled", u64::MAX);
+        Arc::new(knowledge)
+    }
+
     /// The group, for another pool of the same database.
     pub fn group(&self) -> &Arc<Group> {
         &self.group
@@ -117,10 +124,17 @@ impl Knowledge {
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
 
-    /// Takes the right to read it; none while another server does.
+    /// A server is reading it.
+    pub fn is_being_read(&self) -> bool {
+        self.reading.load(SeqCst) > 0
+    }
+
+    /// Takes the right to read it; none while another server does and there is something to go by.
     pub fn begin_reading(self: &Arc<Self>) -> Option<Reading> {
-        let free = self.reading.compare_exchange(0, 1, SeqCst, SeqCst).is_ok();
-        free.then(|| Reading { changes: self.changes(), knowledge: Arc::clone(self) })
+        // Before anything is known, every server reads it for itself before anybody gets it.
+        let others = self.reading.fetch_add(1, SeqCst);
+        let reading = Reading { changes: self.changes(), knowledge: Arc::clone(self) };
+        (others == 0 || self.known.load().is_none()).then_some(reading)
     }
 
     fn changes(&self) -> u64 {
@@ -164,6 +178,17 @@ impl Reading {
         self.knowledge.learn(self.changes, catalogue, fingerprint, now_ms);
     }
 
+    /// A fingerprint is known to compare with: everything need not be asked for.
+    pub fn has_fingerprint(&self) -> bool {
+        self.knowledge.fingerprint().is_some()
+    }
+
+    /// The same right, for a new question.
+    pub(crate) fn again(mut self) -> Reading {
+        self.changes = self.knowledge.changes();
+        self
+    }
+
     /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be read.
     pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
         let holds = self.knowledge.fingerprint().is_some_and(|known| *known == *fingerprint);
@@ -179,7 +204,7 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.knowledge.reading.store(0, SeqCst);
+        self.knowledge.reading.fetch_sub(1, SeqCst);
     }
 }
 

@@ -139,6 +139,32 @@ pub struct Catalogue {
     blind: bool,
 }
 
+/// What a server has answered about its catalogue.
+#[derive(Debug)]
+pub struct Answer {
+    /// The right to read.
+    pub reading: Reading,
+    /// Everything, if everything was asked for.
+    pub catalogue: Option<Catalogue>,
+    /// What tells this state from others.
+    pub fingerprint: Vec<u8>,
+}
+
+impl Answer {
+    /// Takes it in. The right to read comes back when the fingerprint is another one: everything must be asked for.
+    pub fn conclude(self, now_ms: u64) -> Option<Reading> {
+        let Answer { reading, catalogue, fingerprint } = self;
+        match catalogue {
+            Some(catalogue) => {
+                reading.learn(catalogue, &fingerprint, now_ms);
+                None
+            }
+            None if reading.confirm(&fingerprint, now_ms) => None,
+            None => Some(reading.again()),
+        }
+    }
+}
+
 impl Catalogue {
     /// Of a database whose catalogue cannot be read.
     pub fn blind() -> Catalogue {

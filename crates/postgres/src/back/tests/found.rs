@@ -37,7 +37,7 @@ fn settings_named_at_the_start_are_told_behind_a_reset() {
     b.applied = Arc::clone(&f.settings);
     other.applied = Arc::new(crate::session_state::Settings::clone(&f.settings));
     other.reported.set("TimeZone", b"CET");
-    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"RESET ALL").0;
+    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"RESET ALL", None).0;
     send_with(&mut f, &mut b, &c::q("RESET ALL"), &reset);
     let (servers, own) = (s::parameter("TimeZone", "UTC"), s::parameter("TimeZone", "CET"));
     let rest = cat(&[s::complete("RESET"), s::idle()]);
@@ -53,7 +53,7 @@ fn settings_named_at_the_start_are_told_behind_a_reset() {
 fn nothing_is_sent_behind_a_reset_that_takes_settings_away() {
     let (mut f, mut b) = (front_with(1, &[("timezone", "CET")]), back());
     b.applied = Arc::clone(&f.settings);
-    let discard = Effects::of_text(weir_sql::Dialect::POSTGRES, b"DISCARD ALL").0;
+    let discard = Effects::of_text(weir_sql::Dialect::POSTGRES, b"DISCARD ALL", None).0;
     let sent = send_with(&mut f, &mut b, &cat(&[c::q("DISCARD ALL"), c::q("x")]), &discard);
     assert_eq!(sent.to_server, c::q("DISCARD ALL"), "the next request must find CET again");
     let reply = cat(&[s::parameter("TimeZone", "UTC"), s::complete("DISCARD ALL"), s::idle()]);
@@ -132,8 +132,8 @@ fn a_parse_that_went_as_it_was_ties_its_client_although_a_reset_is_answered_late
 
 #[test]
 fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
-    let set = Effects::of_text(weir_sql::Dialect::POSTGRES, b"set app.v = 'x'").0;
-    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"reset app.v").0;
+    let set = Effects::of_text(weir_sql::Dialect::POSTGRES, b"set app.v = 'x'", None).0;
+    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"reset app.v", None).0;
     let (mut f, mut b) = (front(1), back());
     let done = cat(&[s::complete("SET"), s::idle()]);
     for effects in [&set, &reset, &set] {

@@ -210,10 +210,16 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     };
     b.function(routine("p_mode", "BEGIN SET sql_mode = 'ANSI'; END"));
     b.function(routine("p_at", "BEGIN DECLARE x INT DEFAULT 1; IF x THEN SET @a = x; END IF; END"));
-    b.function(routine("p_local", "BEGIN DECLARE x, y INT; SET x = 1, y = 2; SELECT COUNT(*) INTO x FROM t; END"));
+    b.function(routine(
+        "p_local",
+        "BEGIN DECLARE x, y INT; SET x = 1, y = 2; SELECT COUNT(*) INTO x FROM t; END",
+    ));
     b.function(routine("p_into", "SELECT 1 INTO @b"));
     b.function(routine("f_lock", "RETURN GET_LOCK('a', 0)"));
-    b.function(routine("p_handler", "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END"));
+    b.function(routine(
+        "p_handler",
+        "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END",
+    ));
     b.function(routine("f_pure", "RETURN LOWER(a)"));
     b.function(routine("p_temp", "l: BEGIN CREATE TEMPORARY TABLE x (a INT); END"));
     b.text_of(b"orders", On::Write, Language::Routine, b"SET NEW.a = f_lock()");

@@ -1,0 +1,261 @@
+//! Reads a database's catalogue by a request of Weir's own: which functions, views, triggers, policies, defaults and
+//! operators there are, and what tells this state of it from others.
+//!
+//! Owns: the questions and how their rows are understood. Must not know: when it is asked ([`weir_sql::catalogue`]
+//! knows how long an answer holds, the proxy has the clock), what the answer means for a text.
+//!
+//! Invariants: all names in the questions are qualified, so that nobody's search_path decides what is read; they are asked
+//! under the server's own settings; an answer that did not come whole proves nothing.
+
+use crate::back::Back;
+use crate::message::query::put_query;
+use crate::relay::{Internal, Kind, Owed};
+use crate::session_state::{difference, put_queries};
+use std::sync::Arc;
+use weir_sql::Dialect;
+use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
+use weir_wire::{INTERNAL, Reader};
+
+/// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions that made
+/// them. Whatever changes what code runs changes a row of these. 16384 is the first number that is not the
+/// database's own (`FirstNormalObjectId`, access/transam.h).
+macro_rules! fingerprint {
+    () => {
+        "SELECT 'z', pg_catalog.concat_ws(' ', \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_proc WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_rewrite WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_trigger WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_policy), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_attrdef), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_constraint WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_inherits), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_operator WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_cast WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_event_trigger), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_foreign_table), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_extension))"
+    };
+}
+
+/// Asks for the fingerprint alone.
+pub const FINGERPRINT: &str = fingerprint!();
+
+/// Everything behind the functions. The first column says what a row is.
+macro_rules! the_rest {
+    () => {
+        "SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; \
+         SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); \
+         SELECT 'u', c.relname, pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '^.*? DO (ALSO |INSTEAD )?', '') \
+            FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; \
+         SELECT 't', c.relname, p.proname, pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), ' WHEN (.*) EXECUTE ') \
+            FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; \
+         SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
+            FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid; \
+         SELECT 'w', c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid \
+            WHERE pg_catalog.pg_get_expr(d.adbin, d.adrelid) NOT LIKE 'nextval(%::regclass)'; \
+         SELECT 'w', c.relname, pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
+            WHERE k.oid >= 16384 AND k.contype = 'c'; \
+         SELECT 'w', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) \
+            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
+         SELECT 'r', f.relname, t.relname FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class f ON f.oid = k.confrelid \
+            JOIN pg_catalog.pg_class t ON t.oid = k.conrelid WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd')); \
+         SELECT 'i', f.relname, t.relname FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class f ON f.oid = h.inhparent \
+            JOIN pg_catalog.pg_class t ON t.oid = h.inhrelid; \
+         SELECT 'x', c.relname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid; \
+         SELECT 'a', p.proname FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 AND (p.oid IN (SELECT oprcode FROM pg_catalog.pg_operator) \
+            OR p.oid IN (SELECT castfunc FROM pg_catalog.pg_cast) OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc)); \
+         SELECT 'd', pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384 AND k.contypid <> 0; \
+         SELECT 'e', p.proname FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid"
+    };
+}
+
+/// Functions, with the body of a standard SQL function (since PostgreSQL 14) or without.
+macro_rules! functions {
+    ($body:literal) => {
+        concat!(
+            "SELECT 'f', p.proname, l.lanname, p.provolatile, e.extname, CASE WHEN p.prokind = 'a' THEN \
+                (SELECT pg_catalog.concat_ws('(), ', NULLIF(a.aggtransfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggfinalfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggmtransfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggmfinalfn::pg_catalog.oid, 0)::pg_catalog.regproc, '') \
+                 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid) WHEN pg_catalog.length(p.prosrc) > 200000 THEN NULL ELSE ",
+            $body,
+            " END, p.prokind FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                LEFT JOIN pg_catalog.pg_depend d ON d.classid = 1255 AND d.objid = p.oid AND d.deptype = 'e' \
+                LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 3079 AND e.oid = d.refobjid WHERE p.oid >= 16384; "
+        )
+    };
+}
+
+/// Asks for everything, the fingerprint first: what changes while the rest is read is found by the next look.
+pub const WHOLE: &str = concat!(
+    fingerprint!(),
+    "; ",
+    functions!("pg_catalog.concat_ws(' ', NULLIF(p.prosrc, ''), pg_catalog.pg_get_function_sqlbody(p.oid))"),
+    the_rest!()
+);
+
+/// The same before PostgreSQL 14.
+pub const WHOLE_OLD: &str = concat!(fingerprint!(), "; ", functions!("p.prosrc"), the_rest!());
+
+/// The first version with `pg_get_function_sqlbody`.
+const SQL_BODIES: u32 = 14;
+
+/// A question about the catalogue that is under way.
+#[derive(Debug)]
+pub(crate) struct Study {
+    reading: Reading,
+    /// What is collected, when everything is asked for.
+    builder: Option<Builder>,
+    fingerprint: Vec<u8>,
+    /// It ended without an error.
+    complete: bool,
+}
+
+impl Back {
+    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has changed. True:
+    /// this wing has one.
+    pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+        let whole = !reading.has_fingerprint();
+        self.queue.push_entry(INTERNAL, Kind::Internal, false);
+        let mut bytes = Vec::new();
+        let previous = std::mem::take(&mut self.applied);
+        let own = Arc::default();
+        let changes = difference(&previous, &own, &self.base);
+        if !changes.is_empty() {
+            let queries = put_queries(&mut bytes, &changes);
+            for n in 1..=queries {
+                let previous = Arc::clone(&previous);
+                self.queue.push(Owed::Settings { previous, last: n == queries, only: queries == 1 });
+            }
+        }
+        let text = match (whole, self.major_version() >= SQL_BODIES) {
+            (false, _) => FINGERPRINT,
+            (true, true) => WHOLE,
+            (true, false) => WHOLE_OLD,
+        };
+        put_query(&mut bytes, text.as_bytes());
+        self.queue.push(Owed::Internal(Internal::Catalogue));
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.ended = true;
+        }
+        self.unnamed = None;
+        let builder = whole.then(|| Builder::new(Dialect::POSTGRES));
+        self.study = Some(Box::new(Study { reading, builder, fingerprint: Vec::new(), complete: false }));
+        self.write(&bytes, out);
+        true
+    }
+
+    /// The answer, once the question is done.
+    pub fn take_catalogue(&mut self) -> Option<Answer> {
+        let study = self.study.take_if(|study| study.complete)?;
+        let Study { reading, builder, fingerprint, .. } = *study;
+        let catalogue = builder.map(Builder::finish);
+        Some(Answer { reading, catalogue, fingerprint })
+    }
+
+    /// The question is answered, or refused.
+    pub(crate) fn catalogue_done(&mut self, failed: bool) {
+        let Some(study) = self.study.as_deref_mut() else { return };
+        study.complete = true;
+        if failed {
+            let mut blind = Builder::new(Dialect::POSTGRES);
+            blind.is_incomplete();
+            study.builder = Some(blind);
+        }
+    }
+
+    /// Rows of an answer are on their way.
+    #[inline]
+    pub(crate) fn reads_catalogue(&self) -> bool {
+        self.study.is_some() && matches!(self.queue.next(), Some(Owed::Internal(Internal::Catalogue)))
+    }
+
+    /// A row of the answer that is too long to be looked at.
+    pub(crate) fn catalogue_row_too_long(&mut self) {
+        if let Some(builder) = self.study.as_deref_mut().and_then(|study| study.builder.as_mut()) {
+            builder.is_incomplete();
+        }
+    }
+
+    /// A row of the answer, without its header.
+    pub(crate) fn catalogue_row(&mut self, body: &[u8]) {
+        let Some(study) = self.study.as_deref_mut() else { return };
+        let mut columns: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+        let read = read_columns(body, &mut columns).is_ok();
+        if columns[0] == Some(b"z") {
+            study.fingerprint = columns[1].unwrap_or_default().to_vec();
+        } else if let Some(builder) = &mut study.builder
+            && !(read && take_row(builder, &columns))
+        {
+            builder.is_incomplete();
+        }
+    }
+
+    fn major_version(&self) -> u32 {
+        let version = self.reported.get("server_version").unwrap_or_default();
+        let digits = version.iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0')).min(99)
+    }
+}
+
+/// Columns of the widest row.
+const COLUMNS: usize = 7;
+
+/// DataRow (section 55.7): a count, then of each column its length and bytes; -1 is NULL.
+fn read_columns<'a>(
+    body: &'a [u8],
+    columns: &mut [Option<&'a [u8]>; COLUMNS],
+) -> Result<(), weir_wire::Short> {
+    let mut cursor = Reader::new(body);
+    let count = usize::from(cursor.u16_be()?);
+    for column in columns.iter_mut().take(count) {
+        let length = cursor.u32_be()?;
+        *column = match length {
+            u32::MAX => None,
+            length => Some(cursor.take(length as usize)?),
+        };
+    }
+    Ok(())
+}
+
+/// False when the row is not one that was asked for.
+fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
+    let [Some(kind), Some(name), third, fourth, extension, body, prokind] = *columns else { return false };
+    let text = third.unwrap_or_default();
+    match kind {
+        b"f" => {
+            let volatility = match fourth {
+                Some(b"i" | b"s") => Volatility::Fixed,
+                _ => Volatility::Volatile,
+            };
+            let language = match (body, prokind) {
+                // Too long to be read here.
+                (None, _) => Language::Other,
+                (_, Some(b"a")) => Language::Sql,
+                _ => Language::of_postgres(text),
+            };
+            let (extension, body) = (extension.unwrap_or_default(), body.unwrap_or_default());
+            builder.function(Function { name, language, volatility, extension, body });
+        }
+        b"s" => builder.system_function(name),
+        b"v" => builder.text_of(name, On::Read, Language::Sql, text),
+        b"u" => builder.text_of(name, On::Write, Language::Sql, text),
+        b"t" => {
+            builder.trigger_of(name, text);
+            if let Some(when) = fourth {
+                builder.text_of(name, On::Write, Language::Sql, when);
+            }
+        }
+        b"p" => builder.text_of(name, On::Read, Language::Sql, text),
+        b"w" => builder.text_of(name, On::Write, Language::Sql, text),
+        b"r" => builder.reaches(name, text),
+        b"i" => {
+            builder.reaches(name, text);
+            builder.reaches(text, name);
+        }
+        b"x" => builder.foreign(name),
+        b"a" => builder.ambient(name),
+        b"d" => builder.ambient_text(name),
+        b"e" => builder.event_trigger(name),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,85 @@
+//! When a server is asked what its database's catalogue holds: before anybody gets the first one, after a change, and
+//! now and then.
+//!
+//! Owns: the occasions. Must not know: what is asked, or what the answer means (`weir_sql::catalogue`).
+//!
+//! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know it.
+
+use super::{Hall, Task};
+use crate::context::Cx;
+use crate::ids::Key;
+use crate::pool::PoolId;
+use crate::server::{Server, ServerPhase};
+use crate::wing::{Back, Wing};
+use weir_net::Net;
+use weir_sql::catalogue::Reading;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// What is known of this pool's database is out of date, and nobody asks yet.
+    pub(super) fn wants_study(&self, cx: &Cx<'_, N>, id: PoolId) -> bool {
+        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
+        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
+        let knowledge = &pool.entry.knowledge;
+        W::HAS_CATALOGUE && knowledge.is_due(since_ms) && !knowledge.is_being_read()
+    }
+
+    /// A server that is about to be free asks first, if somebody must. True: it is under way.
+    pub(super) fn study(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
+        let Some(id) = self.servers.get(key).map(|server| server.pool) else { return false };
+        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
+        let knowledge = &pool.entry.knowledge;
+        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
+        if !W::HAS_CATALOGUE || !knowledge.is_due(since_ms) {
+            return false;
+        }
+        let Some(reading) = knowledge.begin_reading() else { return false };
+        self.ask(key, reading)
+    }
+
+    fn ask(&mut self, key: Key, reading: Reading) -> bool {
+        let Some(server) = self.servers.get_mut(key) else { return false };
+        let Server { phase: ServerPhase::Live(back), output, .. } = server else { return false };
+        back.ask_catalogue(reading, output.tail_mut());
+        true
+    }
+
+    /// A request of Weir's own is done: perhaps it was the question.
+    pub(super) fn studied(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let Some(answer) = self.servers.get_mut(key).and_then(|server| server.back()?.take_catalogue())
+        else {
+            return;
+        };
+        let Some(id) = self.servers.get(key).map(|server| server.pool) else { return };
+        if answer.catalogue.is_some() {
+            self.count_pool(id, |cells| cells.catalogue_reads.inc());
+        }
+        if answer.catalogue.as_ref().is_some_and(weir_sql::catalogue::Catalogue::is_blind) {
+            self.say_blind(id);
+        }
+        if let Some(reading) = answer.conclude(now_ms)
+            && self.ask(key, reading)
+        {
+            self.mark_dirty(key);
+            self.arm_server(cx, key);
+            self.todo.push_back(Task::PumpServer(key));
+        }
+    }
+
+    /// Once for each time that it becomes so: what this costs, and the cure.
+    fn say_blind(&mut self, id: PoolId) {
+        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
+        let before = pool.entry.knowledge.last();
+        if before.is_some_and(|before| before.is_blind()) {
+            return;
+        }
+        let (database, user) = (&pool.spec.database, &pool.spec.user);
+        tracing::warn!(
+            protocol = W::NAME,
+            database,
+            user,
+            "the catalogue of this database cannot be read: every statement may run code that nobody knows of, so no \
+             server is shared and each stays with its client. Let this user read it."
+        );
+    }
+}
