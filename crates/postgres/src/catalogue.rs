@@ -223,7 +223,8 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
     match kind {
         b"f" => {
             let volatility = match fourth {
-                Some(b"i" | b"s") => Volatility::Fixed,
+                Some(b"i") => Volatility::Immutable,
+                Some(b"s") => Volatility::Stable,
                 _ => Volatility::Volatile,
             };
             let language = match (body, prokind) {
@@ -237,15 +238,16 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         }
         b"s" => builder.system_function(name),
         b"v" => builder.text_of(name, On::Read, Language::Sql, text),
+        b"u" if text.starts_with(b"NOTHING") => {}
         b"u" => builder.text_of(name, On::Write, Language::Sql, text),
         b"t" => {
             builder.trigger_of(name, text);
             if let Some(when) = fourth {
-                builder.text_of(name, On::Write, Language::Sql, when);
+                builder.text_of(name, On::Write, Language::Expression, when);
             }
         }
-        b"p" => builder.text_of(name, On::Read, Language::Sql, text),
-        b"w" => builder.text_of(name, On::Write, Language::Sql, text),
+        b"p" => builder.text_of(name, On::Read, Language::Expression, text),
+        b"w" => builder.text_of(name, On::Write, Language::Expression, text),
         b"r" => builder.reaches(name, text),
         b"i" => {
             builder.reaches(name, text);

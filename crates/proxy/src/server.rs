@@ -59,6 +59,8 @@ pub struct ServerFlags {
     pub full: bool,
     /// Bytes of it have been read that are not looked at yet: it must not change hands before they are.
     pub unread: bool,
+    /// It is asked for its catalogue, and counts as one that will be free.
+    pub studies: bool,
     /// It stands in its pool's list of servers that may carry more.
     pub listed: bool,
 }

@@ -537,6 +537,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         let Some(server) = self.servers.remove(key) else { return };
+        if server.is.studies {
+            self.study_ends(server.pool);
+        }
         self.count_pool(server.pool, |cells| {
             cells.server_closes.inc();
             server.state.gauge(cells).dec();

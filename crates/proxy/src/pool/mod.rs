@@ -51,6 +51,8 @@ pub struct Pool<X> {
     pub draining: Option<Key>,
     /// Connects and logins under way on this worker.
     connecting: usize,
+    /// Servers of this worker that are free but for a question about the catalogue.
+    studying: usize,
     /// Servers of this worker, in every state, connecting ones included.
     pub servers: usize,
     /// Connects that failed in a row.
@@ -84,6 +86,7 @@ impl<X> Pool<X> {
             head_ns: 0,
             history: History::default(),
             connecting: 0,
+            studying: 0,
             servers: 0,
             failures: 0,
             retry_at_ms: 0,
@@ -214,9 +217,9 @@ impl<X> Pool<X> {
     pub fn lacks(&self) -> usize {
         match self.failures {
             _ if self.pauses => 0,
-            0 => self.waiting_len().saturating_sub(self.connecting),
+            0 => self.waiting_len().saturating_sub(self.connecting + self.studying),
             // After a failure one connect at a time tries the ground.
-            _ => usize::from(self.waiting_len() > 0 && self.connecting == 0),
+            _ => usize::from(self.waiting_len() > 0 && self.connecting + self.studying == 0),
         }
     }
 
@@ -262,6 +265,18 @@ impl<X> Pool<X> {
     pub fn connected(&mut self) {
         self.connecting -= 1;
         self.end_pause();
+    }
+
+    /// A server that was about to be free is asked for its catalogue first.
+    pub fn study_begins(&mut self) {
+        self.studying += 1;
+        self.publish_lacks();
+    }
+
+    /// It has answered, or is gone.
+    pub fn study_ends(&mut self) {
+        self.studying = self.studying.saturating_sub(1);
+        self.publish_lacks();
     }
 
     /// No further connect before this time (milliseconds of the worker's clock): one has failed.

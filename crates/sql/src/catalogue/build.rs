@@ -13,6 +13,8 @@ use weir_wire::Pin;
 pub enum Language {
     /// SQL statements.
     Sql,
+    /// An expression, or several.
+    Expression,
     /// PL/pgSQL.
     PlPgSql,
     /// MySQL's or MariaDB's stored programs.
@@ -38,8 +40,10 @@ impl Language {
 /// What PostgreSQL was told of a function (`pg_proc.provolatile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Volatility {
-    /// IMMUTABLE or STABLE: it does not write.
-    Fixed,
+    /// IMMUTABLE: its result depends on its arguments alone.
+    Immutable,
+    /// STABLE: it does not write, but may read anything.
+    Stable,
     /// VOLATILE, the default.
     Volatile,
 }
@@ -51,7 +55,7 @@ pub struct Function<'a> {
     pub name: &'a [u8],
     /// What its body is written in.
     pub language: Language,
-    /// As it was declared. Believed of compiled functions only.
+    /// As it was declared. Matters for compiled functions only; bodies are read.
     pub volatility: Volatility,
     /// The extension it came with; empty if with none.
     pub extension: &'a [u8],
@@ -162,7 +166,7 @@ impl Builder {
     pub fn function(&mut self, function: Function<'_>) {
         self.count(function.name.len() + function.body.len());
         let facts = match function.language {
-            Language::Sql | Language::PlPgSql | Language::Routine => {
+            Language::Sql | Language::Expression | Language::PlPgSql | Language::Routine => {
                 self.read(function.language, function.body)
             }
             Language::Compiled => Facts::own(compiled(&function)),
@@ -210,7 +214,7 @@ impl Builder {
     /// A text that may run without being named: a domain's constraint.
     pub fn ambient_text(&mut self, text: &[u8]) {
         self.count(text.len());
-        let facts = self.read(Language::Sql, text);
+        let facts = self.read(Language::Expression, text);
         self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, facts);
     }
 
@@ -297,11 +301,11 @@ fn compiled(function: &Function<'_>) -> Doings {
     let quiet = QUIET.contains(&function.extension) && !TRACES.contains(&function.name);
     match function.volatility {
         // Who declares so of compiled code has the server believe it, too.
-        Volatility::Fixed if quiet || function.extension.is_empty() => Doings::default(),
-        Volatility::Fixed => Doings::default(),
-        // Random values and keys; run twice, nobody can tell.
-        Volatility::Volatile if quiet => Doings::default(),
-        Volatility::Volatile => Doings::unknown(),
+        Volatility::Immutable => Doings::default(),
+        // Random values and keys among them: run twice, nobody can tell.
+        Volatility::Stable | Volatility::Volatile if quiet => Doings::default(),
+        // It may run SQL it is given (crosstab).
+        Volatility::Stable | Volatility::Volatile => Doings::unknown(),
     }
 }
 

@@ -160,7 +160,11 @@ impl Code {
             return true;
         }
         let between = [Word::Begin, Word::Declare, Word::Else, Word::Then, Word::Loop, Word::Repeat];
-        let in_block = self.language != Language::Sql || word == Word::Begin;
+        let in_block = match self.language {
+            Language::Sql => word == Word::Begin,
+            Language::Expression => false,
+            Language::PlPgSql | Language::Routine | Language::Compiled | Language::Other => true,
+        };
         if token.kind == Kind::Word && in_block && between.contains(&word) {
             // In MySQL DECLARE begins a declaration, elsewhere a row of them.
             if !(word == Word::Declare && self.is_routine()) {
@@ -171,7 +175,8 @@ impl Code {
             return true;
         }
         self.begins = false;
-        self.made_up = !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
+        self.made_up = self.language == Language::Expression
+            || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
         if self.made_up {
             self.recogniser.token(made_up_select(token.start));
             // PERFORM and RETURN are no names.
@@ -203,7 +208,7 @@ impl Code {
                         Word::Then | Word::Else | Word::Loop | Word::Repeat | Word::Do | Word::Begin
                     )
                 }
-                Language::Sql | Language::Compiled | Language::Other => false,
+                Language::Sql | Language::Expression | Language::Compiled | Language::Other => false,
             }
     }
 }

@@ -79,6 +79,10 @@ impl Recogniser {
                 self.uses(Uses::ROLE);
             }
             Func::Keeps => self.pin(Pin::Unrecognised),
+            Func::RunsText => {
+                self.pin(Pin::Code);
+                self.uses(Uses::ROLE);
+            }
             Func::ReplicationSlot => self.pin(Pin::Replication),
             Func::Sleep => self.uses(Uses::SLEEP),
             Func::BackendPid => self.begin_call(CallKind::BackendPid, Uses::CONNECTION_ID),

@@ -97,6 +97,8 @@ pub(crate) enum Func {
     PgBackupStart,
     /// Opens something the session keeps: a dblink connection, a replication origin.
     Keeps,
+    /// Runs SQL that stands in its arguments, or reads a table that is named there.
+    RunsText,
     ReplicationSlot,
     Sleep,
     BackendPid,

@@ -113,9 +113,16 @@ fn views_triggers_policies_defaults_and_partitions_run_code() {
         b.trigger_of(b"orders", b"audit");
         b.text_of(b"v", On::Read, Language::Sql, b"SELECT writes() AS x, o.id FROM orders o");
         b.text_of(b"vv", On::Read, Language::Sql, b" SELECT x FROM v;");
-        b.text_of(b"guarded", On::Read, Language::Sql, b"(owner = CURRENT_USER AND writes() > 0)");
-        b.text_of(b"plain", On::Write, Language::Sql, b"now()");
-        b.text_of(b"odd", On::Write, Language::Sql, b"writes()");
+        b.text_of(b"guarded", On::Read, Language::Expression, b"(owner = CURRENT_USER AND writes() > 0)");
+        b.text_of(
+            b"owned",
+            On::Read,
+            Language::Expression,
+            b"(tenant = current_setting('app.tenant'::text, true))",
+        );
+        b.text_of(b"plain", On::Write, Language::Expression, b"CHECK ((a > 0))");
+        b.text_of(b"plain", On::Write, Language::Expression, b"now()");
+        b.text_of(b"odd", On::Write, Language::Expression, b"writes()");
         b.reaches(b"parent", b"orders");
         b.foreign(b"far");
     });
@@ -128,6 +135,7 @@ fn views_triggers_policies_defaults_and_partitions_run_code() {
     is_not_pure(&c, "select * from vv where x = 1");
     leaves_nothing(&c, "select * from vv where x = 1");
     is_not_pure(&c, "select * from guarded");
+    leaves_nothing(&c, "select * from owned");
     leaves_nothing(&c, "insert into plain values (1)");
     leaves_nothing(&c, "insert into odd values (1)");
     is_not_pure(&c, "select * from far");
@@ -156,17 +164,21 @@ fn compiled_code_is_believed_when_it_says_that_it_does_not_write() {
         body: b"x",
     };
     let c = catalogue(|b| {
-        b.function(of("similarity", Volatility::Fixed, "pg_trgm"));
+        b.function(of("similarity", Volatility::Stable, "pg_trgm"));
         b.function(of("set_limit", Volatility::Volatile, "pg_trgm"));
         b.function(of("gen_salt", Volatility::Volatile, "pgcrypto"));
         b.function(of("mystery", Volatility::Volatile, "mine"));
-        b.function(Function { language: Language::Other, ..of("snake", Volatility::Fixed, "") });
+        b.function(of("crosstab", Volatility::Stable, "tablefunc"));
+        b.function(of("plain_c", Volatility::Immutable, "mine"));
+        b.function(Function { language: Language::Other, ..of("snake", Volatility::Stable, "") });
     });
     is_pure(&c, "select similarity(a, b) from t");
     is_pure(&c, "select gen_salt('bf')");
     pins(&c, "select set_limit(0.1)", Pin::Code);
     pins(&c, "select mystery()", Pin::Code);
     pins(&c, "select snake()", Pin::Code);
+    pins(&c, "select * from crosstab('select set_config(1, 2, 3)')", Pin::Code);
+    is_pure(&c, "select plain_c(1)");
 }
 
 #[test]

@@ -1,0 +1,240 @@
+"""What the database's own code does: functions, triggers, views, operators, policies. Who runs it keeps what it leaves, nobody else
+gets it, and nothing of it runs twice. On a PostgreSQL of its own."""
+
+import contextlib
+import dataclasses
+import functools
+
+from weirtest.case import eventually, weir
+from weirtest.pgwire import SYNC, Wire, bind, execute, parse, query
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["postgres"]
+
+# Only reads, and takes some tenths of a second: whoever rides behind it is taken back.
+SLOW = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < 500"
+
+SCHEMA = """
+create table big as select i from generate_series(1, 20000) i;
+create table logs (id serial, what text);
+create function log(what text) returns int language plpgsql as $$ begin insert into logs (what) values (log.what); return 1; end $$;
+create view view_that_writes as select log('by a view') as l;
+create function plain(i int) returns int language plpgsql as $$ begin return i + 1; end $$;
+create table secret (tenant text, word text);
+insert into secret values ('A', 'of a'), ('B', 'of b');
+alter table secret enable row level security;
+create policy mine on secret using (tenant = current_setting('app.tenant', true));
+create function set_tenant(t text) returns void language plpgsql as $$ begin perform set_config('app.tenant', t, false); end $$;
+create function tenant_of_the_moment(t text) returns void language plpgsql as $$ begin perform set_config('app.tenant', t, true); end $$;
+create function by_name(t text) returns void language plpgsql as $$ begin execute 'select set_config(''app.tenant'', $1, false)' using t; end $$;
+create table audited (id serial, a int);
+create table audit (id serial, a int);
+create function audit() returns trigger language plpgsql as $$ begin insert into audit (a) values (new.a); return new; end $$;
+create trigger audited before insert on audited for each row execute function audit();
+create table marked (id serial, a int);
+create function mark() returns trigger language plpgsql as $$ begin perform set_config('app.marked', new.a::text, false); return new; end $$;
+create trigger marked before insert on marked for each row execute function mark();
+create table parent (id int primary key);
+create table child (id int references parent on delete cascade);
+create trigger child after delete on child for each row execute function mark_delete();
+create view locked as select pg_advisory_lock(4711) is null as l;
+create type pair as (a int, b int);
+create function locks(p pair) returns bool language sql as 'select pg_advisory_lock(p.a) is null';
+create function opens(a int, b int) returns bool language sql as 'select pg_advisory_lock(a) is null';
+create operator === (leftarg = int, rightarg = int, function = opens);
+"""
+
+
+@functools.cache
+def server():
+    private = PrivateServer("postgres")
+    with Wire(private.superuser()) as wire:
+        wire.ask("create function mark_delete() returns trigger language plpgsql as "
+                 "$$ begin perform set_config('app.marked', 'deleted', false); return old; end $$")
+        for statement in SCHEMA.strip().split(";\n"):
+            # The operator concerns every text of its database, so it has one of its own.
+            if "===" in statement or "opens" in statement:
+                continue
+            wire.ask(statement)
+        wire.ask("grant all on all tables in schema public to public")
+        wire.ask("grant all on all sequences in schema public to public")
+        wire.ask("grant create on schema public to public")
+    return private
+
+
+def start(pool_size=1, settings=(), **kw):
+    return Weir.before("postgres", port=server().port, mode="transaction", pool_size=pool_size,
+                       settings=["workers=1", *settings], **kw)
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+def pinned(w, reason=None):
+    labels = {"reason": reason} if reason else {}
+    return w.metric("weir_pins", protocol="postgres", **labels)
+
+
+def rows(a, table):
+    return int(a.ask(f"select count(*) from {table}")[0][0])
+
+
+def behind_a_slow_one(w, request):
+    """What a client gets that asks while another's slow read is under way, with one server for both."""
+    with Wire(w.target()) as slow, Wire(w.target()) as wire:
+        slow.send(query(SLOW))
+        wire.send(request)
+        answer = wire.until("Z")
+        slow.until("Z")
+    return answer
+
+
+@weir
+def what_writes_under_a_known_name_writes_once(_context):
+    """Behind a slow read, and with servers to spare."""
+    texts = ["select log('{}')", "select public.log('{}')", "select \"log\"('{}')", "select l.* from log('{}') l",
+             "select 1 where log('{}') = 1", "select log(what) from (values ('{}')) as v (what)",
+             "with x as (select log('{}') as y) select y from x"]
+    with admin() as a:
+        for pool_size in (1, 20):
+            with start(pool_size=pool_size) as w:
+                for n, text in enumerate(texts):
+                    tag = f"{pool_size}/{n}"
+                    behind_a_slow_one(w, query(text.format(tag)))
+                    found = a.ask(f"select count(*) from logs where what = '{tag}'")
+                    assert found == [["1"]], (tag, text, found)
+                    tag += "/p"
+                    behind_a_slow_one(w, parse(text.format(tag)) + bind() + execute() + SYNC)
+                    found = a.ask(f"select count(*) from logs where what = '{tag}'")
+                    assert found == [["1"]], (tag, text, found)
+
+
+@weir
+def a_view_that_writes_and_a_write_inside_two_withs_write_once(_context):
+    nested = "with x as (with y as (select 'nested' a) insert into logs (what) select a from y returning id) select id from x"
+    with start() as w, admin() as a:
+        for text, what in (("select l from view_that_writes", "by a view"), (nested, "nested")):
+            before = a.ask(f"select count(*) from logs where what = '{what}'")[0][0]
+            behind_a_slow_one(w, query(text))
+            after = a.ask(f"select count(*) from logs where what = '{what}'")[0][0]
+            assert int(after) == int(before) + 1, (what, before, after)
+
+
+@weir
+def what_a_function_sets_stays_with_its_client_and_nobody_else_has_it(_context):
+    for call in ("select set_tenant('A')", "select by_name('A')", "do $$ begin perform set_tenant('A'); end $$"):
+        with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+            assert other.ask("select word from secret") == []
+            one.ask(call)
+            assert other.ask("select word from secret") == [], call
+            assert one.ask("select word from secret") == [["of a"]], call
+            assert pinned(w) == 1, call
+            one.close()
+            eventually(lambda: w.metric("weir_pinned_servers", protocol="postgres") == 0, "its server is free")
+            with Wire(w.target()) as next_one, Wire(w.target()) as another:
+                next_one.send(query("begin"))
+                next_one.until("Z")
+                for wire in (next_one, another):
+                    assert wire.ask("select word from secret") == [], call
+
+
+@weir
+def what_a_trigger_leaves_stays_with_its_client_also_by_way_of_a_foreign_key(_context):
+    with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("insert into marked (a) values (7)")
+        assert pinned(w, "setting") == 1
+        assert other.ask("select current_setting('app.marked', true)") != [["7"]]
+        assert one.ask("select current_setting('app.marked', true)") == [["7"]]
+    with start(pool_size=2) as w, Wire(w.target()) as one:
+        one.ask("delete from parent")
+        assert pinned(w, "setting") == 1
+
+
+@weir
+def a_lock_taken_by_a_view_an_attribute_or_a_text_has_one_owner(_context):
+    taken = "select count(*) from pg_locks where locktype = 'advisory'"
+    for text in ("select l from locked", "select (row(4711, 1)::pair).locks",
+                 "select query_to_xml('select pg_advisory_lock(4711)', true, true, '')"):
+        with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other, admin() as a:
+            one.ask(text)
+            for _ in range(2):
+                assert other.ask("select pg_try_advisory_lock(4711)") == [["f"]], text
+            other.close()
+            one.close()
+            eventually(lambda: a.ask(taken) == [["0"]], f"the lock is free: {text}")
+
+
+@weir
+def a_users_operator_concerns_every_text_of_its_database(_context):
+    with admin() as a:
+        a.ask("create database operators")
+    with Wire(dataclasses.replace(server().superuser(), database="operators")) as a:
+        for statement in SCHEMA.strip().split(";\n"):
+            if "===" in statement or "opens" in statement:
+                a.ask(statement)
+    with start(pool_size=2) as w:
+        target = w.target(database="operators")
+        with Wire(target) as one, Wire(target) as other:
+            one.ask("select 4712 === 1")
+            for _ in range(2):
+                assert other.ask("select pg_try_advisory_lock(4712)") == [["f"]]
+
+
+@weir
+def code_that_leaves_nothing_ties_nobody_and_pure_code_is_shared(_context):
+    with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        for wire in (one, other, one, other):
+            wire.ask("insert into audited (a) values (1)")
+            wire.ask("select log('shared')")
+            wire.ask("begin")
+            wire.ask("select tenant_of_the_moment('A')")
+            assert wire.ask("select word from secret") == [["of a"]]
+            wire.ask("commit")
+            assert wire.ask("select word from secret") == []
+            assert wire.ask("select plain(1)") == [["2"]]
+        assert pinned(w) == 0
+        before = w.metric("weir_shared_requests", protocol="postgres")
+        behind_a_slow_one(w, query("select plain(41)"))
+        assert w.metric("weir_shared_requests", protocol="postgres") > before
+
+
+@weir
+def a_function_made_by_anybody_is_known_at_its_first_call(_context):
+    """Through Weir at once; behind its back within the interval."""
+    make = ("create or replace function newly() returns void language plpgsql as "
+            "$$ begin perform set_config('app.tenant', 'A', false); end $$")
+    with start(pool_size=3) as w, Wire(w.target()) as maker, Wire(w.target()) as one, Wire(w.target()) as other:
+        assert other.ask("select word from secret") == []
+        maker.ask(make)
+        one.ask("select newly()")
+        assert other.ask("select word from secret") == []
+        assert one.ask("select word from secret") == [["of a"]]
+        assert pinned(w) == 1
+        maker.ask("drop function newly()")
+    with start(pool_size=3, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a:
+        with Wire(w.target()) as one, Wire(w.target()) as other:
+            assert one.ask("select plain(1)") == [["2"]]
+            a.ask("create or replace function plain(i int) returns int language plpgsql as "
+                  "$$ begin perform set_config('app.tenant', 'A', false); return i + 1; end $$")
+            eventually(lambda: one.ask("select plain(1)") and pinned(w) == 1, "the change is noticed")
+            assert other.ask("select word from secret") == []
+            assert one.ask("select word from secret") == [["of a"]]
+            a.ask("create or replace function plain(i int) returns int language plpgsql as "
+                  "$$ begin return i + 1; end $$")
+
+
+@weir
+def a_function_in_an_open_transaction_of_its_maker_proves_nothing_to_others(_context):
+    with start(pool_size=2) as w, Wire(w.target()) as maker, Wire(w.target()) as one, admin() as a:
+        maker.ask("begin")
+        maker.ask("create function made_late(t text) returns int language plpgsql as "
+                  "$$ begin insert into logs (what) values (t); return 1; end $$")
+        maker.ask("commit")
+        for n in range(3):
+            behind_a_slow_one(w, query(f"select made_late('late {n}')"))
+            assert a.ask(f"select count(*) from logs where what = 'late {n}'") == [["1"]]
+        one.ask("drop function made_late(text)")
