@@ -249,9 +249,10 @@ mod tests {
     fn one_reads_at_a_time_and_a_change_seen_by_its_fingerprint_makes_doubt() {
         let knowledge = Arc::new(Knowledge::default());
         let reading = knowledge.begin_reading().unwrap();
-        assert!(knowledge.begin_reading().is_none());
+        assert!(knowledge.begin_reading().is_some(), "nothing is known yet: each server reads for itself");
         reading.learn(Catalogue::default(), b"a", 1);
         let reading = knowledge.begin_reading().unwrap();
+        assert!(knowledge.begin_reading().is_none() && knowledge.is_being_read());
         assert!(reading.confirm(b"a", 2) && knowledge.proof().is_some() && !knowledge.is_due(2));
         assert!(!reading.confirm(b"b", 3) && knowledge.proof().is_none());
         drop(reading);
