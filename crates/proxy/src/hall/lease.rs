@@ -215,14 +215,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.todo.push_back(Task::SettleServer(server));
             return;
         };
-        client.inflight = client.inflight.saturating_sub(1);
         let took_ns = now_ns.saturating_sub(client.request_since_ns);
         client.request_since_ns = now_ns;
         client.active_ms = now_ns / 1_000_000;
         if boundary == Boundary::Idle {
             client.transaction_since_ms = 0;
         }
-        let (greeted, id, quick) = (client.is.greeted, client.pool, client.is.quick);
+        let quick = client.is_quick();
+        client.inflight = client.inflight.saturating_sub(1);
+        // Whatever the client keeps its server for from here on, it is no longer for that request.
+        client.is.quick = false;
+        let (greeted, id) = (client.is.greeted, client.pool);
         if client.inflight == 0 && self.servers.get(server).is_some_and(|server| server.holds > 0) {
             self.cancels_too_late(cx, server);
         }
@@ -256,7 +259,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client is at a boundary: is its server free?
-    fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
+    pub(super) fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (inflight, part_open, eof) = (client.inflight, client.is.part_open, client.is.eof);
         if matches!(client.phase, Phase::Closing) {
