@@ -7,7 +7,7 @@ use crate::ids::{Key, Kind, Tag};
 use crate::line::Line;
 use crate::mail::{Transfer, WingMail};
 use crate::pending::Pending;
-use crate::pool::{PoolEntry, PoolId};
+use crate::pool::{PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Welcomes, Wing};
@@ -540,14 +540,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Moves a clean server to another worker.
     fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, target, pool, phase, state, input, output, opened_ms, .. } = server;
+        let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
         self.count_pool(pool, |cells| state.gauge(cells).dec());
         debug_assert!(output.is_empty());
         let ServerPhase::Live(back) = phase else { return };
         let Some(pool) = self.pool(pool) else { return };
         pool.servers -= 1;
-        let entry = pool.entry.clone();
         let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
@@ -555,7 +554,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     parcel,
                     tls,
                     target,
-                    pool: entry,
+                    right,
                     back,
                     input,
                     opened_ms,
@@ -568,16 +567,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Err(Kept { socket, error }) => {
                 tracing::debug!(protocol = W::NAME, %error, "a server could not be handed over");
                 cx.net.close(socket, true);
-                self.count_pool(entry.id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, &entry);
+                self.count_pool(right.entry().id, |cells| cells.server_closes.inc());
+                self.slot_freed(cx, right);
             }
         }
     }
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
-        let Transfer { parcel, tls, target, pool: entry, back, input, opened_ms, spec_epoch, cleaning, is } =
-            transfer;
+        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } = transfer;
+        let entry = right.entry().clone();
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
         self.pool_of(cx, &entry).servers += 1;
@@ -587,7 +586,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
                 self.pool_of(cx, &entry).servers -= 1;
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, &entry);
+                self.slot_freed(cx, right);
                 return;
             }
         };
@@ -595,6 +594,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             line: Line::with(socket, tls),
             target,
             pool: entry.id,
+            right,
             spec_epoch,
             phase: ServerPhase::Live(back),
             state: ServerState::Cleaning,
@@ -616,11 +616,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.todo.push_back(Task::SettleServer(key));
     }
 
-    /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
-    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
-        if !self.leave_place(cx, entry) {
-            entry.shared.closed();
-        }
+    /// A server is gone, and there is room under its pool's limit: for a waiter here, or for one elsewhere.
+    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
+        let entry = &right.entry().clone();
+        self.leave_place(cx, right);
         self.cap_freed(cx, entry);
         self.room_for_waiters(cx, entry);
         // Whoever waited for the one that is gone has not asked for an idle one elsewhere.
