@@ -4,6 +4,7 @@ happens to those who stand behind somebody slow, somebody who leaves, or on a se
 import contextlib
 import functools
 import os
+import signal
 
 from weirtest.case import eventually, in_threads, weir
 from weirtest.mywire import QUERY, STMT_CLOSE, STMT_EXECUTE, Closed, MyError, Wire, execute_payload, text_row
@@ -14,7 +15,7 @@ SERVERS = ["mariadb", "mysql"]
 KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
 
 # Only reads, leaves no trace, and takes minutes unless somebody ends it.
-SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0"
+SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0 and a.i < 20000"
 # The same, but it ends: some tenths of a second.
 HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
 
@@ -26,12 +27,30 @@ def server():
         wire.ask("create table app.big (i int primary key)")
         rows = ",".join(f"({i})" for i in range(1, 20001))
         wire.ask(f"insert into app.big values {rows}")
+        wire.ask("create function app.set_x() returns int deterministic begin set @x = 5; return 1; end")
+        wire.ask("create view app.setting as select app.set_x() as x")
     return private
 
 
 def start(pool_size=1, settings=(), **kw):
-    return Weir.before(KIND, port=server().port, mode="transaction", pool_size=pool_size,
-                       settings=["workers=1", *settings], **kw)
+    """All statements of these tests have been answered before: a new one shares with nobody."""
+    w = Weir.before(KIND, port=server().port, mode="transaction", pool_size=pool_size,
+                    settings=["workers=1", *settings], **kw)
+    with Wire(w.target()) as wire:
+        # The first time of anything may take long.
+        for text in (SLOW.replace("20000", "0"), HEAVY.format(0), "select 'known'", "select 1") * 10:
+            wire.ask(text)
+    return w
+
+
+@contextlib.contextmanager
+def at_once(w):
+    """What is sent meanwhile is there, in its order, when Weir looks again."""
+    w.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        w.signal(signal.SIGCONT)
 
 
 @contextlib.contextmanager
@@ -237,3 +256,110 @@ def a_slow_reader_holds_up_nobody(_context):
                 assert quick.ask(f"select {turn}") == [[str(turn)]]
         assert len(rows(slow)) == 20000
         slow.close()
+
+
+def held(w):
+    return w.metric("weir_pinned_servers", protocol="mysql")
+
+
+def waiting(w):
+    return w.metric("weir_waiting_clients", protocol="mysql")
+
+
+@weir
+def nobody_shares_with_who_keeps_its_server(_context):
+    """A read that could have shared leaves something on its server. That is its client's from then on, and no longer a place for
+    others."""
+    with start() as w, Wire(w.target()) as a, Wire(w.target()) as b:
+        with Wire(w.target()) as c:
+            c.ask("select x from setting")
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        a.ask("select x from setting")
+        b.command(QUERY, "select 1")
+        assert held(w) == 1
+        eventually(lambda: waiting(w) == 1, "the other one waits")
+        assert a.ask("select @x") == [["5"]]
+        a.close()
+        assert [text_row(row) for row in rows(b)] == [["1"]]
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        assert b.ask("select @x") == [[None]]
+
+
+@weir
+def who_keeps_its_server_after_all_has_it(_context):
+    """The same, with requests of others behind it already: they are answered elsewhere."""
+    with start() as w, Wire(w.target()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
+        with Wire(w.target()) as d:
+            for _ in range(30):  # Its first time takes long.
+                d.ask("select x from setting")
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        for wire in (b, c, a):
+            wire.ask("select 1")
+        before = shared(w)
+        with at_once(w):
+            a.command(QUERY, "select x from setting")
+            b.command(QUERY, "select 1")
+            c.command(QUERY, "select 2")
+        assert [text_row(row) for row in rows(a)] == [["1"]]
+        assert a.ask("select @x") == [["5"]]
+        assert shared(w) == before + 2, f"{shared(w) - before} of 2 were sent behind it"
+        assert held(w) == 1 and waiting(w) == 2
+        a.close()
+        assert [text_row(row) for row in rows(b)] == [["1"]]
+        assert [text_row(row) for row in rows(c)] == [["2"]]
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        assert w.metric("weir_repeated_requests", protocol="mysql") == 2
+
+
+@weir
+def who_asks_about_its_last_statement_shares_with_nobody(_context):
+    with start() as w, Wire(w.target()) as a, Wire(w.target()) as b:
+        a.ask("select i from big limit 2")
+        statement = a.prepare("select found_rows()")
+        with at_once(w):
+            a.command(QUERY, "select i from big limit 2")
+            b.command(QUERY, "select 1")
+        assert len(rows(a)) == 2
+        eventually(lambda: waiting(w) == 1, "the other one waits")
+        a.command(STMT_EXECUTE, execute_payload(statement))
+        assert [payload[2:] for payload in rows(a, STMT_EXECUTE)] == [(2).to_bytes(8, "little")]
+        a.close()
+        assert [text_row(row) for row in rows(b)] == [["1"]]
+
+
+@weir
+def a_new_slow_statement_runs_once_for_each_client(_context):
+    def selects(wire):
+        return int(wire.ask("show global status like 'Com_select'")[0][1])
+
+    with start() as w, admin() as a:
+        clients = [Wire(w.target()) for _ in range(16)]
+        before = selects(a)
+        with at_once(w):
+            for client in clients:
+                client.command(QUERY, "select count(*) from big a, big b where a.i + b.i < 0 and b.i < 60 and a.i < 20000")
+        for client in clients:
+            assert [text_row(row) for row in rows(client)] == [["0"]]
+        assert selects(a) - before == 16
+        assert w.metric("weir_repeated_requests", protocol="mysql") == 0
+
+
+@weir
+def what_is_asked_again_has_a_server_to_itself(_context):
+    """Statements that were always quick take long for all who ask them now: the same one, or each its own."""
+    def text(i, value):
+        return HEAVY.format(value).replace("(*)", f"(*) as count_{i}")
+
+    for depth, own, most in ((16, 1, 15), (2, 0, 1)):
+        with start(settings=[f"pool.pipeline_depth={depth}"]) as w:
+            clients = [Wire(w.target()) for _ in range(16)]
+            for i, client in enumerate(clients):
+                for _ in range(10):  # Its first time takes long.
+                    client.ask(text(i * own, 0))
+            with at_once(w):
+                for i, client in enumerate(clients):
+                    client.command(QUERY, text(i * own, 40))
+            for client in clients:
+                assert [text_row(row) for row in rows(client)] == [["0"]]
+            repeated = w.metric("weir_repeated_requests", protocol="mysql")
+            assert repeated <= most, f"{repeated} were asked again with {depth} on a server"

@@ -3,6 +3,7 @@ stand behind somebody slow, somebody who leaves, or on a server that dies. On a 
 
 import contextlib
 import functools
+import signal
 import socket
 
 from weirtest.case import eventually, in_threads, weir
@@ -13,7 +14,7 @@ from weirtest.weir import Weir
 SERVERS = ["postgres"]
 
 # Only reads, leaves no trace, and takes minutes unless somebody ends it.
-SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0"
+SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0 and a.i < 20000"
 # The same, but it ends: some tenths of a second.
 HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
 
@@ -23,13 +24,40 @@ def server():
     private = PrivateServer("postgres")
     with Wire(private.superuser()) as wire:
         wire.ask("create table big as select i from generate_series(1, 20000) i")
+        wire.ask("create unique index on big (i)")
+        wire.ask("analyze big")
         wire.ask("grant select on big to public")
+        wire.ask("create function set_zone() returns text language sql volatile as "
+                 "$$ select set_config('timezone', 'Asia/Tokyo', false) $$")
+        wire.ask("create view zoned as select set_zone()")
+        wire.ask("grant select on zoned to public")
     return private
 
 
+def full_of_settings():
+    """A client with as many settings as Weir carries: one more, reported by the server, ties it to its server."""
+    return {f"app.s{i}": "x" for i in range(128)}
+
+
 def start(pool_size=1, settings=(), **kw):
-    return Weir.before("postgres", port=server().port, mode="transaction", pool_size=pool_size,
-                       settings=["workers=1", *settings], **kw)
+    """All statements of these tests have been answered before: a new one shares with nobody."""
+    w = Weir.before("postgres", port=server().port, mode="transaction", pool_size=pool_size,
+                    settings=["workers=1", *settings], **kw)
+    with Wire(w.target()) as wire:
+        # The first time of anything may take long.
+        for text in (SLOW.replace("20000", "0"), HEAVY.format(0), "select 'known'", "select 1") * 10:
+            wire.ask(text)
+    return w
+
+
+@contextlib.contextmanager
+def at_once(w):
+    """What is sent meanwhile is there, in its order, when Weir looks again."""
+    w.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        w.signal(signal.SIGCONT)
 
 
 @contextlib.contextmanager
@@ -213,3 +241,96 @@ def a_slow_reader_holds_up_nobody(_context):
         rows = sum(1 for kind, _ in slow.until("Z") if kind == "D")
         assert rows == 100000, rows
         slow.close()
+
+
+def held(w):
+    return w.metric("weir_pinned_servers", protocol="postgres")
+
+
+@weir
+def nobody_shares_with_who_keeps_its_server(_context):
+    """A read that could have shared leaves something on its server. That is its client's from then on, and no longer a place for
+    others."""
+    with start() as w, Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b:
+        a.ask("select 1")
+        with Wire(w.target()) as c:
+            c.ask("select * from zoned")
+        a.ask("select * from zoned")
+        b.send(query("select 1"))
+        assert held(w) == 1
+        assert a.ask("show timezone") == [["Asia/Tokyo"]]
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "the other one waits")
+        a.close()
+        assert any(kind == "D" for kind, _ in b.until("Z"))
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        assert b.ask("show timezone") != [["Asia/Tokyo"]]
+
+
+@weir
+def who_keeps_its_server_after_all_has_it(_context):
+    """The same, with requests of others behind it already: they are answered elsewhere."""
+    with start() as w, Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
+        with Wire(w.target()) as d:
+            for _ in range(30):  # Its first time takes long.
+                d.ask("select * from zoned")
+        a.ask("select 1")
+        before = shared(w)
+        with at_once(w):
+            a.send(query("select * from zoned"))
+            b.send(query("select 1"))
+            c.send(query("select 2"))
+        assert any(kind == "D" for kind, _ in a.until("Z"))
+        assert a.ask("show timezone") == [["Asia/Tokyo"]]
+        assert shared(w) == before + 2, f"{shared(w) - before} of 2 were sent behind it"
+        assert held(w) == 1 and w.metric("weir_waiting_clients", protocol="postgres") == 2
+        a.close()
+        assert any(b"1" in body for kind, body in b.until("Z") if kind == "D")
+        assert any(b"2" in body for kind, body in c.until("Z") if kind == "D")
+        eventually(lambda: held(w) == 0, "nobody keeps a server")
+        assert w.metric("weir_repeated_requests", protocol="postgres") == 2
+
+
+@weir
+def a_new_slow_statement_runs_once_for_each_client(_context):
+    with admin() as a:
+        a.ask("create table scanned as select i from generate_series(1, 2000) i")
+        a.ask("grant select on scanned to public")
+    text = "select count(*) from scanned a where (select count(*) from big where i + a.i < 0) > 0 and a.i < 20"
+    with start() as w:
+        clients = [Wire(w.target()) for _ in range(16)]
+        with at_once(w):
+            for client in clients:
+                client.send(query(text))
+        for client in clients:
+            assert any(kind == "D" for kind, _ in client.until("Z"))
+            client.close()
+        assert w.metric("weir_repeated_requests", protocol="postgres") == 0
+    # The server has told its counts when its last client has left.
+    with admin() as a:
+        scans = "select seq_scan from pg_stat_user_tables where relname = 'scanned'"
+        eventually(lambda: int(a.ask(scans)[0][0]) >= 16, "all have been counted")
+        assert a.ask(scans) == [["16"]]
+        a.ask("drop table scanned")
+
+
+@weir
+def what_is_asked_again_has_a_server_to_itself(_context):
+    """Statements that were always quick take long for all who ask them now: the same one, or each its own."""
+    def text(i, value):
+        return query(HEAVY.format(value).replace("(*)", f"(*) as count_{i}"))
+
+    for depth, own, most in ((16, 1, 15), (2, 0, 1)):
+        with start(settings=[f"pool.pipeline_depth={depth}"]) as w:
+            clients = [Wire(w.target()) for _ in range(16)]
+            for i, client in enumerate(clients):
+                for _ in range(10):  # Its first time takes long.
+                    client.send(text(i * own, 0))
+                    client.until("Z")
+            with at_once(w):
+                for i, client in enumerate(clients):
+                    client.send(text(i * own, 40))
+            for client in clients:
+                assert any(kind == "D" for kind, _ in client.until("Z"))
+                client.close()
+            repeated = w.metric("weir_repeated_requests", protocol="postgres")
+            assert repeated <= most, f"{repeated} were asked again with {depth} on a server"

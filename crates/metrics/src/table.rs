@@ -211,6 +211,10 @@ cells! {
         /// Slow heads of shared servers.
         late_heads;
     }
+    Counter "weir_repeated_requests", "Reads that were taken back from a shared server and asked again." {
+        /// Reads asked again.
+        repeated_requests;
+    }
     Counter "weir_server_handovers", "Server connections received from another worker." {
         /// Servers received from another worker.
         server_handovers;

@@ -271,10 +271,10 @@ impl Back {
         self.queue.get(place).map(Entry::reader)
     }
 
-    /// A whole request of `owner` that does not stand at the head will run elsewhere: its reply here is dropped.
+    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is dropped.
     /// Dispatching one that can be taken back changes nothing in its front.
     pub fn recall(&mut self, _front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
-        for entry in self.queue.iter_mut().skip(1).filter(|entry| entry.owner == owner) {
+        for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner) {
             entry.gone = true;
             entry.held = Vec::new();
         }

@@ -388,14 +388,13 @@ impl Queue {
         self.entries.get(place).map(|entry| entry.owner)
     }
 
-    /// What is to be undone, last first, if the requests of this owner behind the head are taken back; and how many
-    /// they are. Their replies are still owed, to nobody.
+    /// What is to be undone, last first, if the requests of this owner are taken back; and how many they are. Their replies are still owed, to nobody.
     pub fn take_back(&mut self, owner: Owner) -> (Vec<Undo>, u16) {
         let (mut first, mut undone, mut requests) = (0, Vec::new(), 0);
-        for (place, entry) in self.entries.iter_mut().enumerate() {
+        for entry in &mut self.entries {
             let range = first..first + entry.items;
             first += entry.items;
-            if entry.owner == owner && place > 0 {
+            if entry.owner == owner {
                 entry.owner = INTERNAL;
                 requests += 1;
                 undone.extend(self.owed.range_mut(range).filter_map(Owed::take_undo).map(|undo| *undo));

@@ -64,7 +64,8 @@ pub struct Flags {
     pub hup: bool,
     /// It is gone in both directions.
     pub hangup: bool,
-    /// The one request it has under way on its lease could stand among those of others.
+    /// The request it has under way on its lease could stand among those of others, if it is the only one; see
+    /// [`Client::is_quick`].
     pub quick: bool,
     /// It will send nothing more.
     pub eof: bool,
@@ -160,6 +161,23 @@ impl<W: Wing, S> Client<W, S> {
     /// It waits, or would, for a place among the requests of others.
     pub fn shares(&self) -> bool {
         matches!(self.pending, Wants::Request { shares: true, .. })
+    }
+
+    /// It has one request under way on its lease, nothing keeps it there beyond that, and others may stand behind it.
+    pub fn is_quick(&self) -> bool {
+        self.is.quick
+            && self.inflight == 1
+            && self.lease.is_some()
+            && self.pinned.is_empty()
+            && self.pending == Wants::Nothing
+            && !self.is.part_open
+    }
+
+    /// From now on what it waits for is a server of its own.
+    pub fn wants_alone(&mut self) {
+        if let Wants::Request { shares, .. } = &mut self.pending {
+            *shares = false;
+        }
     }
 
     /// It stands in the queue.

@@ -300,8 +300,6 @@ fn run_worker(
     }
 }
 
-/// Puts a message into a worker's mailbox. One that cannot be delivered (the worker has ended before the
-/// others) gives back what it holds.
 /// The threads for slow work, whose results go to the workers' mailboxes.
 fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::io::Result<Submit> {
     crypto::start(workers, move |ticket, done| {
@@ -315,15 +313,11 @@ fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::i
     })
 }
 
+/// Puts a message into a worker's mailbox. One that cannot be delivered (the worker has ended before the
+/// others) gives back what it holds.
 fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) {
     let Some(address) = addresses.get(worker) else { return };
-    if let Err(returned) = address.send(mail) {
-        match returned.into_message() {
-            Mail::Postgres(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
-            Mail::MySql(WingMail::Server(transfer)) => transfer.pool.shared.closed(),
-            Mail::Postgres(_) | Mail::MySql(_) | Mail::Reload | Mail::Drain | Mail::Stop => {}
-        }
-    }
+    drop(address.send(mail));
 }
 
 fn random(bytes: &mut [u8]) {

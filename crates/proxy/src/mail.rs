@@ -3,7 +3,7 @@
 use crate::crypto::WorkDone;
 use crate::ids::{Key, Kind};
 use crate::line::Tls;
-use crate::pool::{Place, PoolEntry};
+use crate::pool::{Place, PoolEntry, Right};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
@@ -107,8 +107,8 @@ pub struct Transfer<W: Wing, N: Net> {
     pub tls: Option<Box<Tls>>,
     /// Where it leads.
     pub target: Target,
-    /// Its pool.
-    pub pool: Arc<PoolEntry<W::Welcomes>>,
+    /// Its place under the limit of its pool.
+    pub right: Right<W::Welcomes>,
     /// Its back, at an idle boundary with nothing owed.
     pub back: W::Back,
     /// Read and not yet understood: the beginning of something it says of its own accord.

@@ -3,7 +3,7 @@
 use crate::ids::Key;
 use crate::line::Line;
 use crate::pending::Pending;
-use crate::pool::PoolId;
+use crate::pool::{PoolId, Right};
 use crate::wing::{Back, Wing};
 use weir_metrics::{Gauge, PoolCells};
 use weir_net::Target;
@@ -16,6 +16,8 @@ pub struct Server<W: Wing, S> {
     pub target: Target,
     /// Its pool.
     pub pool: PoolId,
+    /// Its place under the pool's limit.
+    pub right: Right<W::Welcomes>,
     /// The settings it was logged in by ([`crate::settings::Settings::epoch`]).
     pub spec_epoch: u64,
     /// Login or life.

@@ -184,7 +184,7 @@ pub trait Back<W: Wing> {
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
     /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
     fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);
-    /// A whole request of `owner` that does not stand at the head will run elsewhere: its reply here is dropped,
+    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is dropped,
     /// and `front` is as it was before its dispatch, ready for the next one.
     fn recall(&mut self, front: &mut W::Front, owner: Owner, out: &mut Vec<u8>);
     /// Queues a ROLLBACK of Weir's own.

@@ -100,7 +100,9 @@ impl Front {
     pub(crate) fn request(&mut self, len: usize) -> Found {
         self.phase = Phase::Busy;
         let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        let shareable = quiet && self.request.only_reads() && self.pins().is_empty();
+        // What it may ask about its last statement would be gone with the next one behind it.
+        let asks_about_last = self.statements.as_deref().is_some_and(|all| all.asks_about_last);
+        let shareable = quiet && self.request.only_reads() && self.pins().is_empty() && !asks_about_last;
         let fingerprint = self.request.class.fingerprint as u32;
         Found::Request { len, needs: Needs { shareable, fingerprint, ..Needs::default() } }
     }

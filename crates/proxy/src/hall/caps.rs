@@ -14,7 +14,7 @@ use crate::context::Cx;
 use crate::ids::Key;
 use crate::mail::WingMail;
 use crate::pool::shared::NOBODY;
-use crate::pool::{Place, PoolEntry};
+use crate::pool::{Place, PoolEntry, Right};
 use crate::wing::Wing;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -99,16 +99,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.heir = None;
     }
 
-    /// A server of `entry`'s pool has closed, and whoever it was closed for gets its place. False: nobody does.
-    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
-        let Some(Heir { entry: other, worker }) = self.heir.take() else { return false };
-        let Some(place) = Place::leave(entry, &other, worker) else { return false };
+    /// A server has closed, and whoever it was closed for gets its place; else it is free.
+    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
+        let Some(Heir { entry: other, worker }) = self.heir.take() else { return };
+        let Some(place) = Place::leave(right, &other, worker) else { return };
         if worker == cx.worker {
             self.placed(cx, place);
         } else {
             cx.post::<W>(worker, WingMail::Place(place));
         }
-        true
     }
 
     /// A limit that other pools share keeps this one from opening a server: an idle server of another pool

@@ -8,7 +8,7 @@ use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::{Line, Received};
 use crate::pending::Pending;
-use crate::pool::{Opening, Place, PoolId};
+use crate::pool::{Opening, Place, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use std::sync::Arc;
@@ -29,13 +29,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
             let entry = pool.entry.clone();
-            match entry.shared.try_open() {
-                Opening::Granted => {}
-                Opening::PoolIsFull => return,
-                Opening::CapIsFull => return self.make_room(cx, &entry),
-                Opening::CapWasQuicker => return self.cap_freed(cx, &entry),
-            }
-            if !self.open(cx, id) {
+            let right = match Right::take(&entry) {
+                Ok(right) => right,
+                Err(Opening::PoolIsFull | Opening::Granted) => return,
+                Err(Opening::CapIsFull) => return self.make_room(cx, &entry),
+                Err(Opening::CapWasQuicker) => return self.cap_freed(cx, &entry),
+            };
+            if !self.open(cx, id, right) {
                 return;
             }
         }
@@ -64,10 +64,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Starts one connect that nobody waits for: it takes nothing from another pool.
     fn open_unasked(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         let Some(entry) = self.pool(id).map(|pool| pool.entry.clone()) else { return };
-        match entry.shared.try_open() {
-            Opening::Granted => drop(self.open(cx, id)),
-            Opening::PoolIsFull | Opening::CapIsFull => {}
-            Opening::CapWasQuicker => self.cap_freed(cx, &entry),
+        match Right::take(&entry) {
+            Ok(right) => drop(self.open(cx, id, right)),
+            Err(Opening::PoolIsFull | Opening::CapIsFull | Opening::Granted) => {}
+            Err(Opening::CapWasQuicker) => self.cap_freed(cx, &entry),
         }
     }
 
@@ -99,8 +99,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let pool = self.pool_of(cx, &entry);
         if pool.may_connect(now_ms) && pool.lacks() > 0 {
-            place.take();
-            if self.open(cx, entry.id) {
+            let right = place.take();
+            if self.open(cx, entry.id, right) {
                 self.open_for_waiters(cx, entry.id);
             }
             return;
@@ -110,18 +110,24 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.room_for_waiters(cx, &entry);
     }
 
-    /// Starts one connect. The right to open it is already taken. False when it failed at once.
-    fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId) -> bool {
-        self.open_by(cx, id, false)
+    /// Starts one connect. False when it failed at once.
+    fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
+        self.open_by(cx, id, right, false)
     }
 
     /// The same; `second`: by the other transport, after the first was refused.
-    fn open_by(&mut self, cx: &mut Cx<'_, N>, id: PoolId, second: bool) -> bool {
+    fn open_by(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        id: PoolId,
+        right: Right<W::Welcomes>,
+        second: bool,
+    ) -> bool {
         let Some(pool) = self.pool(id) else { return false };
         let Some(target) = pool.spec.targets.pick(pool.next_target) else {
             self.connect_failed(
                 cx,
-                id,
+                right,
                 Fault::new(FaultKind::ServerUnavailable, "no address for this host"),
                 None,
             );
@@ -145,7 +151,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if let Some(pool) = self.pool(id) {
                     pool.connect_ends();
                 }
-                self.connect_failed(cx, id, fault, None);
+                self.connect_failed(cx, right, fault, None);
                 return false;
             }
         };
@@ -155,6 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             line: Line::new(socket),
             target,
             pool: id,
+            right,
             spec_epoch,
             phase: ServerPhase::Login {
                 connect: Some(Box::new(W::Connect::new(params))),
@@ -390,7 +397,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.
     pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, pool: id, phase, .. } = server;
+        let Server { line, pool: id, right, phase, .. } = server;
         let otherwise = self.may_try_otherwise(&phase, id, &fault, line.is_tls());
         let rejection = match &phase {
             ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
@@ -403,14 +410,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if otherwise {
             tracing::debug!(protocol = W::NAME, "a login is tried again by the other transport: {fault}");
-            self.open_by(cx, id, true);
+            self.open_by(cx, id, right, true);
             return;
         }
-        self.connect_failed(cx, id, fault, rejection);
+        self.connect_failed(cx, right, fault, rejection);
     }
 
     /// The right to open a server is given back after a failure.
-    fn connect_failed(&mut self, cx: &mut Cx<'_, N>, id: PoolId, fault: Fault, rejection: Option<Vec<u8>>) {
+    fn connect_failed(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        right: Right<W::Welcomes>,
+        fault: Fault,
+        rejection: Option<Vec<u8>>,
+    ) {
+        let id = right.entry().id;
         self.count_pool(id, |cells| cells.server_connects_failed.inc());
         self.count_fault(fault.kind);
         let retry_max_ms = cx.settings.timeouts.server_login_retry_ms.max(FIRST_RETRY_MS);
@@ -426,7 +440,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             user = %spec.user,
             "no server connection: {fault}; next try in {pause_ms} ms"
         );
-        entry.shared.closed();
+        drop(right);
         // While other servers of the pool live, those who wait will be served by them.
         if entry.shared.opened() == 0 {
             self.fail_waiters(cx, id, &fault, rejection.as_deref());
@@ -544,11 +558,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cells.server_closes.inc();
             server.state.gauge(cells).dec();
         });
+        let (id, right) = (server.pool, server.right);
         server.line.close(cx.net, abort);
-        let Some(pool) = self.pool(server.pool) else { return };
+        let Some(pool) = self.pool(id) else { return };
         pool.servers -= 1;
-        let entry = pool.entry.clone();
-        self.slot_freed(cx, &entry);
-        self.fill(cx, entry.id);
+        self.slot_freed(cx, right);
+        self.fill(cx, id);
     }
 }

@@ -7,7 +7,7 @@ use crate::ids::{Key, Kind, Tag};
 use crate::line::Line;
 use crate::mail::{Transfer, WingMail};
 use crate::pending::Pending;
-use crate::pool::{PoolEntry, PoolId};
+use crate::pool::{PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Welcomes, Wing};
@@ -223,14 +223,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.todo.push_back(Task::SettleServer(server));
             return;
         };
-        client.inflight = client.inflight.saturating_sub(1);
         let took_ns = now_ns.saturating_sub(client.request_since_ns);
         client.request_since_ns = now_ns;
         client.active_ms = now_ns / 1_000_000;
         if boundary == Boundary::Idle {
             client.transaction_since_ms = 0;
         }
-        let (greeted, id, quick) = (client.is.greeted, client.pool, client.is.quick);
+        let quick = client.is_quick();
+        client.inflight = client.inflight.saturating_sub(1);
+        // Whatever the client keeps its server for from here on, it is no longer for that request.
+        client.is.quick = false;
+        let (greeted, id) = (client.is.greeted, client.pool);
         if client.inflight == 0 && self.servers.get(server).is_some_and(|server| server.holds > 0) {
             self.cancels_too_late(cx, server);
         }
@@ -264,7 +267,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client is at a boundary: is its server free?
-    fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
+    pub(super) fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (inflight, part_open, eof) = (client.inflight, client.is.part_open, client.is.eof);
         if matches!(client.phase, Phase::Closing) {
@@ -549,14 +552,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Moves a clean server to another worker.
     fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, target, pool, phase, state, input, output, opened_ms, .. } = server;
+        let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
         self.count_pool(pool, |cells| state.gauge(cells).dec());
         debug_assert!(output.is_empty());
         let ServerPhase::Live(back) = phase else { return };
         let Some(pool) = self.pool(pool) else { return };
         pool.servers -= 1;
-        let entry = pool.entry.clone();
         let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
@@ -564,7 +566,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     parcel,
                     tls,
                     target,
-                    pool: entry,
+                    right,
                     back,
                     input,
                     opened_ms,
@@ -577,16 +579,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Err(Kept { socket, error }) => {
                 tracing::debug!(protocol = W::NAME, %error, "a server could not be handed over");
                 cx.net.close(socket, true);
-                self.count_pool(entry.id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, &entry);
+                self.count_pool(right.entry().id, |cells| cells.server_closes.inc());
+                self.slot_freed(cx, right);
             }
         }
     }
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
-        let Transfer { parcel, tls, target, pool: entry, back, input, opened_ms, spec_epoch, cleaning, is } =
-            transfer;
+        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } = transfer;
+        let entry = right.entry().clone();
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
         self.pool_of(cx, &entry).servers += 1;
@@ -596,7 +598,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
                 self.pool_of(cx, &entry).servers -= 1;
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, &entry);
+                self.slot_freed(cx, right);
                 return;
             }
         };
@@ -604,6 +606,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             line: Line::with(socket, tls),
             target,
             pool: entry.id,
+            right,
             spec_epoch,
             phase: ServerPhase::Live(back),
             state: ServerState::Cleaning,
@@ -625,11 +628,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.todo.push_back(Task::SettleServer(key));
     }
 
-    /// There is room under a pool's limit: for a waiter here, or for one elsewhere.
-    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
-        if !self.leave_place(cx, entry) {
-            entry.shared.closed();
-        }
+    /// A server is gone, and there is room under its pool's limit: for a waiter here, or for one elsewhere.
+    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
+        let entry = &right.entry().clone();
+        self.leave_place(cx, right);
         self.cap_freed(cx, entry);
         self.room_for_waiters(cx, entry);
         // Whoever waited for the one that is gone has not asked for an idle one elsewhere.

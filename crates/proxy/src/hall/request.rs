@@ -251,7 +251,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let lease = client.lease;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
-        let shares = whole && needs.shareable && self.depth_of(key) > 1 && !self.has_been_slow(key, needs);
+        let shares = whole && needs.shareable && self.depth_of(key) > 1 && !self.may_be_slow(key, needs);
         if let Some(server) = lease {
             self.dispatch(cx, key, server, request, whole);
             self.offer_to_share(key, server, shares);

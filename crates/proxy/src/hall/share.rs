@@ -9,7 +9,9 @@
 //! its `input` until it is answered; only the request at the head of a shared server can have begun, as far as
 //! is known, so only that one is lost with the server, and only that one can be hit by a cancel: before a cancel
 //! is sent, the others go elsewhere (`seclude`). Since they only read, it does not matter that the server may still
-//! run them for nobody.
+//! run them for nobody. What was sent once is asked again once at most, and then has a server to itself
+//! (`take_back`). A client that must keep its server after all gets it, and those behind it go elsewhere
+//! (`keep_after_all`): nobody is ever tied to a server without having it.
 
 use super::lease::HAND_OVER_NS;
 use super::{Hall, Task};
@@ -21,7 +23,7 @@ use crate::server::{Cleaning, Server, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
-use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, limits};
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, Pin, limits};
 
 /// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
 /// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it once.
@@ -51,8 +53,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// server is listed for those who find none free.
     pub(super) fn offer_to_share(&mut self, key: Key, server: Key, shares: bool) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.is.quick = shares && client.inflight == 1 && client.lease == Some(server);
-        if !client.is.quick {
+        client.is.quick = shares;
+        if !client.is_quick() {
             return;
         }
         let Some(held) = self.servers.get_mut(server) else { return };
@@ -75,7 +77,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let Some(server) = self.roomiest(cx, id) else { return false };
-        self.convert(server);
+        if !self.convert(server) {
+            return false;
+        }
         self.ride(cx, server, key);
         let ahead = self.servers.get_mut(server).and_then(|held| held.back()).map_or(0, |back| back.queued());
         let wait_ns = (ahead as u64).saturating_mul(self.pool(id).map_or(0, |pool| pool.head_ns));
@@ -123,20 +127,51 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Since when the request at the head of a server is there, if others may stand behind it.
     fn quick_since_ns(&self, key: Key) -> Option<u64> {
         let server = self.servers.get(key)?;
-        match server.state {
-            ServerState::Shared => Some(server.head_since_ns),
-            ServerState::Leased(client) => {
-                let client = self.clients.get(client).filter(|client| client.is.quick);
+        match (server.state, &server.phase) {
+            (ServerState::Shared, _) => Some(server.head_since_ns),
+            // All that the server has to do is that one request, and it does that outside a transaction.
+            (ServerState::Leased(holder), ServerPhase::Live(back))
+                if back.queued() == 1
+                    && back.head() == Some(holder.raw())
+                    && back.boundary() == Boundary::Idle =>
+            {
+                let client = self.clients.get(holder).filter(|client| client.is_quick());
                 client.map(|client| client.request_since_ns)
             }
-            ServerState::Login | ServerState::Idle | ServerState::Cleaning => None,
+            (
+                ServerState::Leased(_) | ServerState::Login | ServerState::Idle | ServerState::Cleaning,
+                ServerPhase::Live(_) | ServerPhase::Login { .. },
+            ) => None,
         }
     }
 
-    /// Others should not stand behind this request: its like took long.
-    pub(super) fn has_been_slow(&mut self, key: Key, needs: Needs) -> bool {
+    /// Others should not stand behind this request, nor should it stand behind others: its like took long, or how long it
+    /// takes is not known yet. A hundred clients that begin with the same slow statement would all send it at once,
+    /// and it would run twice for most of them.
+    pub(super) fn may_be_slow(&mut self, key: Key, needs: Needs) -> bool {
         let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
-        self.pool(id).is_some_and(|pool| pool.history.is_slow(needs.fingerprint, pool.head_ns))
+        self.pool(id).is_some_and(|pool| {
+            pool.history.is_new(needs.fingerprint) || pool.history.is_slow(needs.fingerprint, pool.head_ns)
+        })
+    }
+
+    /// The client that has waited longest for a place among others. Whose request is known to be slow by now wants a
+    /// server alone, and so does whose database has changed since the request was found: it may do more than read.
+    fn next_sharing(&mut self, id: PoolId) -> Option<Key> {
+        loop {
+            let pool = self.pools.get_mut(id.0 as usize)?.as_deref_mut()?;
+            let next = pool.oldest_sharing(&self.clients)?;
+            let client = self.clients.get_mut(next)?;
+            let is_proven = client.front().is_some_and(|front| front.is_proven());
+            if is_proven && !pool.history.is_slow(client.fingerprint, pool.head_ns) {
+                return Some(next);
+            }
+            if !pool.stop_waiting(&mut self.clients, next, true, |client| client.wait_since_ns) {
+                return None;
+            }
+            self.clients.get_mut(next)?.wants_alone();
+            pool.wait(&mut self.clients, next, false, |client| client.wait_since_ns);
+        }
     }
 
     /// The request of a client was at the head of its server for so long, and is answered.
@@ -150,13 +185,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A leased server whose client has one quick request under way becomes a shared one.
-    fn convert(&mut self, server: Key) {
-        let Some(ServerState::Leased(holder)) = self.servers.get(server).map(|held| held.state) else {
-            return;
-        };
-        let Some(client) = self.clients.get_mut(holder) else { return };
-        debug_assert!(client.is.quick && client.inflight == 1 && client.pinned.is_empty());
+    /// A leased server whose client has one quick request under way becomes a shared one. False: it is none that
+    /// requests of others may stand on.
+    fn convert(&mut self, server: Key) -> bool {
+        let Some(state) = self.servers.get(server).map(|held| held.state) else { return false };
+        let ServerState::Leased(holder) = state else { return state == ServerState::Shared };
+        if self.quick_since_ns(server).is_none() {
+            return false;
+        }
+        let Some(client) = self.clients.get_mut(holder) else { return false };
         client.lease = None;
         client.ride = Some(server);
         client.is.quick = false;
@@ -165,10 +202,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             held.head_since_ns = client.request_since_ns;
             held.since_ms = client.request_since_ns / 1_000_000;
         }
-        debug_assert_eq!(client.pending, Wants::Nothing);
         // Its bytes have been consumed: it is at the head and goes nowhere else.
         client.pending = Wants::Carried { len: 0 };
         self.set_state(server, ServerState::Shared);
+        true
     }
 
     /// A server that is free takes up what waits for a place.
@@ -246,14 +283,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.note_history(key, took_ns);
         }
         self.unload(key);
-        let stays =
-            self.clients.get_mut(key).and_then(|client| client.front()).is_some_and(|f| !f.pins().is_empty());
-        if boundary != Boundary::Idle {
-            let text = "a request that was to leave no trace has left a transaction open";
-            return self.server_lost(cx, server, Fault::new(FaultKind::ServerProtocol, text));
-        }
-        if stays {
-            self.keep_after_all(cx, key, server);
+        if boundary != Boundary::Idle || !self.pins(key).is_empty() {
+            return self.keep_after_all(cx, key, server, boundary);
         }
         let Some(client) = self.clients.get(key) else { return };
         if client.is.eof || self.draining {
@@ -266,17 +297,30 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.refill(cx, server);
     }
 
-    /// A reply has left something that ties its client to the server after all. That can be had as long as nobody
-    /// else has a request there.
-    fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key) {
-        let alone = self.servers.get_mut(server).is_some_and(|held| {
-            held.state == ServerState::Shared && held.back().is_some_and(|back| back.queued() == 0)
-        });
-        if alone {
-            self.lease(cx, server, key);
-            let pins = self.pins(key);
-            self.count_pins(key, pins);
+    /// A request that was to leave no trace has left one: something ties its client to the server, or a transaction is
+    /// open there. The server becomes that client's, and those whose requests stand behind go elsewhere. What the
+    /// server still runs of theirs only reads; where even that has wiped out what the client may ask for next, it
+    /// loses the server rather than get another's answer.
+    fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
+        let Some(held) = self.servers.get_mut(server) else { return };
+        if held.state != ServerState::Shared {
+            return;
         }
+        let id = held.pool;
+        let overrun = held.back().is_some_and(|back| back.queued() > 0);
+        let moved = self.take_back(cx, server, 0);
+        self.no_longer_drains(id, server);
+        self.lease(cx, server, key);
+        if overrun && self.pins(key).contains(Pin::LastResult) {
+            let text = "what its client may ask about its last statement is gone";
+            self.server_lost(cx, server, Fault::new(FaultKind::ServerLost, text));
+        } else {
+            if let Some(client) = self.clients.get_mut(key).filter(|_| boundary != Boundary::Idle) {
+                client.transaction_since_ms = cx.now_ms().max(1);
+            }
+            self.boundary(cx, key, boundary);
+        }
+        self.place_again(cx, id, moved);
     }
 
     /// Takes away from a client what rode for it; the request is over or has been taken back.
@@ -300,22 +344,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let Some(queued) = server.back().map(|back| back.queued()) else { return };
             if !kept && !full && queued < self.depth(id) && !self.must_drain(cx, id, key) {
-                let pool = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref());
-                if let Some(next) = pool.and_then(|pool| pool.oldest_sharing(&self.clients)) {
-                    if self.is_proven(next) {
-                        self.ride(cx, key, next);
-                    } else {
-                        self.wait_alone(cx, next);
-                    }
+                if let Some(next) = self.next_sharing(id) {
+                    self.ride(cx, key, next);
                     continue;
                 }
             }
             if queued == 0 {
-                if let Some(pool) = self.pool(id)
-                    && pool.draining == Some(key)
-                {
-                    pool.draining = None;
-                }
+                self.no_longer_drains(id, key);
                 self.set_state(key, ServerState::Cleaning);
                 self.settle(cx, key);
             }
@@ -386,14 +421,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let id = server.pool;
         let Some(back) = server.back() else { return };
         let head = back.head().filter(|&owner| owner != INTERNAL).and_then(Key::from_raw);
-        let behind: Vec<Key> =
-            (1..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw).collect();
-        let moved: Vec<Key> = behind.into_iter().filter(|&rider| self.unship(rider)).collect();
-        if let Some(pool) = self.pool(id)
-            && pool.draining == Some(key)
-        {
-            pool.draining = None;
-        }
+        let moved = self.take_back(cx, key, 1);
+        self.no_longer_drains(id, key);
         match head.filter(|&head| self.clients.get(head).is_some_and(|client| client.ride == Some(key))) {
             Some(head) => {
                 self.unload(head);
@@ -412,6 +441,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.todo.push_back(Task::SettleServer(key));
             }
         }
+        self.place_again(cx, id, moved);
+    }
+
+    fn no_longer_drains(&mut self, id: PoolId, server: Key) {
+        if let Some(pool) = self.pool(id)
+            && pool.draining == Some(server)
+        {
+            pool.draining = None;
+        }
+    }
+
+    /// The requests that were taken back from a server go to the front of the queue, and others to what is free.
+    fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: Vec<Key>) {
         for rider in moved {
             self.enter_queue(cx, rider);
         }
@@ -424,59 +466,71 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Those who wait for a place get what is free.
     fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         loop {
-            let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
-            let Some(next) = pool.oldest_sharing(&self.clients) else { return };
-            if !self.is_proven(next) {
-                self.wait_alone(cx, next);
-                continue;
-            }
+            let Some(next) = self.next_sharing(id) else { return };
             let idle = self.pool(id).and_then(|pool| pool.take_idle());
             if let Some(server) = idle {
                 self.share(cx, server);
                 continue;
             }
             let Some(server) = self.roomiest(cx, id) else { return };
-            self.convert(server);
+            if !self.convert(server) {
+                return;
+            }
             self.ride(cx, server, next);
         }
     }
 
-    /// What was known of the database when this client's request was found still holds.
-    fn is_proven(&mut self, key: Key) -> bool {
-        self.clients.get_mut(key).and_then(|client| client.front()).is_some_and(|front| front.is_proven())
-    }
-
-    /// A request that waits for a place among others may do more than was known when it was found: it waits for a
-    /// server alone.
-    fn wait_alone(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        if !self.stop_waiting(key) {
-            return;
-        }
-        if let Some(client) = self.clients.get_mut(key)
-            && let Wants::Request { shares, .. } = &mut client.pending
-        {
-            *shares = false;
-        }
-        self.enter_queue(cx, key);
+    /// Takes the requests on a shared server back, from this place in its queue on, whoever asks for it: a late head, a
+    /// cancel, a client that reads slowly or must keep the server, a server that is gone. Returns whose may run again.
+    ///
+    /// This is where it is decided what runs twice. A request may when it is proven pure (that is what let it ride:
+    /// [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the request at the
+    /// head any can have been, so callers begin behind that one unless it has just got there. And it has not been
+    /// asked again before: who is taken back waits for a server alone ([`Client::wants_alone`]) and rides no more.
+    ///
+    /// [`Client::wants_alone`]: crate::client::Client::wants_alone
+    fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
+        let Some(held) = self.servers.get_mut(server) else { return Vec::new() };
+        let id = held.pool;
+        let Some(back) = held.back() else { return Vec::new() };
+        let owners = (from..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw);
+        let mut moved: Vec<Key> = owners.collect();
+        moved.retain(|&rider| self.clients.get(rider).is_some_and(|client| client.ride == Some(server)));
+        moved.retain(|&rider| {
+            let back = self.unload_unanswered(rider);
+            if !back {
+                // None is known that could come here. It must not be left to wait for an answer that goes nowhere.
+                self.end_client(cx, rider, FaultKind::ServerLost.into());
+            }
+            back
+        });
+        self.count_pool(id, |cells| cells.repeated_requests.add(moved.len() as u64));
+        moved
     }
 
     /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True: it
     /// wants a place again.
     pub(super) fn unship(&mut self, key: Key) -> bool {
+        let server = self.clients.get(key).and_then(|client| client.ride);
+        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        back.is_some_and(|back| back.head() != Some(key.raw())) && self.unload_unanswered(key)
+    }
+
+    /// The same, wherever it stands: nothing of its answer has come.
+    fn unload_unanswered(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Some(server) = client.ride else { return false };
         let Some(held) = self.servers.get_mut(server) else { return false };
         let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
-        let (Phase::Session(front), Wants::Carried { len }) = (&mut client.phase, client.pending) else {
+        let (Phase::Session(front), Wants::Carried { len: len @ 1.. }) = (&mut client.phase, client.pending)
+        else {
             return false;
         };
-        if back.head() == Some(key.raw()) {
-            return false;
-        }
         back.recall(front, key.raw(), output.tail_mut());
         client.ride = None;
         client.inflight = client.inflight.saturating_sub(1);
         client.pending = Wants::Request { len, whole: true, shares: true };
+        client.wants_alone();
         self.mark_dirty(server);
         true
     }

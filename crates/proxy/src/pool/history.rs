@@ -1,14 +1,21 @@
-//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. And what is usual
-//! there, for slow is what takes far longer than that.
+//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. Which have been answered
+//! at all: nobody is sent behind a new one either. And what is usual there, for slow is what takes far longer than that.
 //!
-//! Owns: the statements that were slow, and how slow; the mean of all. Quick ones, nearly all, are not kept.
+//! Owns: the statements that were slow, and how slow; the mean of all. Of quick ones, nearly all, it is only kept that they
+//! were there.
 //! Must not know: what a statement is; it has numbers.
-//! Invariant: no more than [`MOST`] are kept; the one noted longest ago goes first.
+//! Invariant: no more than [`MOST`] slow ones are kept, the one noted longest ago goes first; and [`SEEN`] of all, where a
+//! new one takes the place of one with a like number.
 
 use std::collections::HashMap;
 
 /// Statements kept. An application has some hundreds; slow ones among them are few.
 const MOST: usize = 1_024;
+/// Statements remembered as answered, in pairs of places that a number can stand at: 16 kB for each worker and pool at
+/// most. One that is forgotten has a server to itself once more.
+const SEEN: usize = 4_096;
+/// Room for so many at first.
+const SEEN_FIRST: usize = 64;
 /// A statement at the head of its server for longer is slow: a point select takes a hundredth of that.
 const SLOW_NS: u64 = 2_000_000;
 /// And it must take so many times what the others take: where everything is slow, nothing holds up anything.
@@ -35,6 +42,8 @@ pub fn usual_ns(usual_ns: u64, took_ns: u64) -> u64 {
 pub struct History {
     slow: HashMap<u32, Entry>,
     clock: u64,
+    /// Empty until the first is answered; 0: a free place.
+    seen: Box<[u32]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +55,7 @@ struct Entry {
 impl History {
     /// A statement was at the head of its server for so long; the others take `others_ns`.
     pub fn note(&mut self, fingerprint: u32, took_ns: u64, others_ns: u64) {
+        self.see(fingerprint);
         let slow = took_ns > bound(others_ns);
         if self.slow.is_empty() && !slow {
             return;
@@ -69,6 +79,37 @@ impl History {
         }
     }
 
+    /// Nothing like it has been answered here, as far as is remembered.
+    pub fn is_new(&self, fingerprint: u32) -> bool {
+        let at = self.place_of(fingerprint);
+        fingerprint != 0 && !self.seen.get(at..at + 2).is_some_and(|pair| pair.contains(&fingerprint))
+    }
+
+    fn see(&mut self, fingerprint: u32) {
+        if !self.is_new(fingerprint) {
+            return;
+        }
+        let (at, len) = (self.place_of(fingerprint), self.seen.len());
+        let full = self.seen.get(at + 1).is_none_or(|&second| second != 0);
+        if full && len < SEEN {
+            let larger = vec![0; (len * 2).max(SEEN_FIRST)].into();
+            let before = std::mem::replace(&mut self.seen, larger);
+            before.iter().filter(|&&number| number != 0).for_each(|&number| self.put_seen(number));
+        }
+        self.put_seen(fingerprint);
+    }
+
+    fn put_seen(&mut self, fingerprint: u32) {
+        let at = self.place_of(fingerprint);
+        self.seen[at + 1] = self.seen[at];
+        self.seen[at] = fingerprint;
+    }
+
+    /// The first of the two places that a number can stand at.
+    fn place_of(&self, fingerprint: u32) -> usize {
+        fingerprint as usize % (self.seen.len() / 2).max(1) * 2
+    }
+
     /// Others should not stand behind it.
     pub fn is_slow(&self, fingerprint: u32, others_ns: u64) -> bool {
         !self.slow.is_empty()
@@ -86,6 +127,23 @@ mod tests {
 
     const QUICK_NS: u64 = 50_000;
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_statement_is_new_until_it_was_answered_once() {
+        let mut history = History::default();
+        assert!(history.is_new(7) && !history.is_new(0), "what has no number is not told from others");
+        history.note(7, QUICK_NS, QUICK_NS);
+        assert!(!history.is_new(7) && history.is_new(8));
+        // Hundreds are remembered side by side; with too many of like numbers the older ones go.
+        let mut history = History::default();
+        let numbers = |n: u32| (1..=n).map(|number| number.wrapping_mul(0x9e37_79b9));
+        numbers(300).for_each(|number| history.note(number, QUICK_NS, QUICK_NS));
+        assert_eq!(numbers(300).filter(|&number| history.is_new(number)).count(), 0);
+        numbers(100_000).for_each(|number| history.note(number, QUICK_NS, QUICK_NS));
+        assert_eq!(history.seen.len(), SEEN);
+        (1..=3).for_each(|turn| history.note(7 + turn * SEEN as u32, QUICK_NS, QUICK_NS));
+        assert_eq!([1, 2, 3].map(|turn| history.is_new(7 + turn * SEEN as u32)), [true, false, false]);
+    }
 
     #[test]
     fn a_slow_statement_is_known_after_it_ran_once() {

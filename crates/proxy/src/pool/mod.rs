@@ -9,6 +9,7 @@ pub mod history;
 pub mod place;
 pub mod queue;
 pub mod registry;
+pub mod right;
 pub mod shared;
 
 pub use cap::{Cap, Standing};
@@ -16,6 +17,7 @@ pub use history::History;
 pub use place::Place;
 pub use queue::{Link, Linked, Queue};
 pub use registry::{PoolEntry, PoolId, Registry};
+pub use right::Right;
 pub use shared::{Opening, PoolShared, Served};
 
 use crate::ids::{Arena, Key};
@@ -97,6 +99,21 @@ impl<X> Pool<X> {
             worker,
             cells,
         }
+    }
+
+    /// All that this worker had of it is gone: others are told so, and it is as it was when the worker first met it.
+    pub fn begin_anew(&mut self) {
+        let shared = &self.entry.shared;
+        shared.publish_oldest(self.worker, shared::NOBODY);
+        shared.publish_queue(self.worker, shared::NOBODY);
+        shared.publish_idle(self.worker, 0);
+        shared.publish_lacks(self.worker, 0);
+        shared.note_waiting(self.worker, 0);
+        let now = [&self.cells.servers_connecting, &self.cells.servers_idle, &self.cells.servers_active];
+        let now = now.into_iter().chain([&self.cells.servers_cleaning, &self.cells.waiting_clients]);
+        now.chain([&self.cells.pinned_servers]).for_each(|gauge| gauge.set(0));
+        let told_size = self.told_size;
+        *self = Pool { told_size, ..Pool::new(self.entry.clone(), self.worker, self.cells.clone()) };
     }
 
     /// Idle servers on this worker.

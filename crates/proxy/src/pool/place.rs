@@ -5,7 +5,7 @@
 //! Invariant: from the moment a pool leaves the place until the other one has it, it counts as taken. So nobody
 //! comes in between, in particular not the pool that leaves it.
 
-use super::PoolEntry;
+use super::{PoolEntry, Right};
 use std::sync::Arc;
 
 /// The right to open one server of a pool, for one worker. Whoever drops it gives it back.
@@ -17,12 +17,13 @@ pub struct Place<X> {
 }
 
 impl<X> Place<X> {
-    /// Makes the place of a server of `from` that has just closed one of pool `to`, for a worker. `None`: `to` may not
-    /// have it, and nothing has changed.
-    pub fn leave(from: &PoolEntry<X>, to: &Arc<PoolEntry<X>>, worker: usize) -> Option<Self> {
-        if !from.shared.leave_to(&to.shared) {
+    /// Makes the place of a server that has just closed one of pool `to`, for a worker. `None`: `to` may not have it, and
+    /// it is free.
+    pub fn leave(from: Right<X>, to: &Arc<PoolEntry<X>>, worker: usize) -> Option<Self> {
+        if !from.entry().shared.leave_to(&to.shared) {
             return None;
         }
+        from.moved();
         to.shared.promise(worker);
         Some(Place { entry: to.clone(), worker, taken: false })
     }
@@ -32,9 +33,10 @@ impl<X> Place<X> {
         &self.entry
     }
 
-    /// The server is being opened: its close gives the right back.
-    pub fn take(mut self) {
+    /// The server is being opened, by this right.
+    pub fn take(mut self) -> Right<X> {
         self.taken = true;
+        Right::taken(&self.entry)
     }
 }
 
@@ -64,23 +66,30 @@ mod tests {
         entries
     }
 
+    /// That of the server the pool has.
+    fn right_of(entry: &Arc<PoolEntry<()>>) -> Right<()> {
+        Right::taken(entry)
+    }
+
     #[test]
     fn nobody_takes_a_place_that_is_on_its_way_to_another_pool() {
         let [from, to] = two_pools(1);
-        let place = Place::leave(&from, &to, 1).expect("there is room for it");
+        let place = Place::leave(right_of(&from), &to, 1).expect("there is room for it");
         assert_eq!(from.shared.try_open(), Opening::CapIsFull, "the pool that left it is not quicker");
         assert_eq!(to.shared.try_open(), Opening::CapIsFull, "nor is another worker");
         assert_eq!((from.shared.opened(), to.shared.opened()), (0, 1));
         assert_eq!(from.shared.caps()[1].figures().0, 0, "its user has no server any more");
         assert_eq!(to.shared.caps()[1].figures().0, 1);
-        place.take();
+        let right = place.take();
         assert_eq!((from.shared.opened(), to.shared.opened()), (0, 1), "the server has it now");
+        drop(right);
+        assert_eq!((from.shared.opened(), to.shared.opened()), (0, 0), "the server is gone");
     }
 
     #[test]
     fn a_place_that_nobody_takes_is_free_again() {
         let [from, to] = two_pools(0);
-        drop(Place::leave(&from, &to, 1));
+        drop(Place::leave(right_of(&from), &to, 1));
         assert_eq!((from.shared.opened(), to.shared.opened()), (0, 0));
         assert_eq!(from.shared.try_open(), Opening::Granted);
     }
@@ -89,12 +98,13 @@ mod tests {
     fn a_place_is_not_left_to_a_pool_whose_own_limit_is_reached() {
         let [from, to] = two_pools(1);
         assert!(to.shared.caps()[1].take());
-        assert!(Place::leave(&from, &to, 1).is_none());
+        assert!(Place::leave(right_of(&from), &to, 1).is_none());
         to.shared.caps()[1].give_back();
+        assert_eq!(from.shared.try_open(), Opening::Granted);
         from.shared.set_limit(0);
-        assert!(Place::leave(&from, &to, 1).is_none(), "a limit that was lowered is reached first");
-        assert_eq!((from.shared.opened(), to.shared.opened()), (1, 0));
-        assert_eq!(from.shared.caps()[0].figures().0, 1);
+        assert!(Place::leave(right_of(&from), &to, 1).is_none(), "a limit that was lowered is reached first");
+        assert_eq!((from.shared.opened(), to.shared.opened()), (0, 0), "then it is free");
+        assert_eq!(from.shared.caps()[0].figures().0, 0);
     }
 
     #[test]
@@ -105,7 +115,7 @@ mod tests {
         to.shared.publish_lacks(0, 1);
         to.shared.publish_lacks(1, 1);
         assert_eq!(to.shared.longest_lacking(), Some((5, 1)));
-        let place = Place::leave(&from, &to, 1).expect("there is room for it");
+        let place = Place::leave(right_of(&from), &to, 1).expect("there is room for it");
         assert_eq!(to.shared.longest_lacking(), Some((10, 0)));
         to.shared.publish_lacks(0, 0);
         assert_eq!(to.shared.longest_lacking(), None);
