@@ -113,6 +113,8 @@ pub(crate) struct Entry {
     pub taints: bool,
     /// The copy of a statement it is about.
     pub key: Option<Key>,
+    /// It runs in the schema its statement was prepared in, which is not its client's.
+    pub elsewhere: bool,
     /// Its place among the texts that may have to be asked again.
     pub text: Range<u64>,
     pub reply: Reply,
@@ -135,6 +137,7 @@ impl Entry {
             leaves_trace: false,
             taints: false,
             key: None,
+            elsewhere: false,
             text: 0..0,
             reply: Reply::new(command),
             outcome: Outcome::default(),

@@ -361,6 +361,33 @@ fn the_schema_moves_with_its_client() {
 }
 
 #[test]
+fn a_schema_that_a_reply_names_is_not_believed_when_others_were_sent_behind_it() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    for (front, schema) in fronts.iter_mut().zip(["one", "two"]) {
+        let there = s::ok_with(1, IDLE, 0, &[s::schema_change(schema), s::state_change()].concat());
+        let mut elsewhere = common::back(8);
+        exchange(front, &mut elsewhere, &c::query(&format!("USE {schema}")), &there);
+    }
+    // The first one's read names its schema, as a function of another schema makes a server do, when the second one's is
+    // on its way behind a change of schema.
+    let sent = send(&mut fronts[0], &mut back, 1, &c::query("SELECT a FROM t"));
+    assert_eq!(asked(&sent.to_server), ["InitDb one"]);
+    let got = receive(&mut back, Some(&mut fronts[0]), &s::ok(IDLE));
+    assert_eq!(asked(&got.to_server), ["SELECT a FROM t"]);
+    let sent = send(&mut fronts[1], &mut back, 2, &c::query("SELECT b FROM t"));
+    assert_eq!(asked(&sent.to_server), ["InitDb two"]);
+    let mut reply = s::packet(1, &[1]);
+    reply.extend(s::definition(2, "a"));
+    reply.extend(s::end_with(3, IDLE, 0, &s::schema_change("one")));
+    assert_eq!(receive(&mut back, Some(&mut fronts[0]), &reply).done, [(1, Boundary::Idle)]);
+    receive(&mut back, Some(&mut fronts[1]), &s::ok(IDLE));
+    receive(&mut back, Some(&mut fronts[1]), &s::result(COLUMNS, ROWS));
+    let sent = send(&mut fronts[0], &mut back, 1, &c::query("INSERT INTO w VALUES (1)"));
+    assert_eq!(asked(&sent.to_server), ["InitDb one"]);
+}
+
+#[test]
 fn a_difference_that_is_refused_is_the_requests_error() {
     let (mut one, mut two) = (back(7), back(8));
     let mut a = front(1, MODERN, &mut one);

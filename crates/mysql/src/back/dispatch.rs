@@ -98,11 +98,14 @@ impl Back {
         if let (Some(key), Some(shaped)) = (missing, shaped) {
             self.prepare_ahead(entry, &shaped, key, out);
         }
-        if self.session.needs_new_login(&front.state) {
+        let elsewhere = state_elsewhere(entry, front);
+        entry.elsewhere = elsewhere.is_some();
+        let state = elsewhere.as_ref().unwrap_or(&front.state);
+        if self.session.needs_new_login(state) {
             let text = "a statement prepared in a schema, for a client that has none any more";
             return Err(Fault::new(FaultKind::NotAllowed, text));
         }
-        self.move_ahead(entry, &front.state, out);
+        self.move_ahead(entry, state, out);
         if entry.welcome {
             entry.stage = if entry.ahead.is_empty() { Stage::Finished } else { Stage::Ahead };
             return Ok(());
@@ -232,6 +235,16 @@ impl Back {
         entry.ahead.push_back(Ahead::Prepare(PrepareAhead::new(key)));
         self.injected_prepares += 1;
     }
+}
+
+/// The state a prepared statement is executed in when its client has gone to another schema since: a server would go
+/// to the schema of the statement for as long as it runs, and say that the session changed, which would look like a
+/// change that stays.
+fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
+    let key = entry.key.as_ref().filter(|_| entry.command == Command::StmtExecute)?;
+    let schema = &key.text.shape.schema;
+    let differs = schema.is_some() && *schema != front.state.schema;
+    differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
 }
 
 /// The request will not run: its client gets this error when what went ahead is answered.

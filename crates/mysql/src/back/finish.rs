@@ -6,8 +6,9 @@ use super::{Back, Entry};
 use crate::front::Front;
 use crate::message::{Command, status};
 use crate::prepared::Key;
+use crate::session_state::Flavour;
 use crate::{error, frame};
-use weir_sql::Verb;
+use weir_sql::{Uses, Verb};
 use weir_wire::{FaultKind, INTERNAL};
 
 /// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution with it
@@ -54,11 +55,39 @@ impl Back {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let last_here = !self.others_are_sent();
         self.last_client = if runs_text && !entry.outcome.pinged && last_here { front.id() } else { 0 };
-        self.warned_client = if last_here { front.id() } else { 0 };
+        self.warned_client = match last_here {
+            true if self.replaced_warnings(entry, front) => front.id(),
+            true => self.warned_client,
+            false => 0,
+        };
         front.finish(&entry.outcome, self.server_id);
         if entry.leaves_trace {
-            // Whatever it did here was done by it: that is the state this server is in.
-            self.session.state = front.state.clone();
+            self.take_over_state(front, entry.elsewhere);
+        }
+    }
+
+    /// The warnings of this session are this client's now. Commands that are no statements leave them as they are; so
+    /// do, on MariaDB, statements without a table that neither warn nor fail: what is there may be another's. What asks
+    /// for warnings ran only because its client's were there.
+    fn replaced_warnings(&self, entry: &Entry, front: &Front) -> bool {
+        let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
+        let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let clears = runs_text && (looks || self.session.flavour == Flavour::MySql);
+        clears || entry.outcome.failed || entry.outcome.warnings > 0
+    }
+
+    /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a
+    /// schema that was only its own.
+    fn take_over_state(&mut self, front: &Front, elsewhere: bool) {
+        if self.others_are_sent() {
+            // They have brought the session to their own state, from one that it may not have been in.
+            self.session.known = false;
+            return;
+        }
+        let schema = self.session.state.schema.take();
+        self.session.state = front.state.clone();
+        if elsewhere {
+            self.session.state.schema = schema;
         }
     }
 

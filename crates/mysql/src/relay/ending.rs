@@ -55,10 +55,17 @@ impl Back {
         OkPacket::read(payload, self.capabilities).map_err(|_| malformed("malformed OK"))
     }
 
+    /// What the tracker says is about the end of this request. Requests that were sent behind it have brought the session
+    /// to their own schema since.
     pub(super) fn note_schema(&mut self, way: &mut Way<'_>, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
-        let schema = (!text.is_empty()).then(|| Arc::from(&*text));
-        self.session.state.schema = schema.clone();
+        let schema: Option<Arc<str>> = (!text.is_empty()).then(|| Arc::from(&*text));
+        if !self.others_are_sent() {
+            self.session.state.schema = schema.clone();
+        } else if way.front.as_deref().is_none_or(|front| front.state.schema != schema) {
+            // They were brought there from another one than was believed.
+            self.session.known = false;
+        }
         if let Some(front) = way.front.as_deref_mut() {
             // A name that means something else in another charset cannot be said to another server.
             if !name.is_ascii() {

@@ -113,7 +113,10 @@ pub mod s {
     }
     /// What ends rows.
     pub fn end(seq: u8, flags: u16, warnings: u16) -> Vec<u8> {
-        ending(0xFE, seq, flags, warnings, b"")
+        end_with(seq, flags, warnings, b"")
+    }
+    pub fn end_with(seq: u8, flags: u16, warnings: u16, changes: &[u8]) -> Vec<u8> {
+        ending(0xFE, seq, flags, warnings, changes)
     }
     /// An EOF packet of old.
     pub fn eof(seq: u8, flags: u16, warnings: u16) -> Vec<u8> {
