@@ -87,6 +87,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             nonce: cx.nonce(),
             unix,
             tls,
+            trust: spec.trust.clone(),
             cancel: None,
             max_prepared_statements: spec.max_prepared_statements,
             variant: spec.variant,

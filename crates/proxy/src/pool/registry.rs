@@ -167,6 +167,7 @@ pub(super) mod tests {
             user: "me".into(),
             secret: None,
             tls: None,
+            trust: weir_auth::login::Trust::default(),
             server_database: "app".into(),
             targets: Targets::default(),
             mode: PoolMode::Transaction,
