@@ -182,3 +182,53 @@ def a_table_filled_by_a_select_has_its_client_s_id(_context):
                                    a drop table st
                                    a create table st as with q as (select connection_id() c) select c from q; select connection_id()
                                    a select c = connection_id() from st"""), NO_STORED)
+
+
+# --- Statements as fresh as direct -------------------------------------------------------------------------------------
+
+TABLE = ["drop view if exists app.pv", "drop table if exists app.pt, app.pt2", "create table app.pt (a int, b varchar(10))",
+         "insert into app.pt values (1, 'x')"]
+
+
+@weir
+def a_prepare_is_as_fresh_as_direct(_context):
+    """What another client prepared before ALTER, DROP, RENAME or a temporary table does not answer for it."""
+    def after(change, text="select * from pt"):
+        def script(room):
+            room.say("a", room.a.prepare("s", text))
+            room.say("a", room.a.run("s"))
+            room.play(f"b {change}")
+            for who in "cb":
+                room.say(who, getattr(room, who).prepare("s", text))
+            if "s" in room.c.ids:
+                room.say("c", room.c.run("s"))
+            room.say("a", room.a.run("s"))
+        return script
+
+    for change in ("alter table pt add c int default 7", "alter table pt drop b", "alter table pt modify a varchar(20)", "drop table pt",
+                   "rename table pt to pt2", "drop table pt; create table pt (z int)"):
+        same(after(change), TABLE, pool_sizes=(1, 3))
+    with_view = [*TABLE, "create view app.pv as select a from app.pt"]
+    same(after("create or replace view pv as select a, b from pt", "select * from pv"), with_view, pool_sizes=(1, 3))
+
+
+@weir
+def a_temporary_table_stands_in_front_of_a_prepared_text(_context):
+    def script(room):
+        room.say("a", room.a.prepare("s", "select * from pt"))
+        room.say("a", room.a.prepare("d", "delete from pt"))
+        room.say("b", room.b.prepare("old", "select * from pt"))
+        room.play("""b create temporary table pt (q int, r int, s int)
+                     b insert into pt values (1, 2, 3)""")
+        room.say("b", room.b.prepare("s", "select * from pt"))
+        room.say("b", room.b.run("s"))
+        room.say("b", room.b.run("old"))
+        room.say("b", room.b.prepare("d", "delete from pt"))
+        room.say("b", room.b.run("d"))
+        room.play("a select count(*) from pt")
+        room.say("a", room.a.run("s"))
+        room.play("b drop temporary table pt")
+        room.say("b", room.b.run("s"))
+        room.say("a", room.a.run("s"))
+
+    same(script, TABLE, pool_sizes=(2, 3))

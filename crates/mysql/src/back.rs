@@ -69,8 +69,6 @@ pub(crate) enum Stage {
     Ahead,
     /// The request was sent (or is being sent, in parts).
     Sent,
-    /// The reply can be given without the server.
-    Local,
     /// The reply was passed on; a COM_PING asks where it left the transaction.
     Ping,
     /// What went ahead failed; the client is still sending the rest of the request.
