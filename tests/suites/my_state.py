@@ -5,6 +5,7 @@ import functools
 import os
 import struct
 
+import pymysql
 from weirtest.case import eventually, weir
 from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, Wire,
                              execute_payload, read_lenenc, text_row)
@@ -18,12 +19,15 @@ MARIADB = KIND == "mariadb"
 
 @functools.cache
 def server():
-    return PrivateServer(KIND)
+    found = PrivateServer(KIND)
+    with pymysql.connect(unix_socket=found.env["SOCKET"], user="root") as root, root.cursor() as c:
+        c.execute("grant all on *.* to app@'%' with grant option")
+    return found
 
 
 def admin(*statements):
     """Runs each; an error is one of the test."""
-    with Wire(server().superuser()) as wire:
+    with Wire(server().direct()) as wire:
         return [wire.ask(sql) for sql in statements]
 
 
@@ -232,3 +236,186 @@ def a_temporary_table_stands_in_front_of_a_prepared_text(_context):
         room.say("a", room.a.run("s"))
 
     same(script, TABLE, pool_sizes=(2, 3))
+
+
+# --- Settings of one transaction, of a schema that is gone, of accounts ------------------------------------------------------
+
+IT = ["drop table if exists app.it", "create table app.it (a int)"]
+
+
+@weir
+def a_setting_for_the_next_transaction_ends_with_it(_context):
+    """SET @@transaction_isolation without SESSION, as SET TRANSACTION."""
+    isolation, read_only = ("tx_isolation", "tx_read_only") if MARIADB else ("transaction_isolation", "transaction_read_only")
+
+    def script(room):
+        room.play(f"""a set @@{isolation} = 'SERIALIZABLE'
+                      a begin
+                      a select count(*) from it
+                      a commit
+                      b select 1
+                      a select @@session.{isolation}
+                      a begin
+                      a commit
+                      b select @@session.{isolation}
+                      a set @@{read_only} = 1
+                      a begin
+                      a insert into it values (1)
+                      a commit
+                      b select 1
+                      a begin
+                      a insert into it values (2)
+                      a commit
+                      a insert into it values (3)
+                      a set @@session.{isolation} = 'READ-COMMITTED'
+                      b select @@session.{isolation}
+                      a select @@session.{isolation}
+                      a set @@{read_only} = 1, sql_mode = ''
+                      a begin
+                      a insert into it values (4)
+                      a commit
+                      a insert into it values (5)
+                      a select @@sql_mode""")
+
+    same(script, IT)
+
+
+@weir
+def a_schema_that_another_client_dropped(_context):
+    """Who stands in it goes on as direct; nobody else is touched."""
+    before = ["drop database if exists dd1", "create database dd1", "create table dd1.t (a int)", *IT]
+
+    def gone(room):
+        room.play("""a use dd1
+                     a select 1
+                     b select 1
+                     b drop database dd1
+                     a select 1
+                     a select count(*) from app.it
+                     b select database()
+                     a insert into app.it values (1)
+                     c select database()
+                     a begin
+                     a select 2
+                     a commit
+                     a use app
+                     a select database(), count(*) from it""")
+
+    def back_again(room):
+        room.play("""a use dd1
+                     b drop database dd1
+                     a select 1
+                     b create database dd1
+                     b create table dd1.t (b int)
+                     a select * from t
+                     a select database()""")
+
+    def with_more(room):
+        room.a.use("dd1")
+        room.say("prepared", room.a.prepare("s", "select 1"))
+        room.play("b drop database dd1")
+        room.say("run", room.a.run("s"))
+        room.say("prepared", room.a.prepare("u", "select 2"))
+        room.say("run", room.a.run("u"))
+        room.play("""a set @x = 1
+                     a select @x
+                     a create database dd1
+                     a create table t (a int)
+                     a select @x, database()""")
+
+    for script in (gone, back_again, with_more):
+        same(script, before, pool_sizes=(1, 3))
+    with start() as w:
+        admin(*before)
+        room = Room(w.target())
+        room.play("a use dd1\nb drop database dd1")
+        expected = ["err 1049"]
+        assert room.a.ask("select * from t") == expected and room.a.ask("create table t (a int)") == expected
+        room.close()
+
+
+@weir
+def global_settings_hold_for_those_who_come_later(_context):
+    reset = ["set global sort_buffer_size = 262144", "set global group_concat_max_len = 1024", "set global sql_mode = default"]
+    before = [*reset, "set global sql_mode = 'ANSI_QUOTES'"]
+
+    def script(room):
+        room.play("""a select @@sort_buffer_size, @@group_concat_max_len
+                     b set global sort_buffer_size = 524288
+                     b set @@global.group_concat_max_len = 2222
+                     a select @@sort_buffer_size, @@group_concat_max_len
+                     c select @@sort_buffer_size, @@group_concat_max_len
+                     a set group_concat_max_len = 5
+                     d select @@group_concat_max_len
+                     b select 1; set global sql_mode = 'PIPES_AS_CONCAT'
+                     a select @@sql_mode, @@sort_buffer_size, @@group_concat_max_len
+                     e select @@sql_mode""")
+        for who in "ae":
+            room.say(who, getattr(room, who).prepare("s", "select 1 || 2, @@sql_mode"))
+            room.say(who, getattr(room, who).run("s"))
+        room.say("a", room.a.run("s"))
+
+    try:
+        same(script, before, pool_sizes=(1, 2))
+    finally:
+        admin(*reset)
+
+
+@weir
+def accounts_that_were_changed(_context):
+    """What GRANT, REVOKE, ALTER USER and DROP USER say holds for who comes later; who is in goes on."""
+    other = "app_late"
+
+    def come(room):
+        try:
+            Client(room.target.login(other)).leave()
+            return "in"
+        except Exception as e:
+            return type(e).__name__
+
+    def outcome(sql):
+        def script(room):
+            room.clients["x"] = Client(room.target.login(other))
+            room.play(f"""x select 1
+                          a {sql}
+                          x select 2""")
+            room.say("another", come(room) == "in")
+            room.say("once more", come(room) == "in")
+            room.play("a select 3")
+        return script
+
+    # How its password is kept is as that of the others.
+    how = "mysql_native_password using password('weir-secret')" if MARIADB else "caching_sha2_password by 'weir-secret'"
+    before = [f"drop user if exists {other}@'%'", f"create user {other}@'%' identified {'via' if MARIADB else 'with'} {how}",
+              f"grant select on app.* to {other}@'%'"]
+    for sql in (f"alter user {other}@'%' account lock", f"drop user {other}@'%'", f"rename user {other}@'%' to app_gone@'%'",
+                f"select 1; drop user {other}@'%'"):
+        same_users(outcome(sql), [*before, "drop user if exists app_gone@'%'"], other)
+
+    def granted(room):
+        room.clients["x"] = Client(room.target.login(other))
+        room.play(f"""x insert into it values (1)
+                      a grant insert on *.* to {other}@'%'""")
+        room.clients["y"] = Client(room.target.login(other))
+        room.play(f"""y insert into it values (2)
+                      a revoke all privileges, grant option from {other}@'%'""")
+        room.say("later", come(room))
+
+    same_users(granted, [*before, *IT], other)
+
+
+def same_users(script, before, other):
+    def played(target):
+        admin(*before)
+        room = Room(target)
+        try:
+            script(room)
+        finally:
+            room.close()
+        return room.seen
+
+    direct = played(server().direct())
+    with start(2, users=[other]) as w:
+        through = played(w.target())
+    for d, t in zip(direct, through, strict=True):
+        assert d == t, f"\n  direct  {d}\n  through {t}"

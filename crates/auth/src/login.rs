@@ -182,7 +182,12 @@ pub struct ConnectParams {
     pub variant: u32,
     /// Statements to keep prepared on this server at most (`max_prepared_statements`).
     pub max_prepared_statements: usize,
+    /// How often something was changed through Weir that sessions which are there do not see: accounts, global settings.
+    pub changes: Changes,
 }
+
+/// A count that all servers of one wing share: a server whose login began before the last change is not for new clients.
+pub type Changes = Arc<std::sync::atomic::AtomicU64>;
 
 /// What a server login machine wants next.
 #[derive(Debug)]

@@ -117,6 +117,7 @@ pub fn connect_params(url: &Url, tls: TlsWish, nonce: [u8; 64]) -> ConnectParams
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
+        changes: Default::default(),
     }
 }
 

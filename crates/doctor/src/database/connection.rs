@@ -413,6 +413,7 @@ fn params(place: &Place, tls: TlsWish) -> ConnectParams {
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
+        changes: Default::default(),
     }
 }
 

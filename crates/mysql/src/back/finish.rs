@@ -55,10 +55,18 @@ impl Back {
         let last_here = !self.others_are_sent();
         self.last_client = if runs_text && !entry.outcome.pinged && last_here { front.id() } else { 0 };
         self.warned_client = if last_here { front.id() } else { 0 };
+        if entry.outcome.any_ok && front.request.changes_others {
+            self.count_change();
+        }
         front.finish(&entry.outcome, self.server_id);
         if entry.leaves_trace {
             // Whatever it did here was done by it: that is the state this server is in.
             self.session.state = front.state.clone();
+        }
+        self.lost_schema = None;
+        if entry.lost_schema.is_some() {
+            self.session.state.schema = None;
+            self.lost_schema = front.state.schema.clone();
         }
     }
 

@@ -21,9 +21,10 @@ use crate::message::greeting::Greeting;
 use crate::message::ok::{self, OkPacket};
 use crate::message::response::{HandshakeResponse, put_ssl_request};
 use crate::message::{Capabilities, Command, lenenc, status};
-use crate::session_state::{Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
+use crate::session_state::{Base, Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
 use std::sync::Arc;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{Changes, ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
 use weir_auth::{Job, JobDone};
 use weir_wire::{Fault, FaultKind, Reader, limits};
 
@@ -84,7 +85,11 @@ pub(crate) struct ServerFacts {
     /// The trackers are on.
     pub trackers: bool,
     /// The settings at login, in the order of [`Slot::BASED`]; empty when they could not be read.
-    pub base: Vec<Option<Box<str>>>,
+    pub base: Base,
+    /// As in [`ConnectParams`].
+    pub changes: Changes,
+    /// What it was when the login began.
+    pub born: u64,
 }
 
 /// Weir's login to a server.
@@ -111,6 +116,7 @@ impl Connect {
             unix: params.unix,
             trust: params.trust.clone(),
         };
+        let (changes, born) = (params.changes.clone(), params.changes.load(Relaxed));
         Connect {
             params,
             credentials,
@@ -125,7 +131,9 @@ impl Connect {
                 capabilities: Capabilities::default(),
                 status: status::AUTOCOMMIT,
                 trackers: false,
-                base: Vec::new(),
+                base: Base::default(),
+                changes,
+                born,
             },
             bare: false,
         }
@@ -426,7 +434,7 @@ impl Connect {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
         }
-        self.facts.base = base;
+        self.facts.base = base.into();
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish, Trust,
+    AcceptParams, AcceptStep, Admission, Changes, ConnectParams, ConnectStep, TlsOffer, TlsWish, Trust,
 };
 use weir_auth::{AuthMethod, Secret};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
@@ -296,6 +296,7 @@ pub fn connect_params(secret: Option<&str>) -> ConnectParams {
         cancel: None,
         variant: 0,
         max_prepared_statements: 10,
+        changes: Changes::default(),
     }
 }
 

@@ -78,7 +78,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         unix: bool,
         tls: TlsWish,
     ) -> Option<ConnectParams> {
-        let spec = &self.pool(id)?.spec;
+        let pool = self.pool(id)?;
+        let spec = &pool.spec;
         Some(ConnectParams {
             user: spec.user.clone(),
             secret: spec.secret.clone(),
@@ -91,6 +92,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cancel: None,
             max_prepared_statements: spec.max_prepared_statements,
             variant: spec.variant,
+            changes: pool.entry.changes.clone(),
         })
     }
 

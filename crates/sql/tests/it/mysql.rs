@@ -437,6 +437,10 @@ fn transactions() {
                 "set <set_transaction> +setting transaction {...}",
             ),
             ("SET TRANSACTION READ ONLY", "set <set_transaction> +setting transaction {...}"),
+            (
+                "SET @@tx_isolation = 'SERIALIZABLE'",
+                "set <set_transaction> +setting transaction {tx_isolation='SERIALIZABLE'...}",
+            ),
             ("XA START 'x'", "xa <xa> +session_lock takes xa transaction"),
             ("XA BEGIN 'x'", "xa <xa> +session_lock takes xa transaction"),
             ("XA END 'x'", "xa <xa> +session_lock takes xa transaction"),
