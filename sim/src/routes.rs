@@ -3,6 +3,7 @@
 use crate::net::address_of;
 use crate::plan::Plan;
 use std::sync::Arc;
+use weir_auth::login::Trust;
 use weir_auth::{Admission, AuthMethod, Login, Secret};
 use weir_config::ServerTls;
 use weir_net::Peer;
@@ -82,6 +83,7 @@ impl Routes for SimRoutes {
             pipeline_depth: self.plan.pipeline_depth,
             variant,
             max_prepared_statements: self.plan.max_prepared,
+            trust: Trust { unproven: true, ..Trust::default() },
         };
         Ok((spec, schema))
     }

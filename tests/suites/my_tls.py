@@ -5,9 +5,12 @@ import functools
 import os
 import re
 import shutil
+import socket
 import ssl
 import struct
 import subprocess
+import tempfile
+import threading
 
 import pymysql
 
@@ -421,3 +424,118 @@ def handshakes_beside_many_clients_harm_nobody(context):
             return wire.sock
 
         handshakes_beside_others(w, stay, begin)
+
+
+STRICT = ["--set", "tls.server.trust_unverified=false"]
+
+
+class FalseServer:
+    """Stands where the database should be, and wants the password: by its own RSA key, or in clear inside its own TLS."""
+
+    def __init__(self, way):
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import rsa
+
+        self.way, self.stolen, self.done = way, None, threading.Event()
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.pem = self.key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                self.rob(conn)
+            except (OSError, EOFError, ValueError):
+                pass
+            finally:
+                conn.close()
+                self.done.set()
+
+    def rob(self, conn):
+        def put(seq, payload):
+            conn.sendall(struct.pack("<I", len(payload))[:3] + bytes([seq]) + payload)
+
+        def get():
+            head = exactly(conn, 4)
+            return head[3], exactly(conn, int.from_bytes(head[:3], "little"))
+
+        flags = BASIC | 1 << 23 | 1 << 24 | 1 << 21 | (SSL if self.way != "rsa" else 0)
+        salt = b"abcdefghijklmnopqrst"
+        put(0, b"\x0a8.4.1\0" + struct.pack("<I", 7) + salt[:8] + b"\0" + struct.pack("<H", flags & 0xFFFF) + b"\x2d\x02\0"
+            + struct.pack("<H", flags >> 16) + bytes([21]) + bytes(10) + salt[8:] + b"\0caching_sha2_password\0")
+        seq, _ = get()
+        if self.way != "rsa":
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(foreign("server.pem"), foreign("server.key"))
+            conn = context.wrap_socket(conn, server_side=True)
+            seq, _ = get()
+        put(seq + 1, b"\x01\x04" if self.way in ("rsa", "full") else b"\xfemysql_clear_password\0" + salt + b"\0")
+        seq, said = get()
+        if self.way == "rsa":
+            put(seq + 1, b"\x01" + self.pem)
+            _, said = get()
+            from cryptography.hazmat.primitives import hashes
+            from cryptography.hazmat.primitives.asymmetric import padding
+            said = self.key.decrypt(said, padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None))
+            said = bytes(c ^ salt[i % 20] for i, c in enumerate(said))
+        self.stolen = said.rstrip(b"\0").decode()
+
+
+def exactly(conn, n):
+    out = b""
+    while len(out) < n:
+        got = conn.recv(n - len(out))
+        if not got:
+            raise EOFError
+        out += got
+    return out
+
+
+@weir
+def a_false_server_gets_no_password(context):
+    for way in ("rsa", "full", "clear"):
+        thief = FalseServer(way)
+        url = f"mysql://app:{PASSWORD}@127.0.0.1:{thief.port}/app"
+        with Weir(context.kind, [url, *STRICT], name="thief") as w:
+            try:
+                login(w, None, connect_timeout=1, read_timeout=1)
+            except pymysql.Error:
+                pass
+            assert thief.done.wait(30)
+            assert thief.stolen is None, f"{way}: the password is out"
+            eventually(lambda w=w: "nothing proves that it is the right server" in w.log(), "the log says why")
+        thief.listener.close()
+
+
+@weir
+def a_proven_server_gets_the_password_it_asks_for(context):
+    """MySQL forgets whom it knows at FLUSH PRIVILEGES; then it wants the password itself."""
+    if context.kind != "mysql":
+        raise Skip("MariaDB 10.11 asks for no password that can be read")
+    socket_path = server("mysql").env["SOCKET"]
+    admin = pymysql.connect(unix_socket=socket_path, user="root")
+    with admin, admin.cursor() as c, tempfile.NamedTemporaryFile("w", suffix=".pem") as known:
+        c.execute("show status like 'Caching_sha2_password_rsa_public_key'")
+        known.write(c.fetchone()[1])
+        known.flush()
+        unix = f"mysql://app:{PASSWORD}@localhost/app?socket={socket_path}"
+        for url, inside in (
+            (behind("mysql", ""), False),
+            (behind("mysql", "ssl-mode=DISABLED"), False),
+            (behind("mysql", f"server-public-key-path={known.name}"), False),
+            (behind("mysql", f"ssl-mode=VERIFY_CA&ssl-ca={own('ca.pem')}"), True),
+            (behind("mysql", f"ssl-mode=DISABLED&server-public-key-path={known.name}"), True),
+            (behind("mysql", "get-server-public-key=true"), True),
+            (behind("mysql", "ssl-mode=DISABLED&get-server-public-key=true"), True),
+            (unix, True),
+        ):
+            c.execute("flush privileges")
+            with Weir("mysql", [url, *STRICT], name="proven") as w:
+                seen = login(w, None)
+                assert (seen == "clear") == inside, (url, seen)

@@ -100,6 +100,18 @@ pub struct Secured {
     pub cipher: &'static str,
 }
 
+/// What makes a MySQL server worth a password it can read. None of it is needed on a Unix socket, nor by methods that
+/// give a proof in the password's place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trust {
+    /// A TLS handshake is only good if the server's certificate is.
+    pub verified: bool,
+    /// The server's RSA key, in PEM: only who has its other half opens the envelope.
+    pub key: Option<Arc<[u8]>>,
+    /// Nothing: whoever answers at that address gets it.
+    pub unproven: bool,
+}
+
 /// What a client login machine (we are the server) starts from.
 #[derive(Clone)]
 pub struct AcceptParams {
@@ -162,13 +174,20 @@ pub struct ConnectParams {
     pub unix: bool,
     /// What to ask of the server before the login.
     pub tls: TlsWish,
+    /// MySQL: what makes the server worth the password itself.
+    pub trust: Trust,
     /// In place of a login, once the transport is as wished: this cancel request (PostgreSQL).
     pub cancel: Option<Vec<u8>>,
     /// What the pool's clients chose that a server cannot change later: `Front::pool_variant`.
     pub variant: u32,
     /// Statements to keep prepared on this server at most (`max_prepared_statements`).
     pub max_prepared_statements: usize,
+    /// How often something was changed through Weir that sessions which are there do not see: accounts, global settings.
+    pub changes: Changes,
 }
+
+/// A count that all servers of one wing share: a server whose login began before the last change is not for new clients.
+pub type Changes = Arc<std::sync::atomic::AtomicU64>;
 
 /// What a server login machine wants next.
 #[derive(Debug)]

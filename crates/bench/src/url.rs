@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_auth::login::TlsWish;
+use weir_auth::login::{TlsWish, Trust};
 use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
 use weir_tls::SslMode;
@@ -41,6 +41,8 @@ pub struct Url {
     pub database: String,
     /// TLS, if there may be any.
     pub tls: Option<Arc<ServerTls>>,
+    /// MySQL: what makes the server worth a password it can read.
+    pub trust: Trust,
     /// The URL without the password, for reports.
     pub shown: String,
 }
@@ -81,8 +83,9 @@ impl Url {
             shown.push_str(&format!("?sslmode={}", tls.mode.name()));
             shown.push_str(if tls.direct { "&sslnegotiation=direct" } else { "" });
         }
+        let trust = weir_config::trust_of_url(&url, tls.as_deref())?;
         let secret = url.password.as_deref().map(|password| Arc::new(Secret::plain(password)));
-        Ok(Url { dialect, user, secret, target: target(&url.server)?, database, tls, shown })
+        Ok(Url { dialect, user, secret, target: target(&url.server)?, database, tls, trust, shown })
     }
 
     /// The same; with TLS, sessions are resumed.

@@ -45,6 +45,6 @@ pub use snapshot::{
     Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
     Tcp, Timeouts, User,
 };
-pub use tls::{ClientTls, ServerTls, secured, tls_wishes};
+pub use tls::{ClientTls, ServerTls, secured, tls_wishes, trust_of_url};
 pub use url::{DatabaseUrl, UrlTls};
 pub use values::{ConfigRow, Flavour, Value, Values};

@@ -6,7 +6,7 @@ use crate::ident::{IdentMap, read_accounts, read_map};
 use crate::problem::{Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::snapshot::same_secret;
-use crate::tls::server_tls;
+use crate::tls::{server_tls, server_trust};
 use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
@@ -249,11 +249,13 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         draft.findings.warn(WarningKind::Doubtful, entry.place_of("password"), text);
     }
     let place = Some(if entry.from_ini { entry.place_of("host") } else { entry.place_of("url") });
-    let tls = server_tls(draft, url.protocol, &url.server, &url.tls, place);
+    let tls = server_tls(draft, url.protocol, &url.server, &url.tls, place.clone());
+    let trust = server_trust(draft, &url.tls, tls.as_deref(), place);
     let database = Database {
         name: name.to_owned(),
         server: url.server,
         tls,
+        trust,
         server_database: if whole_server { None } else { url.database },
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),

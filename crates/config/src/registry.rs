@@ -321,6 +321,12 @@ settings! {
         "Weir's certificate for servers that ask for one, in PEM.";
     ServerTlsKeyFile "tls.server" "key_file" = "server_tls_key_file", Kind::Path, "", Live, All,
         "The private key of cert_file, in PEM.";
+    ServerPublicKeyFile "tls.server" "public_key_file", Kind::Path, "", Live, All,
+        "MySQL: the server's RSA key, in PEM (its public_key.pem). Without TLS a password for caching_sha2_password or sha256_password then \
+         leaves in an envelope that only this server opens. A URL's server-public-key-path goes before it.";
+    ServerTrustUnverified "tls.server" "trust_unverified", Kind::Bool, "false", Live, All,
+        "MySQL: a server that nothing proves (its certificate is not verified, its RSA key is not in public_key_file) gets the password \
+         itself if it asks for it. Whoever can change what is sent to it then gets it, too. A URL's get-server-public-key goes before it.";
     ServerTlsProtocols "tls.server" "protocols" = "server_tls_protocols", Kind::Text, "secure", Live, All,
         "Versions, as for tls.client.";
     ServerTlsCiphers "tls.server" "ciphers" = "server_tls_ciphers", Kind::Text, "default", Live, All,

@@ -191,6 +191,8 @@ pub struct Database {
     pub server: Server,
     /// TLS with it; `None`: none.
     pub tls: Option<Arc<crate::ServerTls>>,
+    /// MySQL: what makes that server worth a password it can read.
+    pub trust: weir_auth::login::Trust,
     /// The name on the server. `None`: the name the client asked for.
     pub server_database: Option<String>,
     /// All servers log in as this user; `None`: as the client's user.

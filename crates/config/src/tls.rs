@@ -11,7 +11,7 @@ use crate::{ListenAt, Listener, Protocol, Server};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use weir_auth::login::{Secured, TlsWish};
+use weir_auth::login::{Secured, TlsWish, Trust};
 use weir_tls::{
     Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Facts, Identity,
     SslMode, Verify, read_pem,
@@ -109,6 +109,20 @@ impl ServerTls {
         let connector = Connector::new(&settings).map_err(|error| format!("TLS: {error}"))?;
         Ok(ServerTls { settings, connector, ..self.clone() })
     }
+}
+
+/// What makes this MySQL server worth a password it can read, by its URL alone: for a program that is no proxy.
+///
+/// # Errors
+/// The key cannot be read.
+pub fn trust_of_url(url: &DatabaseUrl, tls: Option<&ServerTls>) -> Result<Trust, String> {
+    let file = url.tls.public_key.as_deref().map(PathBuf::from);
+    trust(tls, file, url.tls.trust_unverified.unwrap_or(false))
+}
+
+fn trust(tls: Option<&ServerTls>, key: Option<PathBuf>, unproven: bool) -> Result<Trust, String> {
+    let key = key.map(|file| read_pem(&file).map_err(|error| error.to_string())).transpose()?;
+    Ok(Trust { verified: tls.is_some_and(|tls| tls.mode.verifies()), key: key.map(Arc::from), unproven })
 }
 
 /// What to ask of a server first, and then if it refuses that for its transport.
@@ -343,6 +357,24 @@ pub(crate) fn server_tls(
         },
     };
     Some(Arc::new(ServerTls { mode, direct, host, settings, connector }))
+}
+
+/// What makes the server of one database worth a password it can read: its URL's word goes before that of `tls.server`.
+pub(crate) fn server_trust(
+    draft: &mut Draft,
+    url: &UrlTls,
+    tls: Option<&ServerTls>,
+    place: Option<Place>,
+) -> Trust {
+    let file = match url.public_key.as_deref() {
+        Some(file) => Some(relative_to(draft.folder.as_deref(), file)),
+        None => path(draft, Key::ServerPublicKeyFile),
+    };
+    let unproven = url.trust_unverified.unwrap_or_else(|| draft.values.bool(Key::ServerTrustUnverified));
+    trust(tls, file, unproven).unwrap_or_else(|text| {
+        draft.findings.problem(place, text);
+        Trust::default()
+    })
 }
 
 /// The host for SNI and for its certificate; `None`: there is no TLS with this server.

@@ -38,6 +38,10 @@ pub struct UrlTls {
     pub key: Option<String>,
     /// `sslnegotiation=direct`.
     pub direct: Option<bool>,
+    /// `server-public-key-path`: MySQL's RSA key.
+    pub public_key: Option<String>,
+    /// `get-server-public-key`: a MySQL server that nothing proves gets the password if it asks for it.
+    pub trust_unverified: Option<bool>,
 }
 
 /// Without the password.
@@ -49,7 +53,7 @@ impl std::fmt::Debug for DatabaseUrl {
     }
 }
 
-const PARAMETERS: [&str; 15] = [
+const PARAMETERS: [&str; 17] = [
     "host",
     "port",
     "socket",
@@ -65,6 +69,8 @@ const PARAMETERS: [&str; 15] = [
     "ssl-ca",
     "ssl-cert",
     "ssl-key",
+    "server-public-key-path",
+    "get-server-public-key",
 ];
 
 impl DatabaseUrl {
@@ -154,6 +160,12 @@ impl Parts {
                 "postgres" => self.tls.direct = Some(false),
                 "direct" => self.tls.direct = Some(true),
                 _ => return Err(format!("sslnegotiation must be postgres or direct, not `{value}`")),
+            },
+            "server-public-key-path" => self.tls.public_key = Some(value),
+            "get-server-public-key" => match value.as_str() {
+                "true" | "1" | "" => self.tls.trust_unverified = Some(true),
+                "false" | "0" => self.tls.trust_unverified = Some(false),
+                _ => return Err(format!("get-server-public-key must be true or false, not `{value}`")),
             },
             unknown => {
                 let near = did_you_mean(unknown, &PARAMETERS);

@@ -28,7 +28,8 @@ use crate::session_state::{LOGIN_COLLATION, ServerState, Slot, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use weir_auth::login::ServerGreeting;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{Changes, ServerGreeting};
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, INTERNAL, Owner};
 
@@ -70,8 +71,6 @@ pub(crate) enum Stage {
     Ahead,
     /// The request was sent (or is being sent, in parts).
     Sent,
-    /// The reply can be given without the server.
-    Local,
     /// The reply was passed on; a COM_PING asks where it left the transaction.
     Ping,
     /// What went ahead failed; the client is still sending the rest of the request.
@@ -101,6 +100,9 @@ pub(crate) struct Entry {
     pub ahead: VecDeque<Ahead>,
     /// The first error of what went ahead.
     pub ahead_error: Option<Box<[u8]>>,
+    /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is the default
+    /// one, as it would in a session that stands in a schema that is gone.
+    pub lost_schema: Option<Box<[u8]>>,
     /// The request, while it is held.
     pub held: Vec<u8>,
     /// No further part of it will come.
@@ -131,6 +133,7 @@ impl Entry {
             welcome: false,
             ahead: VecDeque::new(),
             ahead_error: None,
+            lost_schema: None,
             held: Vec::new(),
             whole: true,
             setup_owed: false,
@@ -193,6 +196,12 @@ pub struct Back {
     greeting: Arc<ServerGreeting>,
     server_id: u64,
     trackers: bool,
+    /// A client ran here last that stands in this schema, which is gone: the session has none.
+    pub(crate) lost_schema: Option<Arc<str>>,
+    /// Counted by all servers: see [`Changes`].
+    changes: Changes,
+    /// What it was when the login here began.
+    born: u64,
 }
 
 impl Back {
@@ -203,6 +212,7 @@ impl Back {
         max_prepared_statements: usize,
     ) -> Back {
         let mut state = State::new(u16::from(LOGIN_COLLATION), true);
+        state.base = Some(facts.base.clone());
         state.multi_statements = facts.capabilities.has(Capabilities::MULTI_STATEMENTS);
         state.schema = (!database.is_empty()).then(|| database.into());
         Back {
@@ -211,6 +221,7 @@ impl Back {
                 state,
                 known: true,
                 charset_known: true,
+                settings_known: true,
                 flavour: facts.flavour,
                 base: facts.base,
             },
@@ -231,7 +242,24 @@ impl Back {
             greeting: facts.greeting,
             server_id: facts.id,
             trackers: facts.trackers,
+            lost_schema: None,
+            born: facts.born,
+            changes: facts.changes,
         }
+    }
+
+    /// An account or a global setting was changed since its login: that is for new sessions.
+    pub fn is_outdated(&self) -> bool {
+        self.changes.load(Relaxed) != self.born
+    }
+
+    pub(crate) fn changes(&self) -> (&Changes, u64) {
+        (&self.changes, self.born)
+    }
+
+    /// A client has changed an account or a global setting: what logs in from here on sees it.
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Relaxed);
     }
 
     /// How the server greeted Weir: so are its clients.
@@ -365,6 +393,8 @@ impl Back {
     pub(crate) fn session_was_reset(&mut self) {
         self.statements.clear();
         self.session.charset_known = false;
+        // They are what the global ones are now, which may not be what they were at the login.
+        self.session.settings_known = false;
         self.session.state.settings = None;
         self.insert_client = 0;
         self.last_client = 0;

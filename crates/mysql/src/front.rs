@@ -60,6 +60,8 @@ pub(crate) struct Request {
     pub extra: Option<Box<Extra>>,
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
+    /// It changes accounts or global settings: sessions that begin behind it are others.
+    pub changes_others: bool,
 }
 
 /// What few requests have.
@@ -167,6 +169,8 @@ pub struct Front {
     pub(crate) insert_unknown: bool,
     /// This client has set trackers of its own.
     pub(crate) own_trackers: bool,
+    /// A server has taken the settings of the login.
+    pub(crate) confirmed: bool,
     /// A server refused the settings of the login.
     pub(crate) refused: bool,
     /// A packet of the reply under way has gone to the client.
@@ -193,7 +197,14 @@ impl Extra {
 
 impl Request {
     fn new(command: Command) -> Request {
-        Request { command, class: Class::default(), number: 0, extra: None, only_once: false }
+        Request {
+            command,
+            class: Class::default(),
+            number: 0,
+            extra: None,
+            only_once: false,
+            changes_others: false,
+        }
     }
 
     /// Whatever it does, nothing of it stays on its server.
@@ -263,6 +274,7 @@ impl Front {
             insert_unknown: false,
             own_trackers: false,
             last_server: 0,
+            confirmed: false,
             refused: false,
             reply_begun: false,
             reply_seq: 1,

@@ -123,7 +123,8 @@ impl Front {
             }
             _ => return Err(too_large()),
         }
-        self.request = Request { command, class, number, extra: None, only_once: true };
+        self.request =
+            Request { command, class, number, extra: None, only_once: true, changes_others: false };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));
         self.find_part(input, false)

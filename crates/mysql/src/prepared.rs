@@ -4,7 +4,7 @@
 //! least recently used leaving first, parameter types, long data.
 //! Must not know: queues, replies, sockets.
 //!
-//! Invariants: one copy for each server, text, shape of session (schema, charset, sql_mode and what
+//! Invariants: who prepares is answered by a server each time, never from memory; one copy for each server, text, shape of session (schema, charset, sql_mode and what
 //! else a statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
 //! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
 //! that no other statement of the same text closes or fills it; a server never has more than its bound.
@@ -163,7 +163,7 @@ impl ClientStatements {
     }
 }
 
-/// The reply to a COM_STMT_PREPARE, kept to answer the next one.
+/// The reply to a COM_STMT_PREPARE.
 #[derive(Debug)]
 pub(crate) struct PrepareReply {
     pub params: u16,
@@ -269,7 +269,7 @@ impl ServerStatements {
         Some(statement)
     }
 
-    /// What this server said, or would say again, when this text was prepared.
+    /// What this server said when this text was prepared last.
     pub(crate) fn reply_to(&self, text: &Arc<Text>) -> Option<Arc<PrepareReply>> {
         self.replies.get(text).map(|(reply, _)| reply.clone())
     }
@@ -281,7 +281,8 @@ impl ServerStatements {
         self.close(&key, out);
         let (types, executors) = (Box::default(), Executors::Nobody);
         self.by_key.insert(key, ServerStatement { id, types, executors, used: self.clock });
-        self.replies.entry(text).or_insert((reply, 0)).1 += 1;
+        let known = self.replies.entry(text).or_insert_with(|| (reply.clone(), 0));
+        *known = (reply, known.1 + 1);
         while self.by_key.len() > self.most {
             let oldest = self.by_key.iter().min_by_key(|(_, statement)| statement.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };

@@ -232,9 +232,14 @@ pub(crate) enum Charset {
     ServerDefault,
 }
 
+/// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no safe one.
+pub(crate) type Base = Arc<[Option<Box<str>>]>;
+
 /// What moves with a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct State {
+    /// What it began with: the global settings of that moment. `None`: whatever its server began with.
+    pub base: Option<Base>,
     /// The default schema.
     pub schema: Option<Arc<str>>,
     pub charset: Charset,
@@ -246,7 +251,13 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(collation: u16, multi_statements: bool) -> State {
-        State { schema: None, charset: Charset::Collation(collation), settings: None, multi_statements }
+        let charset = Charset::Collation(collation);
+        State { base: None, schema: None, charset, settings: None, multi_statements }
+    }
+
+    /// The value of a setting that its client has not changed.
+    fn based(&self, slot: Slot) -> Option<&str> {
+        based(self.base.as_deref()?, slot)
     }
 
     pub(crate) fn setting(&self, slot: Slot) -> Option<&str> {
@@ -275,7 +286,13 @@ impl State {
             Settings(settings.0.iter().filter(|(slot, _)| slot.shapes_statements()).cloned().collect())
         });
         let settings = settings.filter(|settings| !settings.0.is_empty()).map(Arc::new);
-        State { schema: self.schema.clone(), charset: self.charset, settings, multi_statements: true }
+        State {
+            settings,
+            schema: self.schema.clone(),
+            base: self.base.clone(),
+            charset: self.charset,
+            multi_statements: true,
+        }
     }
 
     /// This state with the parts that shape statements replaced by those of `shape`.
@@ -287,6 +304,7 @@ impl State {
         }
         let settings = (!settings.0.is_empty()).then(|| Arc::new(settings));
         State {
+            base: shape.base.clone(),
             schema: shape.schema.clone(),
             charset: shape.charset,
             settings,
@@ -410,15 +428,26 @@ pub(crate) struct ServerState {
     pub known: bool,
     /// False after COM_RESET_CONNECTION.
     pub charset_known: bool,
+    /// False where the session has begun anew: its settings are those that are the global ones by now.
+    pub settings_known: bool,
     pub flavour: Flavour,
-    /// Literals of [`Slot::BASED`] at login, in that order; `None` where there is no safe one.
-    pub base: Vec<Option<Box<str>>>,
+    /// What it began with.
+    pub base: Base,
+}
+
+fn based(base: &[Option<Box<str>>], slot: Slot) -> Option<&str> {
+    let at = Slot::BASED.iter().position(|based| *based == slot)?;
+    base.get(at)?.as_deref()
 }
 
 impl ServerState {
     fn base(&self, slot: Slot) -> Option<&str> {
-        let at = Slot::BASED.iter().position(|based| *based == slot)?;
-        self.base.get(at)?.as_deref()
+        based(&self.base, slot)
+    }
+
+    /// What a session in this state has, if that can be said.
+    fn effective<'a>(&'a self, state: &'a State, slot: Slot) -> Option<&'a str> {
+        state.setting(slot).or_else(|| state.based(slot)).or_else(|| self.base(slot))
     }
 
     /// A client may change this and the server can be brought back.
@@ -429,7 +458,7 @@ impl ServerState {
     /// Appends the commands that bring this session to `to` and takes over that it is there. Each is
     /// answered by one OK. Returns how many they are. See also [`ServerState::needs_new_login`].
     pub(crate) fn move_to(&mut self, to: &State, out: &mut Vec<u8>) -> u32 {
-        if self.known && self.charset_known && self.state == *to {
+        if self.known && self.charset_known && self.settings_known && self.state == *to {
             return 0;
         }
         debug_assert!(!self.needs_new_login(to));
@@ -455,6 +484,7 @@ impl ServerState {
         self.state = to.clone();
         self.known = true;
         self.charset_known = true;
+        self.settings_known = true;
         commands
     }
 
@@ -469,6 +499,7 @@ impl ServerState {
         self.state = State::new(u16::from(LOGIN_COLLATION), multi_statements);
         self.known = true;
         self.charset_known = true;
+        self.settings_known = false;
     }
 
     /// `SET names 'utf8mb4', sql_mode=''`: what has to be said, in as few statements as do it.
@@ -505,9 +536,8 @@ impl ServerState {
             }));
         }
         for &slot in Slot::BASED {
-            let (from, to) = (self.state.setting(slot), to.setting(slot));
-            let wanted = to.or_else(|| self.base(slot));
-            let differs = if self.known { from != to } else { true };
+            let (from, wanted) = (self.effective(&self.state, slot), self.effective(to, slot));
+            let differs = !self.known || !self.settings_known || from != wanted;
             if let Some(value) = wanted.filter(|_| differs) {
                 list.push(format!("{}={value}", slot.variable(self.flavour)));
             }
@@ -567,6 +597,7 @@ mod tests {
             state: State::new(u16::from(LOGIN_COLLATION), true),
             known: true,
             charset_known: true,
+            settings_known: true,
             flavour,
             base: Slot::BASED
                 .iter()

@@ -12,9 +12,11 @@ use crate::frame;
 use crate::front::{Front, Phase, Traits};
 use crate::message::ok::{self, OkPacket};
 use crate::message::{lenenc, status};
-use crate::session_state::Charset;
+use crate::session_state::{Base, Charset};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::Changes;
 
 /// Pairs of schema and charset remembered; beyond that all are asked for anew.
 const PAIRS: usize = 4096;
@@ -24,6 +26,11 @@ const PAIRS: usize = 4096;
 pub struct Welcomes {
     version: String,
     traits: Option<Traits>,
+    /// What sessions begin with.
+    base: Option<Base>,
+    /// Counts changes after which a server must be asked anew; and what it was when the last one logged in.
+    changes: Changes,
+    born: u64,
     good: HashMap<(Option<Arc<str>>, u16), Charset>,
 }
 
@@ -31,10 +38,19 @@ impl Welcomes {
     /// A server has logged in. Forgets what a different server said.
     pub fn observe(&mut self, back: &Back) {
         let traits = back.traits();
-        if self.traits != Some(traits) || self.version != back.version() {
+        let (changes, born) = back.changes();
+        if self.traits != Some(traits) || self.version != back.version() || self.born < born {
             self.version = back.version().to_owned();
             self.traits = Some(traits);
             self.good.clear();
+        }
+        if self.born <= born {
+            self.changes = changes.clone();
+            self.born = born;
+        }
+        // One that says the same stays the same: clients are compared by it.
+        if self.base.as_ref() != Some(&back.session.base) {
+            self.base = Some(back.session.base.clone());
         }
     }
 
@@ -42,13 +58,23 @@ impl Welcomes {
     /// asked first.
     pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let Some(traits) = self.traits else { return false };
+        // An account may be locked by now, a global setting another: only a new session tells.
+        if !front.confirmed && !self.is_current() {
+            return false;
+        }
         let pair = (front.state.schema.clone(), front.login_collation());
         let Some(&charset) = self.good.get(&pair) else { return false };
         front.state.charset = charset;
+        front.state.base = self.base.clone();
         front.login_charset = charset;
         front.traits = traits;
         self.put_ok(front, out);
         true
+    }
+
+    /// A server has logged in since accounts or global settings were changed last.
+    pub fn is_current(&self) -> bool {
+        self.changes.load(Relaxed) == self.born
     }
 
     fn put_ok(&self, front: &mut Front, out: &mut Vec<u8>) {
@@ -76,6 +102,7 @@ impl Welcomes {
         if self.good.len() >= PAIRS {
             self.good.clear();
         }
+        front.confirmed = true;
         self.good.insert((front.state.schema.clone(), front.login_collation()), front.state.charset);
         true
     }

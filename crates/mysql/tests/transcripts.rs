@@ -6,7 +6,7 @@ mod common;
 use common::{IDLE, MODERN, OLD, OPEN, STEPS, back, c, connect_params, front, s, set_up_answers};
 use std::sync::Arc;
 use weir_auth::job::RsaKey;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep};
+use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsWish, Trust};
 use weir_auth::{AuthMethod, Secret, caching_sha2, native};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::response::HandshakeResponse;
@@ -415,6 +415,57 @@ fn sha256_password_leaves_in_clear_on_a_safe_path_only() {
         let mut opened = key.decrypt(&out[4..]).expect("for this key").to_vec();
         caching_sha2::mask(&mut opened, b"tsrqponmlkjihgfedcba");
         assert_eq!(opened, [password.as_bytes(), b"\0"].concat());
+    }
+}
+
+/// A false server chooses the method, has a key of its own, and shows a certificate of its own.
+#[test]
+fn a_password_that_can_be_read_goes_to_a_proven_server_only() {
+    let (right, wrong) = (RsaKey::generate().expect("a key"), RsaKey::generate().expect("a key"));
+    let known = || Trust { key: Some(right.public_pem().as_bytes().into()), ..Trust::default() };
+    let verified = || Trust { verified: true, ..Trust::default() };
+    let full = s::packet(2, &[1, 4]);
+    let switch =
+        |plugin: &str| s::packet(2, &[b"\xFE", plugin.as_bytes(), b"\0tsrqponmlkjihgfedcba\0"].concat());
+    let says = |said: &[u8], tls: bool, unix: bool, trust: Trust| {
+        let tls = if tls { TlsWish::Required } else { TlsWish::Off };
+        let params = ConnectParams { unix, tls, trust, ..connect_params(Some("pw")) };
+        let (mut connect, mut out) = (Connect::new(params), Vec::new());
+        let greeting = s::greeting_with(7, "8.4.1", "caching_sha2_password", Capabilities::SSL);
+        connect.handle_input(&greeting, &mut out).expect("greeting");
+        if tls != TlsWish::Off {
+            connect.handle_secured(Arc::default(), &mut out).expect("TLS");
+        }
+        out.clear();
+        connect.handle_input(said, &mut out)?;
+        let key = s::packet(4, &[&[1], wrong.public_pem().as_bytes()].concat());
+        if matches!(out.get(4..), Some([1 | 2])) {
+            out.clear();
+            let Ok((_, ConnectStep::Work(job))) = connect.handle_input(&key, &mut out) else {
+                panic!("no envelope")
+            };
+            connect.handle_job(job.run(), &mut out)?;
+        }
+        Ok::<_, Fault>(out)
+    };
+    for said in [full, switch("sha256_password"), switch("mysql_clear_password")] {
+        let clear = said.len() > 5 && said.ends_with(&switch("mysql_clear_password"));
+        for (tls, unix, trust, given) in [
+            (false, false, Trust::default(), false),
+            (true, false, Trust::default(), false),
+            (true, false, known(), false),
+            (true, false, verified(), true),
+            (false, true, Trust::default(), true),
+            (false, false, known(), !clear),
+        ] {
+            let out = says(&said, tls, unix, trust.clone());
+            assert_eq!(out.is_ok(), given, "TLS {tls}, Unix {unix}, {trust:?}, {said:?}");
+            let Ok(out) = out else { continue };
+            assert!(wrong.decrypt(&out[4..]).is_none(), "the key of whoever answers");
+            if !tls && !unix {
+                assert!(right.decrypt(&out[4..]).is_some());
+            }
+        }
     }
 }
 

@@ -193,6 +193,11 @@ impl Back {
         std::mem::take(&mut self.injected_prepares)
     }
 
+    /// Sessions see what becomes of roles and settings by themselves, or not at all.
+    pub fn is_outdated(&self) -> bool {
+        false
+    }
+
     /// Nothing can make this server usable again: close it.
     pub fn is_broken(&self) -> bool {
         self.spoiled

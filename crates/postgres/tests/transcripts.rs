@@ -74,6 +74,8 @@ fn connect(login: &[u8]) -> Result<Option<Back>, Fault> {
         tls: TlsWish::Off,
         cancel: None,
         max_prepared_statements: 50,
+        trust: Default::default(),
+        changes: Default::default(),
         variant: 0,
     });
     let (mut rest, mut out) = (login, Vec::new());

@@ -125,6 +125,7 @@ impl Routes for ConfigRoutes {
             },
             targets,
             tls: route.database.tls.clone(),
+            trust: route.database.trust.clone(),
             mode: match route.pool_mode {
                 weir_config::PoolMode::Session => PoolMode::Session,
                 weir_config::PoolMode::Transaction => PoolMode::Transaction,

@@ -4,7 +4,7 @@
 use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use weir_auth::login::TlsOffer;
+use weir_auth::login::{TlsOffer, Trust};
 use weir_auth::{Admission, Login, Secret};
 use weir_config::ServerTls;
 use weir_net::{Peer, Target};
@@ -132,6 +132,8 @@ pub struct PoolSpec {
     pub server_database: String,
     /// TLS with the server; `None`: none.
     pub tls: Option<Arc<ServerTls>>,
+    /// MySQL: what makes the server worth a password it can read.
+    pub trust: Trust,
     /// Where the server is. Several addresses of one name are tried in turn.
     pub targets: Targets,
     /// When a server is free for the next client.
@@ -174,6 +176,7 @@ impl PoolSpec {
             && self.server_database == other.server_database
             && Arc::ptr_eq(&self.targets.0, &other.targets.0)
             && self.tls == other.tls
+            && self.trust == other.trust
             && self.max_prepared_statements == other.max_prepared_statements
     }
 }

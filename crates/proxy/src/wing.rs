@@ -214,6 +214,9 @@ pub trait Back<W: Wing> {
     fn take_injected_prepares(&mut self) -> u32;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
+    /// Since its login began something has changed that its session does not see (accounts, global settings): it is not
+    /// for new work.
+    fn is_outdated(&self) -> bool;
     /// How the server greeted Weir, if clients are greeted (MySQL; PostgreSQL: None).
     fn server_greeting(&self) -> Option<&Arc<ServerGreeting>>;
     /// How to cancel what runs here.
@@ -233,6 +236,8 @@ pub trait Welcomes<W: Wing>: Default + Clone {
     /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed.
     /// False: the server refused the settings; its error has gone to the client, close it.
     fn record(&mut self, front: &mut W::Front, back: &W::Back) -> bool;
+    /// A server has logged in since the last change that makes others [`Back::is_outdated`].
+    fn is_current(&self) -> bool;
     /// Answers a request with `Needs::prepares` from what servers of this pool have said of the same statement. False: a
     /// server must be asked, and nothing has changed.
     fn answer(&self, front: &mut W::Front, request: &[u8], out: &mut Vec<u8>) -> bool;

@@ -113,9 +113,11 @@ pub fn connect_params(url: &Url, tls: TlsWish, nonce: [u8; 64]) -> ConnectParams
         nonce,
         unix: matches!(url.target, weir_net::Target::Unix(_)),
         tls,
+        trust: url.trust.clone(),
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
+        changes: Default::default(),
     }
 }
 

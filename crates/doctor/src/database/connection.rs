@@ -409,9 +409,11 @@ fn params(place: &Place, tls: TlsWish) -> ConnectParams {
         nonce: rand::random(),
         unix: matches!(place.target, Target::Unix(_)),
         tls,
+        trust: place.trust.clone(),
         cancel: None,
         variant: 0,
         max_prepared_statements: 0,
+        changes: Default::default(),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::question::Question;
 use connection::{Connection, DbError, Facts};
 use std::io;
 use std::sync::Arc;
+use weir_auth::login::Trust;
 use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
 use weir_tls::SslMode;
@@ -29,6 +30,8 @@ pub struct Place {
     pub target: Target,
     /// TLS, if there may be any: what the URL says, or `prefer`.
     pub tls: Option<Arc<ServerTls>>,
+    /// MySQL: what makes the server worth a password it can read.
+    pub trust: Trust,
     /// The URL without its password.
     pub shown: String,
 }
@@ -42,7 +45,9 @@ impl Place {
         let shown = format!("{}://{user}@{}/{database}", url.protocol.name(), url.server);
         let target = target(&url.server).map_err(|error| format!("{shown}: {error}"))?;
         let tls = ServerTls::of_url(&url, SslMode::Prefer, 0).map_err(|error| format!("{shown}: {error}"))?;
-        Ok(Place { url, target, tls, shown })
+        let trust = weir_config::trust_of_url(&url, tls.as_deref());
+        let trust = trust.map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Place { url, target, tls, trust, shown })
     }
 
     /// User to log in as.

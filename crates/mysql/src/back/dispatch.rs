@@ -70,7 +70,11 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let missing = self.find_statement(entry, front, request)?;
+        let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
         let mut shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
+        if let Some(shaped) = shaped.as_mut().filter(|_| nowhere.is_some()) {
+            shaped.schema = None;
+        }
         if let (Some(key), Some(shaped)) = (&missing, &mut shaped)
             && self.session.needs_new_login(shaped)
             && (self.boundary() != Boundary::Idle || !front.pins().is_empty())
@@ -84,7 +88,8 @@ impl Back {
             }
             shaped.schema = front.state.schema.clone();
         }
-        if self.session.needs_new_login(shaped.as_ref().unwrap_or(&front.state)) {
+        let first = shaped.as_ref().or(nowhere.as_ref()).unwrap_or(&front.state);
+        if self.session.needs_new_login(first) {
             self.again.start(out)?;
             entry.ahead.push_back(Ahead::Login);
             entry.stage = Stage::Ahead;
@@ -98,9 +103,9 @@ impl Back {
         if let (Some(key), Some(shaped)) = (missing, shaped) {
             self.prepare_ahead(entry, &shaped, key, out);
         }
-        let elsewhere = state_elsewhere(entry, front);
+        let elsewhere = state_elsewhere(entry, front).filter(|_| nowhere.is_none());
         entry.elsewhere = elsewhere.is_some();
-        let state = elsewhere.as_ref().unwrap_or(&front.state);
+        let state = nowhere.as_ref().or(elsewhere.as_ref()).unwrap_or(&front.state);
         if self.session.needs_new_login(state) {
             let text = "a statement prepared in a schema, for a client that has none any more";
             return Err(Fault::new(FaultKind::NotAllowed, text));

@@ -60,6 +60,9 @@ impl Back {
             true => self.warned_client,
             false => 0,
         };
+        if entry.outcome.any_ok && front.request.changes_others {
+            self.count_change();
+        }
         front.finish(&entry.outcome, self.server_id);
         if entry.leaves_trace {
             self.take_over_state(front, entry.elsewhere);
@@ -88,6 +91,11 @@ impl Back {
         self.session.state = front.state.clone();
         if elsewhere {
             self.session.state.schema = schema;
+        }
+        self.lost_schema = None;
+        if entry.lost_schema.is_some() {
+            self.session.state.schema = None;
+            self.lost_schema = front.state.schema.clone();
         }
     }
 

@@ -34,7 +34,7 @@ impl Back {
                     out.extend_from_slice(request);
                 }
             },
-            Command::StmtPrepare => self.send_prepare(entry, front, request, out),
+            Command::StmtPrepare => send_prepare(entry, front, request, out),
             Command::StmtExecute => self.send_execute(entry, front, request, out),
             Command::StmtFetch | Command::StmtReset | Command::StmtSendLongData => {
                 let kept = front.statements.as_deref_mut().and_then(|all| all.get_mut(front.request.number));
@@ -58,32 +58,6 @@ impl Back {
                 entry.setup_owed = true;
             }
             _ => out.extend_from_slice(request),
-        }
-    }
-
-    pub(super) fn send_prepare(
-        &mut self,
-        entry: &mut Entry,
-        front: &Front,
-        request: &[u8],
-        out: &mut Vec<u8>,
-    ) {
-        if let Some(key) = &entry.key
-            && self.statements.reply_to(&key.text).is_some()
-        {
-            // The same text in the same state: the server would say the same again.
-            entry.stage = Stage::Local;
-            return;
-        }
-        match front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref()) {
-            // Its text may be rewritten.
-            Some(text) if entry.whole => {
-                frame::put(out, 0, |out| {
-                    out.push(Command::StmtPrepare as u8);
-                    out.extend_from_slice(&text.text);
-                });
-            }
-            Some(_) | None => out.extend_from_slice(request),
         }
     }
 
@@ -182,7 +156,6 @@ impl Back {
             }
             Stage::Refused => entry.whole = whole,
             Stage::Sent
-            | Stage::Local
             | Stage::Ping
             | Stage::Torn
             | Stage::Finished
@@ -206,6 +179,21 @@ impl Back {
                 self.broken = true;
             }
         }
+    }
+}
+
+/// A client that prepares is told what the text means now: that is asked anew whatever copies there are, because a table may have
+/// become another since, or a temporary one may stand in front of it.
+fn send_prepare(entry: &Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
+    match front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref()) {
+        // Its text may be rewritten.
+        Some(text) if entry.whole => {
+            frame::put(out, 0, |out| {
+                out.push(Command::StmtPrepare as u8);
+                out.extend_from_slice(&text.text);
+            });
+        }
+        Some(_) | None => out.extend_from_slice(request),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::session_state::{Flavour, changes_of};
 use crate::warnings::{Kept, is_show_warnings};
 use crate::{error, frame, rewrite};
 use std::sync::Arc;
-use weir_sql::{Class, Kill, Uses, classify};
+use weir_sql::{Class, Kill, Scope, Uses, Verb, classify};
 use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
 
 /// After so many refused logins on top of a session, MariaDB hears no more of them.
@@ -133,6 +133,7 @@ impl Front {
         self.own_trackers |=
             class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
         self.note_uses(&class);
+        self.request.changes_others = changes_others(&class, text);
         self.request.class = class;
         if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
             self.request.extra = Some(Box::new(extra));
@@ -250,6 +251,7 @@ impl Front {
                     statement.types = execute.types(payload, params).into();
                 }
                 self.request.class = (*statement.class).clone();
+                self.request.changes_others = changes_others(&statement.class, &statement.text.text);
                 let set = self.request.class.set();
                 if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text)) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
@@ -316,6 +318,34 @@ impl FileData {
             (len, false) => (Found::Part { len, needs }, false),
         }
     }
+}
+
+/// It may change accounts or global settings. Words that only look so cost a few logins at the server.
+fn changes_others(class: &Class, text: &[u8]) -> bool {
+    let words: &[&[u8]] = match class.verb {
+        _ if class.statements > 1 && !class.shareable => &[
+            b"grant",
+            b"revoke",
+            b"user",
+            b"role",
+            b"password",
+            b"global",
+            b"persist",
+            b"persist_only",
+            b"privileges",
+        ],
+        Verb::Set if class.ddl => return true,
+        Verb::Set => match class.set() {
+            Some(set) => return set.assignments.iter().any(|one| one.scope == Scope::Global),
+            None => &[b"global", b"persist", b"persist_only"],
+        },
+        Verb::Create | Verb::Alter | Verb::Drop => &[b"user", b"role"],
+        Verb::Catalogue => &[b"grant", b"revoke", b"user"],
+        Verb::Flush => &[b"privileges"],
+        _ => return false,
+    };
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    text.split(|b| !word(b)).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
 pub(super) fn unknown_statement(

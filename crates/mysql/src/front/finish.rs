@@ -43,8 +43,10 @@ impl Front {
         }
         if class.transaction == Some(Transaction::SetTransaction)
             && class.statements == 1
+            && class.set().is_none_or(|set| set.assignments.len() <= 1)
             && self.traits.trackers
         {
+            // The tracker says how long it holds.
             pins.remove(Pin::Setting);
         }
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
@@ -145,7 +147,8 @@ impl Front {
         };
         let multi_statements = self.state.multi_statements;
         let schema = self.state.schema.take();
-        self.state = State { schema, charset, settings: None, multi_statements };
+        let base = self.state.base.take();
+        self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
         self.locks = Locks::NONE;

@@ -72,11 +72,14 @@ impl Again {
                 answer
             }
             [MORE_DATA, FAST_OK] => return Ok(Verdict::More),
-            [MORE_DATA, FULL_NEEDED] if self.credentials.safe => self.credentials.password()?,
-            [MORE_DATA, FULL_NEEDED] => vec![KEY_REQUEST].into(),
+            [MORE_DATA, FULL_NEEDED] if self.credentials.private => self.credentials.in_clear()?,
+            [MORE_DATA, FULL_NEEDED] => {
+                self.credentials.needs_key()?;
+                vec![KEY_REQUEST].into()
+            }
             [MORE_DATA, pem @ ..] => {
                 let masked = self.credentials.masked(&self.scramble)?;
-                let sealed = weir_auth::rsa::encrypt(pem, &masked);
+                let sealed = weir_auth::rsa::encrypt(self.credentials.key(pem), &masked);
                 sealed.ok_or_else(|| refuse("the server's public key cannot be used"))?.into()
             }
             _ => return Err(refuse("an answer to COM_CHANGE_USER that is not understood")),

@@ -1,12 +1,11 @@
 //! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in clear on a safe
-//! path), sha256_password (by RSA, or in clear on a safe path), AuthSwitch; then the session is set up with one more
+//! path), sha256_password (likewise), AuthSwitch; then the session is set up with one more
 //! round trip.
 //!
 //! Owns: the order of the packets, what the server can, what the new session starts from.
 //! Must not know: sockets, clocks, clients, pools.
 //!
-//! Invariants: a password leaves in clear only inside TLS or on a Unix socket; what the server asks for beyond that is
-//! refused.
+//! Invariants: a password leaves only as [`Credentials`] let it; what the server asks for beyond that is refused.
 //!
 //! The set-up: `SET` of the three trackers Weir relies on, and `SELECT` of every setting Weir can move with
 //! a client, so that each can be put back to where this session began. Both are sent with one write. A
@@ -22,9 +21,10 @@ use crate::message::greeting::Greeting;
 use crate::message::ok::{self, OkPacket};
 use crate::message::response::{HandshakeResponse, put_ssl_request};
 use crate::message::{Capabilities, Command, lenenc, status};
-use crate::session_state::{Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
+use crate::session_state::{Base, Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
 use std::sync::Arc;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{Changes, ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
 use weir_auth::{Job, JobDone};
 use weir_wire::{Fault, FaultKind, Reader, limits};
 
@@ -85,7 +85,11 @@ pub(crate) struct ServerFacts {
     /// The trackers are on.
     pub trackers: bool,
     /// The settings at login, in the order of [`Slot::BASED`]; empty when they could not be read.
-    pub base: Vec<Option<Box<str>>>,
+    pub base: Base,
+    /// As in [`ConnectParams`].
+    pub changes: Changes,
+    /// What it was when the login began.
+    pub born: u64,
 }
 
 /// Weir's login to a server.
@@ -105,8 +109,14 @@ pub struct Connect {
 impl Connect {
     /// A login that has not begun.
     pub fn new(params: ConnectParams) -> Self {
-        let credentials =
-            Credentials { user: params.user.clone(), secret: params.secret.clone(), safe: params.unix };
+        let credentials = Credentials {
+            user: params.user.clone(),
+            secret: params.secret.clone(),
+            private: params.unix,
+            unix: params.unix,
+            trust: params.trust.clone(),
+        };
+        let (changes, born) = (params.changes.clone(), params.changes.load(Relaxed));
         Connect {
             params,
             credentials,
@@ -121,7 +131,9 @@ impl Connect {
                 capabilities: Capabilities::default(),
                 status: status::AUTOCOMMIT,
                 trackers: false,
-                base: Vec::new(),
+                base: Base::default(),
+                changes,
+                born,
             },
             bare: false,
         }
@@ -247,7 +259,7 @@ impl Connect {
         else {
             return Err(malformed("no handshake was due"));
         };
-        self.credentials.safe = true;
+        self.credentials.private = true;
         self.respond(method, scramble, out)
     }
 
@@ -298,8 +310,8 @@ impl Connect {
             Ok(ok::ERR) => Err(self.rejected(payload)),
             Ok(ok::EOF) => self.handle_switch(r.rest(), out),
             Ok(MORE_DATA) if method == Method::CachingSha2 => self.handle_more(scramble, r.rest(), out),
-            // A safe path was not asked for a key.
-            Ok(MORE_DATA) if method == Method::Sha256 && !self.credentials.safe => {
+            // Where nobody between reads, no key was asked for.
+            Ok(MORE_DATA) if method == Method::Sha256 && !self.credentials.private => {
                 self.seal(method, scramble, r.rest())
             }
             Ok(_) | Err(_) => Err(malformed("an answer to the login that is not understood")),
@@ -321,12 +333,13 @@ impl Connect {
     ) -> Result<ConnectStep, Fault> {
         match data {
             [FAST_OK] => self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble },
-            [FULL_NEEDED] if self.credentials.safe => {
-                let password = self.credentials.password()?;
+            [FULL_NEEDED] if self.credentials.private => {
+                let password = self.credentials.in_clear()?;
                 self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&password));
                 self.state = State::ExpectVerdict { method: Method::CachingSha2, scramble };
             }
             [FULL_NEEDED] => {
+                self.credentials.needs_key()?;
                 self.seq = frame::put(out, self.seq, |out| out.push(KEY_REQUEST));
                 self.state = State::ExpectKey { scramble };
             }
@@ -338,8 +351,9 @@ impl Connect {
     /// The password goes into an envelope for this key.
     fn seal(&mut self, method: Method, scramble: Vec<u8>, pem: &[u8]) -> Result<ConnectStep, Fault> {
         let masked = self.credentials.masked(&scramble)?;
+        let pem = self.credentials.key(pem).into();
         self.state = State::ExpectJob { method, scramble };
-        Ok(ConnectStep::Work(Job::RsaEncrypt { pem: pem.into(), masked }))
+        Ok(ConnectStep::Work(Job::RsaEncrypt { pem, masked }))
     }
 
     /// The answer to `ConnectStep::Work`.
@@ -420,7 +434,7 @@ impl Connect {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
         }
-        self.facts.base = base;
+        self.facts.base = base.into();
         Ok(())
     }
 

@@ -2,11 +2,14 @@
 //!
 //! Owns: the answer to a method's scramble. Must not know: the order of packets.
 //!
-//! Invariant: the password leaves in clear only inside TLS or on a Unix socket.
+//! Invariant: nobody gets a password he can read unless he is proven to be the server: by a verified certificate, by the
+//! RSA key the operator knows, or by standing at a Unix socket. `Trust::unproven` is the operator's word that this is
+//! not wanted. A false server chooses the method, so it is not enough to choose a good one ourselves.
 
 use super::{CACHING_SHA2, CLEAR, NATIVE, SHA256, SHA256_KEY_REQUEST};
 use std::borrow::Cow;
 use std::sync::Arc;
+use weir_auth::login::Trust;
 use weir_auth::{Secret, SecretKind, caching_sha2, native};
 use weir_wire::{Fault, FaultKind};
 use zeroize::Zeroizing;
@@ -42,8 +45,13 @@ impl Method {
 pub(crate) struct Credentials {
     pub user: String,
     pub secret: Option<Arc<Secret>>,
-    /// The connection is a Unix socket or inside TLS: nobody else reads it.
-    pub safe: bool,
+    /// The connection is a Unix socket or inside TLS: nobody between reads it, and the server takes the password as it
+    /// is.
+    pub private: bool,
+    /// The connection is a Unix socket.
+    pub unix: bool,
+    /// What else proves the server.
+    pub trust: Trust,
 }
 
 /// A method, its scramble, and the answer to it.
@@ -52,18 +60,19 @@ type Switched = (Method, Vec<u8>, Zeroizing<Vec<u8>>);
 impl Credentials {
     /// The answer to a scramble.
     pub(crate) fn answer(&self, method: Method, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
-        if method == Method::Clear && !self.safe {
+        if method == Method::Clear && !self.private {
             return Err(refuse("the server asks for the password in clear"));
         }
         let Some(secret) = self.secret.as_deref() else { return Ok(Zeroizing::default()) };
         let answer = match method {
             Method::Native => native::response(secret, scramble),
             Method::CachingSha2 => caching_sha2::response(secret, scramble),
-            // Without a safe path, the password follows in an envelope; none at all needs no envelope.
-            Method::Sha256 if !self.safe && self.password()?.len() > 1 => {
+            // Where others could read it, the password follows in an envelope; none at all needs no envelope.
+            Method::Sha256 if !self.private && self.password()?.len() > 1 => {
+                self.needs_key()?;
                 return Ok(Zeroizing::new(vec![SHA256_KEY_REQUEST]));
             }
-            Method::Sha256 | Method::Clear => return self.password(),
+            Method::Sha256 | Method::Clear => return self.in_clear(),
         };
         answer.map(Zeroizing::new).ok_or_else(unknown_password)
     }
@@ -79,8 +88,25 @@ impl Credentials {
         Ok((method, scramble.to_vec(), self.answer(method, scramble)?))
     }
 
+    /// The password with its NUL, for a connection that nobody between reads.
+    pub(crate) fn in_clear(&self) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let proven = self.unix || self.trust.verified || self.trust.unproven;
+        let password = self.password()?;
+        if password.len() <= 1 || self.private && proven { Ok(password) } else { Err(unproven()) }
+    }
+
+    /// The server's RSA key is about to be asked for, or used: it is known, or none has to be.
+    pub(crate) fn needs_key(&self) -> Result<(), Fault> {
+        if self.trust.key.is_some() || self.trust.unproven { Ok(()) } else { Err(unproven()) }
+    }
+
+    /// The key for the envelope: the one that is known, whatever the server says.
+    pub(crate) fn key<'a>(&'a self, said: &'a [u8]) -> &'a [u8] {
+        self.trust.key.as_deref().unwrap_or(said)
+    }
+
     /// The password with its NUL.
-    pub(crate) fn password(&self) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    fn password(&self) -> Result<Zeroizing<Vec<u8>>, Fault> {
         let mut bytes = match self.secret.as_deref().map(Secret::kind) {
             Some(SecretKind::Plain(password)) => Zeroizing::new(password.as_bytes().to_vec()),
             None => Zeroizing::default(),
@@ -94,10 +120,19 @@ impl Credentials {
 
     /// What goes into the RSA envelope: the password and its NUL, XORed with the scramble.
     pub(crate) fn masked(&self, scramble: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        self.needs_key()?;
         let mut masked = self.password()?;
         caching_sha2::mask(&mut masked, scramble);
         Ok(masked)
     }
+}
+
+fn unproven() -> Fault {
+    refuse(
+        "the server asks for the password itself, and nothing proves that it is the right server; set sslmode to \
+         verify-ca or verify-full with its CA (tls.server.ca_file), or tls.server.public_key_file to its RSA key with \
+         sslmode disable, or use a Unix socket; tls.server.trust_unverified gives the password to whoever answers",
+    )
 }
 
 fn unknown_password() -> Fault {

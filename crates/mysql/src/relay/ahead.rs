@@ -11,10 +11,16 @@ use crate::message::ok;
 use crate::message::ok::ErrPacket;
 use crate::session_state::Charset;
 use std::sync::Arc;
+use weir_sql::Class;
 use weir_wire::Fault;
 
 /// ER_UNKNOWN_CHARACTER_SET and ER_UNKNOWN_COLLATION.
 const UNKNOWN_CHARSET: [u16; 2] = [1115, 1273];
+
+/// ER_NO_DB_ERROR.
+pub(super) const NO_DATABASE: u16 = 1046;
+/// ER_BAD_DB_ERROR.
+const UNKNOWN_DATABASE: u16 = 1049;
 
 impl Back {
     /// Reads one reply to what went ahead; when it was the last, sends the request. Returns the bytes
@@ -121,9 +127,25 @@ impl Back {
             entry.stage = Stage::Waiting;
             return Ok(());
         }
+        let lost = entry.lost_schema.take();
+        // A statement that was prepared in another schema, which is gone, would mean something else in this one.
+        let own = entry.key.as_ref().is_none_or(|key| key.text.shape.schema == front.state.schema);
+        if code == UNKNOWN_DATABASE && own && !entry.welcome && lost.is_none() {
+            if self.lost_schema.is_some() && self.lost_schema == front.state.schema {
+                // Only this was refused, and it was so before: nothing that the client has here need go.
+                self.session.known = true;
+                self.session.state.schema = None;
+            }
+            entry.lost_schema = Some(error);
+            entry.stage = Stage::Waiting;
+            return Ok(());
+        }
+        let error = lost.filter(|_| code == NO_DATABASE).unwrap_or(error);
         if entry.welcome {
             front.refused = true;
         }
+        // It has not run.
+        front.request.class = Class::default();
         entry.outcome = Outcome { failed: true, ..Outcome::default() };
         if !entry.whole {
             // The client is told when it has sent all of it.

@@ -33,7 +33,10 @@ impl Back {
         for (change, _) in changes(end.changes) {
             match change {
                 Change::State => entry.outcome.state_changed = true,
-                Change::Schema(name) => self.note_schema(way, name),
+                Change::Schema(name) => {
+                    entry.lost_schema = None;
+                    self.note_schema(way, name);
+                }
                 Change::Characteristics(text) => {
                     if let Some(front) = way.front.as_deref_mut() {
                         front.one_shot = !text.is_empty();

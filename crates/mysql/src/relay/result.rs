@@ -2,6 +2,7 @@
 //!
 //! Owns: where a result ends, what is changed in it. Must not know: what goes ahead of a request or follows it.
 
+use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
@@ -236,6 +237,13 @@ impl Back {
         {
             // It will be prepared anew.
             self.statements.forget(key);
+        }
+        if err.code == NO_DATABASE
+            && let Some(lost) = entry.lost_schema.as_deref()
+        {
+            // It stands in one, which is gone.
+            way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
+            return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
     }

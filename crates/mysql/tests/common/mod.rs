@@ -5,7 +5,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish};
+use weir_auth::login::{
+    AcceptParams, AcceptStep, Admission, Changes, ConnectParams, ConnectStep, TlsOffer, TlsWish, Trust,
+};
 use weir_auth::{AuthMethod, Secret};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::greeting::Greeting;
@@ -206,11 +208,15 @@ pub mod s {
         result(&["Level", "Code", "Message"], &[&["Error", code, text]])
     }
     pub fn greeting(id: u32, version: &str, plugin: &str) -> Vec<u8> {
+        greeting_with(id, version, plugin, Capabilities::default())
+    }
+
+    pub fn greeting_with(id: u32, version: &str, plugin: &str, more: Capabilities) -> Vec<u8> {
         let greeting = super::Greeting {
             version: version.as_bytes(),
             id,
             scramble: *b"abcdefghijklmnopqrst",
-            capabilities: Capabilities::OFFERED,
+            capabilities: Capabilities::OFFERED.or(more),
             collation: 45,
             status: IDLE,
             plugin: plugin.as_bytes(),
@@ -289,9 +295,11 @@ pub fn connect_params(secret: Option<&str>) -> ConnectParams {
         nonce: [9; 64],
         unix: false,
         tls: TlsWish::Off,
+        trust: Trust { unproven: true, ..Trust::default() },
         cancel: None,
         variant: 0,
         max_prepared_statements: 10,
+        changes: Changes::default(),
     }
 }
 

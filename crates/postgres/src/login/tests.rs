@@ -42,6 +42,8 @@ fn connect(secret: Option<Secret>) -> Connect {
         tls: TlsWish::Off,
         cancel: None,
         max_prepared_statements: 10,
+        trust: Default::default(),
+        changes: Default::default(),
         variant: 0,
     })
 }
@@ -476,6 +478,8 @@ fn wishing(tls: TlsWish) -> (Connect, Vec<u8>) {
         tls,
         cancel: None,
         max_prepared_statements: 10,
+        trust: Default::default(),
+        changes: Default::default(),
         variant: 0,
     });
     let mut out = Vec::new();
@@ -536,6 +540,8 @@ fn a_cancel_request_goes_inside_tls() {
         tls: TlsWish::Required,
         cancel: Some(b"cancel request".to_vec()),
         max_prepared_statements: 10,
+        trust: Default::default(),
+        changes: Default::default(),
         variant: 0,
     });
     let mut out = Vec::new();

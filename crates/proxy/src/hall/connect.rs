@@ -78,7 +78,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         unix: bool,
         tls: TlsWish,
     ) -> Option<ConnectParams> {
-        let spec = &self.pool(id)?.spec;
+        let pool = self.pool(id)?;
+        let spec = &pool.spec;
         Some(ConnectParams {
             user: spec.user.clone(),
             secret: spec.secret.clone(),
@@ -87,9 +88,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             nonce: cx.nonce(),
             unix,
             tls,
+            trust: spec.trust.clone(),
             cancel: None,
             max_prepared_statements: spec.max_prepared_statements,
             variant: spec.variant,
+            changes: pool.entry.changes.clone(),
         })
     }
 
@@ -116,13 +119,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// The same; `second`: by the other transport, after the first was refused.
-    fn open_by(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        id: PoolId,
-        right: Right<W::Welcomes>,
-        second: bool,
-    ) -> bool {
+    fn open_by(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>, second: bool) -> bool {
         let Some(pool) = self.pool(id) else { return false };
         let Some(target) = pool.spec.targets.pick(pool.next_target) else {
             self.connect_failed(

@@ -22,6 +22,8 @@ pub(super) const HAND_OVER_NS: u64 = 2_000_000;
 /// Why a server closes that others could use.
 const HAS_WAITED_LONGER: &str = "a pool under the same limit has waited longer";
 
+const ACCOUNTS_CHANGED: &str = "an account or a global setting has changed";
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A server for this client without waiting, leased to it. `None`: it must queue.
     pub(super) fn acquire_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
@@ -33,9 +35,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let studies = self.wants_study(cx, id);
         let server = self.pool(id)?.take_idle()?;
         let now_ms = cx.now_ms();
-        let held = self.servers.get_mut(server)?;
+        let held = self.servers.get(server)?;
         debug_assert_eq!(held.state, ServerState::Idle);
-        if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
+        let idle_ms = now_ms.saturating_sub(held.since_ms);
+        let stale = matches!(&held.phase, ServerPhase::Live(back) if back.is_outdated());
+        if stale && self.must_be_fresh(id, key) {
+            self.close_server(cx, server, ACCOUNTS_CHANGED);
+            return None;
+        }
+        if idle_ms >= check_after_ms {
             self.check(cx, server);
             return None;
         }
@@ -490,13 +498,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.clean_on(cx, key);
     }
 
+    /// A server that is outdated is not for this client: it logs in, or others of its kind may have logged in since. Who was
+    /// there before goes on with it as long as nothing newer can be had: his account may be gone.
+    fn must_be_fresh(&mut self, id: PoolId, key: Key) -> bool {
+        let logs_in = self.clients.get(key).is_some_and(|client| client.pending == Wants::Welcome);
+        logs_in || self.pool(id).is_some_and(|pool| pool.entry.welcomes().is_current())
+    }
+
     /// It must not be used again once it is free.
     pub(super) fn is_to_be_replaced(&mut self, cx: &Cx<'_, N>, key: Key) -> bool {
         let Some(server) = self.servers.get_mut(key) else { return false };
         let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
         let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(server.opened_ms) > lifetime_ms;
+        let stale = matches!(&server.phase, ServerPhase::Live(back) if back.is_outdated());
         let (id, retire, spec_epoch) = (server.pool, server.is.retire, server.spec_epoch);
         let Some(pool) = self.pool(id) else { return false };
+        let retire = retire || stale && pool.entry.welcomes().is_current();
         let outdated = spec_epoch < pool.spec.servers_since;
         retire || too_old || outdated || pool.entry.shared.is_over_limit()
     }
@@ -527,7 +544,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (Some(own), Some(_), _) if self.clients.get(own).is_some_and(|client| client.shares()) => {
                 return self.share(cx, key);
             }
-            (Some(own), Some(_), _) => return self.serve(cx, key, own),
+            (Some(own), Some(_), _) => {
+                let held = self.servers.get(key);
+                let stale = held
+                    .is_some_and(|held| matches!(&held.phase, ServerPhase::Live(back) if back.is_outdated()));
+                if stale && self.must_be_fresh(id, own) {
+                    self.close_server(cx, key, ACCOUNTS_CHANGED);
+                    return;
+                }
+                return self.serve(cx, key, own);
+            }
             (None, ..) | (Some(_), None, None) => {}
         }
         let now_ms = cx.now_ms();
@@ -562,18 +588,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
-                let transfer = Transfer {
-                    parcel,
-                    tls,
-                    target,
-                    right,
-                    back,
-                    input,
-                    opened_ms,
-                    spec_epoch,
-                    cleaning,
-                    is,
-                };
+                let transfer =
+                    Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is };
                 cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
             }
             Err(Kept { socket, error }) => {
@@ -587,7 +603,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
-        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } = transfer;
+        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } =
+            transfer;
         let entry = right.entry().clone();
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };

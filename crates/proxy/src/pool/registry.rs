@@ -8,6 +8,7 @@ use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use weir_auth::login::Changes;
 use weir_sql::catalogue::Knowledge;
 
 /// A pool's number in this process, the same on all workers.
@@ -28,6 +29,8 @@ pub struct PoolEntry<X> {
     /// What clients are greeted with: what one worker has learnt, all know. Read and changed at logins of
     /// clients and servers only, and never in place.
     welcomes: ArcSwap<X>,
+    /// Counted by servers; the same for all pools of a wing.
+    pub changes: Changes,
 }
 
 impl<X> PoolEntry<X> {
@@ -100,6 +103,7 @@ type Identity = (String, String, u32);
 #[derive(Debug)]
 pub struct Registry<X> {
     workers: usize,
+    changes: Changes,
     by_identity: Mutex<HashMap<Identity, Arc<PoolEntry<X>>>>,
     /// By number. Read without the lock.
     all: ArcSwap<Vec<Arc<PoolEntry<X>>>>,
@@ -108,7 +112,12 @@ pub struct Registry<X> {
 impl<X: Default> Registry<X> {
     /// An empty list for a process with this many workers.
     pub fn new(workers: usize) -> Self {
-        Registry { workers, by_identity: Mutex::default(), all: ArcSwap::default() }
+        Registry {
+            workers,
+            changes: Changes::default(),
+            by_identity: Mutex::default(),
+            all: ArcSwap::default(),
+        }
     }
 
     /// The pool for these servers, made if it is new. Of two specs of the same (database, user, variant) that of
@@ -148,6 +157,7 @@ impl<X: Default> Registry<X> {
             spec: ArcSwap::from_pointee(spec),
             knowledge: Arc::new(Knowledge::new(group)),
             welcomes: ArcSwap::default(),
+            changes: self.changes.clone(),
         });
         pools.insert(identity, entry.clone());
         all.push(entry.clone());
@@ -176,6 +186,7 @@ pub(super) mod tests {
             user: "me".into(),
             secret: None,
             tls: None,
+            trust: weir_auth::login::Trust::default(),
             server_database: "app".into(),
             targets: Targets::default(),
             mode: PoolMode::Transaction,

@@ -238,6 +238,9 @@ macro_rules! adapter {
             fn is_broken(&self) -> bool {
                 self.is_broken()
             }
+            fn is_outdated(&self) -> bool {
+                self.is_outdated()
+            }
             fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
                 self.server_greeting()
             }
@@ -258,6 +261,9 @@ macro_rules! adapter {
             }
             fn record(&mut self, front: &mut $room::Front, back: &$room::Back) -> bool {
                 self.record(front, back)
+            }
+            fn is_current(&self) -> bool {
+                self.is_current()
             }
             fn answer(&self, front: &mut $room::Front, request: &[u8], out: &mut Vec<u8>) -> bool {
                 self.answer(front, request, out)

@@ -99,6 +99,8 @@ struct Statement {
     config_depth: u16,
     /// Open BEGIN, CASE, IF and loops of a routine's body.
     body_depth: u16,
+    /// Calls that were listed before this statement.
+    calls_before: u8,
     mode: Mode,
     verb: Verb,
     /// How far the mode has come.
@@ -293,6 +295,9 @@ impl Recogniser {
         if self.now.call_may_be_bare {
             self.mark_bare();
         }
+        if self.mysql && self.now.step != steps::FILLED {
+            self.forget_stored_calls();
+        }
         if let Some(transaction) = self.now.transaction {
             self.class.uses.insert(Uses::TRANSACTION);
             self.class.transaction.get_or_insert(transaction);
@@ -309,7 +314,19 @@ impl Recogniser {
         }
         self.note_verb(self.now.verb);
         self.class.statements = self.class.statements.saturating_add(1);
-        self.now = Statement::default();
+        let calls = self.class.details.as_deref().map_or(0, |details| details.calls.len());
+        // There are at most MAX_CALLS.
+        let calls_before = u8::try_from(calls).unwrap_or(u8::MAX);
+        self.now = Statement { calls_before, ..Statement::default() };
+    }
+
+    /// A definition (view, default, routine, event) keeps the call itself, and whoever runs it later is meant: nothing
+    /// is asked now. Only the SELECT that fills a new table is run at once.
+    fn forget_stored_calls(&mut self) {
+        let defines = matches!(self.now.verb, Verb::Create | Verb::Alter);
+        if defines && let Some(details) = self.class.details.as_deref_mut() {
+            details.calls.truncate(usize::from(self.now.calls_before));
+        }
     }
 
     fn pin(&mut self, pin: Pin) {

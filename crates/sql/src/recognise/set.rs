@@ -356,11 +356,22 @@ impl Recogniser {
             Word::Session | Word::Local => Scope::Session,
             _ => {
                 self.begin_name(token, Scope::Session);
+                self.next_transaction_only(token);
                 return;
             }
         };
         self.assign("", scope);
         self.now.set.phase = Phase::SystemDot;
+    }
+
+    /// `@@transaction_isolation` without a scope means the next transaction, as SET TRANSACTION does.
+    fn next_transaction_only(&mut self, token: &Token<'_>) {
+        let names = ["transaction_isolation", "transaction_read_only", "tx_isolation", "tx_read_only"]
+            .map(str::as_bytes);
+        if names.iter().any(|name| token.text.eq_ignore_ascii_case(name)) {
+            self.incomplete();
+            self.now.transaction = Some(Transaction::SetTransaction);
+        }
     }
 
     fn value(&mut self, token: &Token<'_>, past: Past) {

@@ -7,6 +7,11 @@ use crate::class::{Clears, Kill, Locks, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::Word;
 
+/// The step behind CREATE TABLE.
+const OF_TABLE: u8 = 250;
+/// The step behind the first SELECT of CREATE TABLE.
+pub(super) const FILLED: u8 = 251;
+
 impl Recogniser {
     /// Hands a token to the statement it stands in.
     pub(super) fn mode_token(&mut self, token: &Token<'_>, past: Past) {
@@ -407,6 +412,10 @@ impl Recogniser {
         if matches!(word, Word::Temp | Word::Temporary) && self.now.step == 0 {
             self.pin(Pin::TemporaryTable);
         }
+        if self.mysql && self.now.step == OF_TABLE && word == Word::Select {
+            self.forget_stored_calls();
+            self.now.step = FILLED;
+        }
         self.routine_or_not(token, word);
     }
 
@@ -443,7 +452,7 @@ impl Recogniser {
         if is_value || modifies {
             return;
         }
-        self.now.step = 1;
+        self.now.step = if word == Word::Table { OF_TABLE } else { 1 };
         let has_body = match word {
             Word::Function | Word::Procedure => true,
             Word::Trigger | Word::Event | Word::Package => self.mysql,

@@ -299,6 +299,19 @@ fn questions_about_the_session() {
             ),
             ("SELECT CONNECTION_ID() LIMIT 1", "select connection_id bare connection_id[CONNECTION_ID()]"),
             ("SELECT CONNECTION_ID()+1", "select connection_id connection_id[CONNECTION_ID()]"),
+            // What a definition asks is not asked now.
+            ("CREATE VIEW v AS SELECT CONNECTION_ID()", "create ddl connection_id"),
+            ("ALTER TABLE t ADD c INT DEFAULT (CONNECTION_ID())", "alter ddl connection_id"),
+            ("CREATE TABLE t (c INT DEFAULT (CONNECTION_ID()))", "create ddl connection_id"),
+            (
+                "CREATE TABLE t (c INT DEFAULT (CONNECTION_ID())) SELECT connection_id()",
+                "create ddl connection_id connection_id[connection_id()]",
+            ),
+            (
+                "SELECT CONNECTION_ID(); CREATE VIEW v AS SELECT CONNECTION_ID(); SELECT CONNECTION_ID()+1",
+                "select x3 ddl connection_id bare connection_id[CONNECTION_ID()] connection_id[CONNECTION_ID()]",
+            ),
+            ("CREATE FUNCTION f() RETURNS INT RETURN @@pseudo_thread_id", "create ddl connection_id @@"),
             ("SELECT 1+CONNECTION_ID()", "select connection_id connection_id[CONNECTION_ID()]"),
             ("SELECT (CONNECTION_ID())", "select connection_id connection_id[CONNECTION_ID()]"),
             ("SELECT (SELECT CONNECTION_ID())", "select connection_id connection_id[CONNECTION_ID()]"),
@@ -424,6 +437,10 @@ fn transactions() {
                 "set <set_transaction> +setting transaction {...}",
             ),
             ("SET TRANSACTION READ ONLY", "set <set_transaction> +setting transaction {...}"),
+            (
+                "SET @@tx_isolation = 'SERIALIZABLE'",
+                "set <set_transaction> +setting transaction {tx_isolation='SERIALIZABLE'...}",
+            ),
             ("XA START 'x'", "xa <xa> +session_lock takes xa transaction"),
             ("XA BEGIN 'x'", "xa <xa> +session_lock takes xa transaction"),
             ("XA END 'x'", "xa <xa> +session_lock takes xa transaction"),

@@ -1,0 +1,421 @@
+"""What a session leaves behind on MySQL and MariaDB, and what has gone stale: the same scripts of several clients that live at once, direct and
+through Weir with one server (and more, where that matters), must see the same."""
+
+import functools
+import os
+import struct
+
+import pymysql
+from weirtest.case import eventually, weir
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, Wire,
+                             execute_payload, read_lenenc, text_row)
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["mariadb", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
+MARIADB = KIND == "mariadb"
+
+
+@functools.cache
+def server():
+    found = PrivateServer(KIND)
+    with pymysql.connect(unix_socket=found.env["SOCKET"], user="root") as root, root.cursor() as c:
+        c.execute("grant all on *.* to app@'%' with grant option")
+    return found
+
+
+def admin(*statements):
+    """Runs each; an error is one of the test."""
+    with Wire(server().direct()) as wire:
+        return [wire.ask(sql) for sql in statements]
+
+
+class Client:
+    """One that says what it saw: rows, `ok N` with the rows changed, `err N`, or how its connection ended. Its own id is ME."""
+
+    def __init__(self, target, capabilities=BASIC | MULTI_STATEMENTS):
+        self.wire = Wire(target, capabilities=capabilities)
+        self.ids = {}
+
+    def see(self, code):
+        seen = []
+        for what, payload in self.wire.reply(code):
+            if what == "err":
+                seen.append(f"err {struct.unpack('<H', payload[1:3])[0]}")
+            elif what == "row":
+                seen.append(self.row(payload) if code == QUERY else payload.hex())
+            elif what == "ok":
+                seen.append(f"ok {read_lenenc(payload, 1)[0]}")
+        return seen
+
+    def row(self, payload):
+        me = str(self.wire.thread_id)
+        return ["ME" if value == me else value for value in text_row(payload)]
+
+    def ask(self, sql, code=QUERY):
+        try:
+            self.wire.command(code, sql.replace("@ME@", str(self.wire.thread_id)))
+            return self.see(code)
+        except (Closed, OSError) as e:
+            return [type(e).__name__]
+
+    def prepare(self, name, sql):
+        """How many columns it will have."""
+        self.wire.command(STMT_PREPARE, sql)
+        got = self.wire.reply(STMT_PREPARE)
+        if got[0][0] == "err":
+            return [f"err {struct.unpack('<H', got[0][1][1:3])[0]}"]
+        self.ids[name] = struct.unpack("<I", got[0][1][1:5])[0]
+        return ["columns", sum(1 for what, _ in got if what == "column")]
+
+    def run(self, name, *params):
+        self.wire.command(STMT_EXECUTE, execute_payload(self.ids[name], params))
+        return self.see(STMT_EXECUTE)
+
+    def free(self, name):
+        self.wire.command(STMT_CLOSE, struct.pack("<I", self.ids.pop(name)))
+
+    def ping(self):
+        return self.ask("", PING)
+
+    def use(self, name):
+        return self.ask(name, INIT_DB)
+
+    def reset(self):
+        return self.ask("", RESET_CONNECTION)
+
+    def leave(self):
+        self.wire.close()
+
+
+class Room:
+    """Where a script's clients meet: direct or behind Weir. `a`, `b`, ... come in when they are first spoken of."""
+
+    def __init__(self, target, weir_=None):
+        self.target, self.weir = target, weir_
+        self.clients = {}
+        self.seen = []
+
+    def __getattr__(self, name):
+        if name not in self.clients:
+            self.clients[name] = Client(self.target)
+        return self.clients[name]
+
+    def note(self, who, sql):
+        got = getattr(self, who).ask(sql)
+        self.seen.append((who, sql, got))
+        return got
+
+    def play(self, text):
+        """Lines of `who sql`; what each saw is noted."""
+        for line in text.strip().splitlines():
+            who, sql = line.strip().split(" ", 1)
+            self.note(who, sql)
+
+    def say(self, what, value):
+        self.seen.append((what, value))
+
+    def close(self):
+        for client in self.clients.values():
+            client.leave()
+
+
+def start(pool_size=1, settings=(), **kw):
+    return Weir.before(KIND, port=server().port, pool_size=pool_size, settings=["pool.query_wait_timeout=10", *settings], **kw)
+
+
+def same(script, before=(), pool_sizes=(1,), settings=()):
+    """The script sees the same through Weir as direct. `before`: what the superuser runs first, each time."""
+    def played(target, w=None):
+        admin(*before)
+        room = Room(target, w)
+        try:
+            script(room)
+        finally:
+            room.close()
+        return room.seen
+
+    direct = played(server().direct())
+    for pool_size in pool_sizes:
+        with start(pool_size, settings) as w:
+            through = played(w.target(), w)
+        for d, t in zip(direct, through, strict=True):
+            assert d == t, f"pool of {pool_size}:\n  direct  {d}\n  through {t}"
+    return direct
+
+
+# --- What is stored --------------------------------------------------------------------------------------------------
+
+NO_STORED = ["drop view if exists app.sv", "drop table if exists app.st", "drop function if exists app.sf"]
+
+
+@weir
+def a_definition_keeps_the_calls_in_it(_context):
+    """A view, a default, a routine that asks for CONNECTION_ID() asks for that of whoever uses it."""
+    for define, show in (
+        ("create view sv as select connection_id() c", "show create view sv"),
+        ("create or replace view sv as select connection_id() c, row_count() r, found_rows() f", "show create view sv"),
+        ("create view sv as with q as (select connection_id() c) select * from q", "show create view sv"),
+        ("create table st (a int, c bigint default (connection_id()))", "show create table st"),
+        ("create function sf() returns bigint return @@pseudo_thread_id", "show create function sf"),
+        ("select connection_id(); create view sv as select connection_id() c; select connection_id()", "show create view sv"),
+    ):
+        same(lambda room, define=define, show=show: room.play(f"a {define}\na {show}"), NO_STORED)
+
+    def more(room):
+        room.play("""a create table st (a int)
+                     a alter table st add c bigint default (connection_id())
+                     a alter table st alter a set default (row_count())
+                     a show create table st
+                     a create view sv as select 1
+                     a alter view sv as select connection_id() c
+                     a show create view sv""")
+        room.say("prepared", room.a.prepare("v", "create or replace view sv as select connection_id() c, connection_id() d"))
+        room.say("prepared", room.a.run("v"))
+        room.play("a show create view sv")
+
+    same(more, NO_STORED)
+
+
+@weir
+def a_table_filled_by_a_select_has_its_client_s_id(_context):
+    """What runs at once is about the client that runs it."""
+    same(lambda room: room.play("""a create table st (x bigint default (connection_id())) select connection_id() c
+                                   a select c = connection_id(), c = @ME@ from st
+                                   a drop table st
+                                   a create table st as with q as (select connection_id() c) select c from q; select connection_id()
+                                   a select c = connection_id() from st"""), NO_STORED)
+
+
+# --- Statements as fresh as direct -------------------------------------------------------------------------------------
+
+TABLE = ["drop view if exists app.pv", "drop table if exists app.pt, app.pt2", "create table app.pt (a int, b varchar(10))",
+         "insert into app.pt values (1, 'x')"]
+
+
+@weir
+def a_prepare_is_as_fresh_as_direct(_context):
+    """What another client prepared before ALTER, DROP, RENAME or a temporary table does not answer for it."""
+    def after(change, text="select * from pt"):
+        def script(room):
+            room.say("a", room.a.prepare("s", text))
+            room.say("a", room.a.run("s"))
+            room.play(f"b {change}")
+            for who in "cb":
+                room.say(who, getattr(room, who).prepare("s", text))
+            if "s" in room.c.ids:
+                room.say("c", room.c.run("s"))
+            room.say("a", room.a.run("s"))
+        return script
+
+    for change in ("alter table pt add c int default 7", "alter table pt drop b", "alter table pt modify a varchar(20)", "drop table pt",
+                   "rename table pt to pt2", "drop table pt; create table pt (z int)"):
+        same(after(change), TABLE, pool_sizes=(1, 3))
+    with_view = [*TABLE, "create view app.pv as select a from app.pt"]
+    same(after("create or replace view pv as select a, b from pt", "select * from pv"), with_view, pool_sizes=(1, 3))
+
+
+@weir
+def a_temporary_table_stands_in_front_of_a_prepared_text(_context):
+    def script(room):
+        room.say("a", room.a.prepare("s", "select * from pt"))
+        room.say("a", room.a.prepare("d", "delete from pt"))
+        room.say("b", room.b.prepare("old", "select * from pt"))
+        room.play("""b create temporary table pt (q int, r int, s int)
+                     b insert into pt values (1, 2, 3)""")
+        room.say("b", room.b.prepare("s", "select * from pt"))
+        room.say("b", room.b.run("s"))
+        room.say("b", room.b.run("old"))
+        room.say("b", room.b.prepare("d", "delete from pt"))
+        room.say("b", room.b.run("d"))
+        room.play("a select count(*) from pt")
+        room.say("a", room.a.run("s"))
+        room.play("b drop temporary table pt")
+        room.say("b", room.b.run("s"))
+        room.say("a", room.a.run("s"))
+
+    same(script, TABLE, pool_sizes=(2, 3))
+
+
+# --- Settings of one transaction, of a schema that is gone, of accounts ------------------------------------------------------
+
+IT = ["drop table if exists app.it", "create table app.it (a int)"]
+
+
+@weir
+def a_setting_for_the_next_transaction_ends_with_it(_context):
+    """SET @@transaction_isolation without SESSION, as SET TRANSACTION."""
+    isolation, read_only = ("tx_isolation", "tx_read_only") if MARIADB else ("transaction_isolation", "transaction_read_only")
+
+    def script(room):
+        room.play(f"""a set @@{isolation} = 'SERIALIZABLE'
+                      a begin
+                      a select count(*) from it
+                      a commit
+                      b select 1
+                      a select @@session.{isolation}
+                      a begin
+                      a commit
+                      b select @@session.{isolation}
+                      a set @@{read_only} = 1
+                      a begin
+                      a insert into it values (1)
+                      a commit
+                      b select 1
+                      a begin
+                      a insert into it values (2)
+                      a commit
+                      a insert into it values (3)
+                      a set @@session.{isolation} = 'READ-COMMITTED'
+                      b select @@session.{isolation}
+                      a select @@session.{isolation}
+                      a set @@{read_only} = 1, sql_mode = ''
+                      a begin
+                      a insert into it values (4)
+                      a commit
+                      a insert into it values (5)
+                      a select @@sql_mode""")
+
+    same(script, IT)
+
+
+@weir
+def a_schema_that_another_client_dropped(_context):
+    """Who stands in it goes on as direct; nobody else is touched."""
+    before = ["drop database if exists dd1", "create database dd1", "create table dd1.t (a int)", *IT]
+
+    def gone(room):
+        room.play("""a use dd1
+                     a select 1
+                     b select 1
+                     b drop database dd1
+                     a select 1
+                     a select count(*) from app.it
+                     b select database()
+                     a insert into app.it values (1)
+                     c select database()
+                     a begin
+                     a select 2
+                     a commit
+                     a use app
+                     a select database(), count(*) from it""")
+
+    def back_again(room):
+        room.play("""a use dd1
+                     b drop database dd1
+                     a select 1
+                     b create database dd1
+                     b create table dd1.t (b int)
+                     a select * from t
+                     a select database()""")
+
+    def with_more(room):
+        room.a.use("dd1")
+        room.say("prepared", room.a.prepare("s", "select 1"))
+        room.play("b drop database dd1")
+        room.say("run", room.a.run("s"))
+        room.say("prepared", room.a.prepare("u", "select 2"))
+        room.say("run", room.a.run("u"))
+        room.play("""a set @x = 1
+                     a select @x
+                     a create database dd1
+                     a create table t (a int)
+                     a select @x, database()""")
+
+    for script in (gone, back_again, with_more):
+        same(script, before, pool_sizes=(1, 3))
+    with start() as w:
+        admin(*before)
+        room = Room(w.target())
+        room.play("a use dd1\nb drop database dd1")
+        expected = ["err 1049"]
+        assert room.a.ask("select * from t") == expected and room.a.ask("create table t (a int)") == expected
+        room.close()
+
+
+@weir
+def global_settings_hold_for_those_who_come_later(_context):
+    reset = ["set global sort_buffer_size = 262144", "set global group_concat_max_len = 1024", "set global sql_mode = default"]
+    before = [*reset, "set global sql_mode = 'ANSI_QUOTES'"]
+
+    def script(room):
+        room.play("""a select @@sort_buffer_size, @@group_concat_max_len
+                     b set global sort_buffer_size = 524288
+                     b set @@global.group_concat_max_len = 2222
+                     a select @@sort_buffer_size, @@group_concat_max_len
+                     c select @@sort_buffer_size, @@group_concat_max_len
+                     a set group_concat_max_len = 5
+                     d select @@group_concat_max_len
+                     b select 1; set global sql_mode = 'PIPES_AS_CONCAT'
+                     a select @@sql_mode, @@sort_buffer_size, @@group_concat_max_len
+                     e select @@sql_mode""")
+        for who in "ae":
+            room.say(who, getattr(room, who).prepare("s", "select 1 || 2, @@sql_mode"))
+            room.say(who, getattr(room, who).run("s"))
+        room.say("a", room.a.run("s"))
+
+    try:
+        same(script, before, pool_sizes=(1, 2))
+    finally:
+        admin(*reset)
+
+
+@weir
+def accounts_that_were_changed(_context):
+    """What GRANT, REVOKE, ALTER USER and DROP USER say holds for who comes later; who is in goes on."""
+    other = "app_late"
+
+    def come(room):
+        try:
+            Client(room.target.login(other)).leave()
+            return "in"
+        except Exception as e:
+            return type(e).__name__
+
+    def outcome(sql):
+        def script(room):
+            room.clients["x"] = Client(room.target.login(other))
+            room.play(f"""x select 1
+                          a {sql}
+                          x select 2""")
+            room.say("another", come(room) == "in")
+            room.say("once more", come(room) == "in")
+            room.play("a select 3")
+        return script
+
+    # How its password is kept is as that of the others.
+    how = "mysql_native_password using password('weir-secret')" if MARIADB else "caching_sha2_password by 'weir-secret'"
+    before = [f"drop user if exists {other}@'%'", f"create user {other}@'%' identified {'via' if MARIADB else 'with'} {how}",
+              f"grant select on app.* to {other}@'%'"]
+    for sql in (f"alter user {other}@'%' account lock", f"drop user {other}@'%'", f"rename user {other}@'%' to app_gone@'%'",
+                f"select 1; drop user {other}@'%'"):
+        same_users(outcome(sql), [*before, "drop user if exists app_gone@'%'"], other)
+
+    def granted(room):
+        room.clients["x"] = Client(room.target.login(other))
+        room.play(f"""x insert into it values (1)
+                      a grant insert on *.* to {other}@'%'""")
+        room.clients["y"] = Client(room.target.login(other))
+        room.play(f"""y insert into it values (2)
+                      a revoke all privileges, grant option from {other}@'%'""")
+        room.say("later", come(room))
+
+    same_users(granted, [*before, *IT], other)
+
+
+def same_users(script, before, other):
+    def played(target):
+        admin(*before)
+        room = Room(target)
+        try:
+            script(room)
+        finally:
+            room.close()
+        return room.seen
+
+    direct = played(server().direct())
+    with start(2, users=[other]) as w:
+        through = played(w.target())
+    for d, t in zip(direct, through, strict=True):
+        assert d == t, f"\n  direct  {d}\n  through {t}"
