@@ -139,7 +139,7 @@ impl Welcomes {
             return false;
         }
         let effects = front.next_text().unwrap_or_else(|| Effects::of_text(front.dialect, parse.text).0);
-        let statement = Statement::new(parse.content, origin, effects);
+        let statement = Statement::by_heart(parse.content, origin, effects);
         front.prepared_mut().insert(parse.name, statement);
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);
