@@ -13,6 +13,7 @@ use crate::effects::Traces;
 use crate::prepared::{ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::login::{CancelPlan, ServerGreeting};
 use weir_sql::catalogue::{Knowledge, Unsettled};
@@ -34,10 +35,16 @@ pub struct Back {
     pub(crate) unnamed: Option<Unnamed>,
     pub(crate) queue: Queue,
     pub(crate) boundary: Boundary,
+    /// The open transaction may have changed settings for its own time.
+    pub(crate) may_have_set: bool,
     /// What clients have left behind here.
     pub(crate) traces: Traces,
-    /// A request waits until the settings before it are accepted.
+    /// What must not be sent before the server has answered what is in front of it.
     pub(crate) held: Option<Box<Held>>,
+    /// Where in the bytes of the message being written the server must be waited for.
+    pub(crate) stop: Option<usize>,
+    /// So many answers have come that something was held for.
+    pub(crate) released: usize,
     /// The server discards messages until a Sync.
     pub(crate) skipping: bool,
     /// Extended messages ran and no Sync has ended them.
@@ -74,15 +81,16 @@ pub(crate) struct Unnamed {
     pub confirmed: bool,
 }
 
-/// Bytes kept back until the server has accepted the settings in front of them.
-#[derive(Debug)]
+/// Bytes kept back until the server has accepted the settings in front of them, or has said what it makes of a
+/// statement in front of them.
+#[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The request that waits.
-    pub entry: u64,
-    /// It.
-    pub request: Vec<u8>,
-    /// What was queued behind it.
-    pub behind: Vec<u8>,
+    /// The request whose settings are waited for; 0 for a statement.
+    pub settings_of: u64,
+    /// What waits, and what was queued behind it.
+    pub bytes: Vec<u8>,
+    /// Where in it a statement must be waited for.
+    pub stops: VecDeque<usize>,
 }
 
 /// Plan keys remembered as accepted by a server.
@@ -100,8 +108,11 @@ impl Back {
             unnamed: None,
             queue: Queue::default(),
             boundary: Boundary::Idle,
+            may_have_set: false,
             traces: Traces::default(),
             held: None,
+            stop: None,
+            released: 0,
             skipping: false,
             needs_sync: false,
             copy_in: false,
@@ -122,9 +133,9 @@ impl Back {
         self.key.pid()
     }
 
-    /// Bytes that wait until the settings in front of them are accepted.
+    /// Bytes that wait until the server has answered what is in front of them.
     pub fn held_bytes(&self) -> usize {
-        self.held.as_deref().map_or(0, |held| held.request.len() + held.behind.len())
+        self.held.as_deref().map_or(0, |held| held.bytes.len())
     }
 
     /// PostgreSQL does not greet; its clients are told the version by ParameterStatus.
@@ -212,7 +223,8 @@ impl Back {
     /// What the server works on, as far as is known, is the head's own request: a cancel hits that and not
     /// something of Weir's in front of it.
     pub fn is_cancellable(&self) -> bool {
-        !matches!(self.queue.next(), Some(Owed::Settings { .. } | Owed::Internal(_)))
+        let next = self.queue.next();
+        !matches!(next, Some(Owed::Settings { .. } | Owed::Internal(_) | Owed::Shape { stops: true, .. }))
     }
 
     /// How to cancel what runs here.

@@ -129,18 +129,23 @@ impl Back {
             let message = Message { bytes: now, total: header.total };
             self.begin_entry(front, header.tag, out);
             let mut held = self.held.take();
-            let tail = self.queue.tail().map_or(0, |entry| entry.number);
-            let sink = match held.as_deref_mut() {
-                Some(held) if held.entry == tail => &mut held.request,
-                Some(held) => &mut held.behind,
-                None => &mut *out,
-            };
+            let sink = held.as_deref_mut().map_or(&mut *out, |held| &mut held.bytes);
             let result = self.message(front, header.tag, message, sink);
             self.held = held;
+            self.hold_behind_stop(out);
             result?;
             self.outgoing = header.total - now.len();
         }
         Ok(())
+    }
+
+    /// What was written behind a statement that the server must speak of first is held.
+    fn hold_behind_stop(&mut self, out: &mut Vec<u8>) {
+        let Some(stop) = self.stop.take() else { return };
+        match &mut self.held {
+            Some(held) => held.stops.push_back(stop),
+            None => self.held = Some(Box::new(Held { bytes: out.split_off(stop), ..Held::default() })),
+        }
     }
 
     /// Opens an entry if this message begins a request.
@@ -175,8 +180,7 @@ impl Back {
             if self.bring_settings(front, &mut bytes) {
                 self.write(&bytes, out);
                 if self.held.is_none() && plan_key != 0 && !self.accepted.contains(&plan_key) {
-                    self.held =
-                        Some(Box::new(Held { entry: number, request: Vec::new(), behind: Vec::new() }));
+                    self.held = Some(Box::new(Held { settings_of: number, ..Held::default() }));
                 }
             }
         }
@@ -206,6 +210,7 @@ impl Back {
             *effects = front.next_long_text();
             if let Some(effects) = effects.clone() {
                 self.run(&effects);
+                self.read_anew_behind_temporary(front, &effects);
             }
         }
     }
@@ -243,7 +248,7 @@ impl Back {
                 // What Weir answers itself goes out behind a real reply; with a Sync there always is one.
                 if self.queue.last_mut().is_some_and(|last| last.is_synthetic()) {
                     put_close_portal(out, NOBODY);
-                    self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+                    self.queue.push(Owed::HiddenClose { leftover: None });
                 }
                 out.extend_from_slice(message.bytes);
             }
@@ -267,6 +272,7 @@ impl Back {
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.run(&effects);
+        self.read_anew_behind_temporary(front, &effects);
         out.extend_from_slice(message);
         self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
         self.close_stand_ins(names, out);
@@ -317,6 +323,7 @@ impl Back {
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.run(&effects);
+        self.read_anew_behind_temporary(front, &effects);
         let added = !names.is_empty();
         if added {
             out.extend_from_slice(SYNC);

@@ -25,6 +25,11 @@ pub struct Effects {
     pub frees: Locks,
     /// It only reads, leaves no trace and asks nothing about earlier requests.
     pub shareable: bool,
+    /// PostgreSQL plans it. Its result keeps the columns that it had when it was prepared, or fails; those of others
+    /// (FETCH, SHOW, EXECUTE, CALL) are what they are when it runs.
+    pub is_planned: bool,
+    /// It may change settings, if only until the transaction ends: what is prepared behind it may be read otherwise.
+    pub may_set: bool,
     /// Asks `currval()` or `lastval()` without having called `nextval()` itself.
     pub asks_sequence: bool,
     /// The names of a lone SET or RESET, when all were understood; else the pin stands.
@@ -111,6 +116,8 @@ impl Effects {
             takes: class.takes,
             frees: class.frees,
             shareable: class.proven && class.only_reads() && pins.is_empty(),
+            is_planned: is_planned(class.verb),
+            may_set: may_set(class),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL)
                 && !class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::TRANSACTION),
             names,
@@ -121,10 +128,14 @@ impl Effects {
             doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 3] = [
+            static PLAIN: [Arc<Effects>; 7] = [
+                Arc::new(Effects { is_planned: true, shareable: true, ..Effects::default() }),
+                Arc::new(Effects { is_planned: true, ..Effects::default() }),
                 Arc::new(Effects::default()),
-                Arc::new(Effects { shareable: true, ..Effects::default() }),
-                Arc::new(Effects { doubtful: true, ..Effects::default() }),
+                Arc::new(Effects { is_planned: true, may_set: true, ..Effects::default() }),
+                Arc::new(Effects { may_set: true, ..Effects::default() }),
+                Arc::new(Effects { is_planned: true, doubtful: true, ..Effects::default() }),
+                Arc::new(Effects { is_planned: true, may_set: true, doubtful: true, ..Effects::default() }),
             ];
         }
         PLAIN.with(|plain| match plain.iter().find(|known| ***known == effects) {
@@ -148,6 +159,7 @@ impl Effects {
     pub fn is_nothing(&self) -> bool {
         !self.ddl
             && !self.doubtful
+            && !self.may_set
             && self.pins.is_empty()
             && self.releases.is_empty()
             && self.clears.is_empty()
@@ -169,6 +181,7 @@ impl Effects {
         both.takes.insert(other.takes);
         both.frees.insert(other.frees);
         both.names = self.names.clone().or_else(|| other.names.clone());
+        both.may_set |= other.may_set;
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
@@ -196,6 +209,46 @@ fn runs_user_code(class: &Class) -> bool {
     );
     // A COMMIT runs what is deferred, but that belongs to statements before it.
     class.statements > 1 || !harmless
+}
+
+fn is_planned(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Select
+            | Verb::Values
+            | Verb::Insert
+            | Verb::Update
+            | Verb::Delete
+            | Verb::Merge
+            | Verb::Unrecognised
+    )
+}
+
+/// A known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
+fn may_set(class: &Class) -> bool {
+    let alone = class.statements <= 1;
+    let harmless = match class.verb {
+        Verb::Empty
+        | Verb::Begin
+        | Verb::Commit
+        | Verb::Rollback
+        | Verb::Savepoint
+        | Verb::Release
+        | Verb::RollbackTo
+        | Verb::Fetch
+        | Verb::Close
+        | Verb::Show
+        | Verb::Listen
+        | Verb::Unlisten
+        | Verb::Notify
+        | Verb::Lock
+        | Verb::Prepare
+        | Verb::Deallocate
+        | Verb::Truncate
+        | Verb::Copy => true,
+        _ => class.shareable,
+    };
+    !(alone && harmless)
 }
 
 /// How sure it is that the effects of a text will stay.

@@ -49,6 +49,9 @@ pub const SEQUENCE_VALUE_UNKNOWN: Words = words(
     "Use INSERT ... RETURNING or the value nextval() returned, call both in one transaction, or use session pooling.",
 );
 
+/// What a prepared statement returns has changed since it was prepared: PostgreSQL's own words (`RevalidateCachedQuery`).
+pub const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not change result type", "");
+
 /// A replication connection.
 pub const NO_REPLICATION: Words = words(
     "0A000",

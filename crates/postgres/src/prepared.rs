@@ -1,14 +1,16 @@
 //! Prepared statements that outlive their server: what a client has prepared, what a server has, and the
 //! names in between.
 //!
-//! A statement's name on servers is made of what it is (text, parameter types, the settings under which
-//! it was parsed), so that every worker and every server agrees on it without asking. A client's names lead
-//! to statements; a server knows which statements it has.
+//! PostgreSQL reads a text when it is prepared: names are looked up, types of parameters found, literals of points
+//! in time made values. So every Parse of a client reaches a server, and a statement that is there already serves
+//! another client only if it was prepared after that client's own Parse was answered: it cannot be older than what
+//! that client was told. What a client was told of parameters and columns is its statement's *shape*; elsewhere it is
+//! prepared with these very types, and one whose columns differ is refused as PostgreSQL refuses it.
 //!
 //! Owns: [`Statement`], [`ClientPrepared`], [`ServerPrepared`]. Must not know: messages, queues.
 //!
 //! Invariants: a server's statement counts as there only after ParseComplete; one that the batch being sent
-//! uses is never evicted; both maps are bounded.
+//! uses is never evicted; a name on a server is never used twice; both maps are bounded.
 
 pub mod known;
 
@@ -17,11 +19,12 @@ use arc_swap::ArcSwap;
 use known::KnownStatements;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
-use weir_wire::Owner;
-use weir_wire::limits::CLIENT_PREPARED;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use weir_wire::limits::{CLIENT_PREPARED, STATEMENT_VERSIONS};
+use weir_wire::{Owner, Reader};
 
-/// What a server's statement is known by: 128 bits of SHA-256.
+/// What a text is known by, wherever it is prepared: 128 bits of SHA-256 of the text, its types and settings.
 pub type Key = [u8; 16];
 
 /// All names Weir gives to servers' statements begin so.
@@ -30,16 +33,63 @@ pub const NAME_PREFIX: &[u8] = b"weir_";
 /// Bytes of such a name: the prefix and 32 hexadecimal digits. PostgreSQL keeps 63.
 pub const NAME_BYTES: usize = NAME_PREFIX.len() + 32;
 
-/// One prepared statement, shared by all that use it.
+/// A statement's name on a server.
+pub type Name = [u8; NAME_BYTES];
+
+/// The order in which things happened to statements, over all servers of the process: a statement prepared at a
+/// later number is not older.
+fn now() -> u64 {
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What a server said of a statement that it had read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The types of its parameters, as Parse takes them.
+    types: Box<[u8]>,
+    /// Names and types of its columns, hashed; `None` when it has none.
+    columns: Option<u64>,
+}
+
+impl Shape {
+    /// Of the bodies of ParameterDescription and RowDescription (`None` for NoData). The numbers of tables and
+    /// columns are no part of it, as they are none for PostgreSQL (`equalTupleDescs`).
+    pub fn of(types: &[u8], columns: Option<&[u8]>) -> Shape {
+        Shape { types: types.into(), columns: columns.map(|body| columns_of(body).unwrap_or(u64::MAX)) }
+    }
+}
+
+fn columns_of(body: &[u8]) -> Result<u64, weir_wire::Short> {
+    let mut reader = Reader::new(body);
+    let mut hasher = std::hash::DefaultHasher::new();
+    let count = reader.u16_be()?;
+    hasher.write_u16(count);
+    for _ in 0..count {
+        hasher.write(reader.cstr()?);
+        reader.take(4 + 2)?; // of which table, and which column
+        hasher.write(reader.take(4 + 2 + 4)?); // type, length, modifier
+        reader.take(2)?;
+    }
+    Ok(hasher.finish())
+}
+
+/// One statement of one client.
 #[derive(Debug)]
 pub struct Statement {
     key: Key,
     origin: Origin,
+    /// No other has this number.
+    id: u64,
+    /// When its Parse was answered; 0 before that.
+    since: AtomicU64,
     /// Text, NUL, parameter types: a Parse body behind the name.
-    content: Box<[u8]>,
+    content: Arc<[u8]>,
     /// As it was judged last. User code in it may have changed since.
     judged: ArcSwap<Judged>,
     fingerprint: u32,
+    /// Not there before a server has said it.
+    shape: OnceLock<Shape>,
 }
 
 /// What a statement does, and by which state of the catalogue that was judged.
@@ -58,16 +108,6 @@ pub struct Origin {
     /// Not 0 when other settings may have been in force, too: the statement is that client's own, and no other
     /// has this number.
     pub private: u64,
-    /// Counts up when the statement of the number before became stale: its result has another shape now, and
-    /// who prepared it then must not get the new shape under the old name.
-    pub generation: u32,
-}
-
-impl Origin {
-    /// Under the same settings, whatever the generation.
-    pub fn has_settings_of(&self, other: Origin) -> bool {
-        self.plan_key == other.plan_key && self.private == other.private
-    }
 }
 
 /// The same number for the same text, within a process. Values are no part of it: they come with Bind.
@@ -86,30 +126,75 @@ impl Statement {
     /// The key of a statement parsed there.
     pub fn key_of(content: &[u8], origin: Origin) -> Key {
         let (plan_key, private) = (origin.plan_key.to_be_bytes(), origin.private.to_be_bytes());
-        let generation = origin.generation.to_be_bytes();
-        let digest = weir_auth::hash::sha256(&[&plan_key, &private, &generation, content]);
+        let digest = weir_auth::hash::sha256(&[&plan_key, &private, content]);
         let mut key = [0; 16];
         key.copy_from_slice(digest.split_at(16).0);
         key
     }
 
-    /// A statement parsed there, with what it does by a state of the catalogue (0: by none).
-    pub fn new(content: &[u8], origin: Origin, effects: Arc<Effects>, state: u64) -> Arc<Statement> {
+    /// A statement that a client prepares there, with what it does by a state of the catalogue (0: by none).
+    pub fn new(
+        content: Arc<[u8]>,
+        key: Key,
+        origin: Origin,
+        effects: Arc<Effects>,
+        state: u64,
+    ) -> Arc<Statement> {
+        let fingerprint = fingerprint_of(&content);
+        let (id, since, shape) = (now(), AtomicU64::new(0), OnceLock::new());
+        let judged = ArcSwap::from_pointee(Judged { effects, state });
+        Arc::new(Statement { key, origin, id, since, content, judged, fingerprint, shape })
+    }
+
+    /// One whose Parse is answered, although no server has read it yet: the first that runs it must.
+    pub fn by_heart(content: &[u8], origin: Origin, effects: Arc<Effects>, state: u64) -> Arc<Statement> {
         let key = Statement::key_of(content, origin);
+        let statement = Statement::new(content.into(), key, origin, effects, state);
+        statement.answered();
+        statement
+    }
+
+    /// The same statement of the same client, to be prepared again under other settings.
+    pub fn moved_to(&self, origin: Origin) -> Arc<Statement> {
         Arc::new(Statement {
-            key,
+            key: Statement::key_of(&self.content, origin),
             origin,
-            content: content.into(),
-            judged: ArcSwap::from_pointee(Judged { effects, state }),
-            fingerprint: fingerprint_of(content),
+            id: now(),
+            since: AtomicU64::new(self.since.load(Ordering::Relaxed)),
+            content: Arc::clone(&self.content),
+            judged: ArcSwap::new(self.judged.load_full()),
+            fingerprint: self.fingerprint,
+            shape: self.shape.clone(),
         })
     }
 
     /// An unnamed statement: it is known by its place, and has no key.
     pub fn unnamed(content: &[u8], effects: Arc<Effects>, state: u64) -> Arc<Statement> {
-        let (key, origin, fingerprint) = ([0; 16], Origin::default(), fingerprint_of(content));
-        let judged = ArcSwap::from_pointee(Judged { effects, state });
-        Arc::new(Statement { key, origin, content: content.into(), judged, fingerprint })
+        Statement::new(content.into(), [0; 16], Origin::default(), effects, state)
+    }
+
+    /// The client has been told that it is prepared: what servers had prepared before is too old for it.
+    pub fn answered(&self) {
+        self.since.store(now(), Ordering::Relaxed);
+    }
+
+    /// What its client was told of it, as far as a server has said it.
+    pub fn shape(&self) -> Option<&Shape> {
+        self.shape.get()
+    }
+
+    /// PostgreSQL would refuse it if its columns had changed.
+    pub fn keeps_columns(&self) -> bool {
+        self.judged.load().effects.is_planned && self.shape().is_some_and(|shape| shape.columns.is_some())
+    }
+
+    /// What another server must be asked so that it is the same there: its text with the types that were found.
+    pub fn resolved_content(&self) -> std::borrow::Cow<'_, [u8]> {
+        let text = self.content.iter().position(|&b| b == 0).and_then(|nul| self.content.get(..=nul));
+        match (self.shape(), text) {
+            (Some(shape), Some(text)) => [text, &shape.types].concat().into(),
+            _ => (&*self.content).into(),
+        }
     }
 
     /// Under which settings it was parsed.
@@ -139,21 +224,22 @@ impl Statement {
         self.judged.store(Arc::new(Judged { effects: Arc::clone(&effects), state }));
         effects
     }
+}
 
-    /// Its name on servers.
-    pub fn server_name(&self) -> [u8; NAME_BYTES] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut name = [0; NAME_BYTES];
-        let (prefix, digits) = name.split_at_mut(NAME_PREFIX.len());
-        prefix.copy_from_slice(NAME_PREFIX);
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.key) {
-            if let [high, low] = pair {
-                *high = DIGITS[usize::from(byte >> 4)];
-                *low = DIGITS[usize::from(byte & 15)];
-            }
+/// A name on a server: the key says what it is, the number which one of it.
+fn name_for(key: &Key, number: u64) -> Name {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut name = [0; NAME_BYTES];
+    let (prefix, digits) = name.split_at_mut(NAME_PREFIX.len());
+    prefix.copy_from_slice(NAME_PREFIX);
+    let bytes = key.iter().take(8).copied().chain(number.to_be_bytes());
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        if let [high, low] = pair {
+            *high = DIGITS[usize::from(byte >> 4)];
+            *low = DIGITS[usize::from(byte & 15)];
         }
-        name
     }
+    name
 }
 
 /// A client's names.
@@ -210,6 +296,11 @@ impl ClientPrepared {
         }
     }
 
+    /// Forgets the name of this statement.
+    pub fn remove_statement(&mut self, statement: &Arc<Statement>) {
+        self.named.retain(|_, have| !Arc::ptr_eq(have, statement));
+    }
+
     /// Gives the names back that were taken by [`ClientPrepared::take_names`], unless they are in use again.
     pub fn restore_names(&mut self, names: Names) {
         for (name, statement) in names {
@@ -222,9 +313,9 @@ impl ClientPrepared {
         std::mem::take(&mut self.named)
     }
 
-    /// The client's name for the statement of this server name, for error texts.
-    pub fn name_of(&self, server_name: &[u8]) -> Option<&[u8]> {
-        self.named.iter().find(|(_, s)| s.server_name() == server_name).map(|(name, _)| &**name)
+    /// The client's name for a statement of this key, for error texts.
+    pub fn name_of(&self, key: &Key) -> Option<&[u8]> {
+        self.named.iter().find(|(_, s)| s.key == *key).map(|(name, _)| &**name)
     }
 
     /// A portal was bound.
@@ -301,47 +392,56 @@ enum State {
     Unsure,
 }
 
+/// A text as it was read at one time. Another reading of it may have found other types.
+#[derive(Debug)]
+struct Version {
+    /// When its Parse was sent.
+    number: u64,
+    /// The last part of its name: how many were prepared here before.
+    name: u64,
+    /// The statement it was sent for.
+    id: u64,
+    state: State,
+    /// `None` as long as the server has not said it.
+    shape: Option<Shape>,
+}
+
+impl Version {
+    fn serves(&self, statement: &Statement, owner: Owner, batch: u64) -> bool {
+        let own = self.id == statement.id;
+        match self.state {
+            State::Ready => {
+                let since = statement.since.load(Ordering::Relaxed);
+                let fits = self.shape.is_some() && self.shape.as_ref() == statement.shape();
+                own || (fits && since != 0 && self.number > since)
+            }
+            State::Sent(by) => own && by == owner,
+            State::Added(by, to) => own && by == owner && to == batch,
+            State::Unsure => false,
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        matches!(self.state, State::Sent(_) | State::Added(..))
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
-    statement: Arc<Statement>,
-    state: State,
-    /// Number of the Parse that made it, so that a late answer to an older one changes nothing.
-    parse: u64,
+    key: Key,
+    /// Shared with all statements of this text that come here.
+    content: Arc<[u8]>,
+    versions: Vec<Version>,
     /// Used since the hand of the clock last came by.
     used: bool,
     /// The batch that used it last.
     batch: u64,
-    /// The server has refused to run it: the shape of its result has changed.
-    stale: bool,
 }
 
 impl Slot {
     fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Sent(_) | State::Added(..))
+        self.versions.iter().any(Version::is_under_way)
     }
-
-    fn is_trusted(&self, owner: Owner, batch: u64) -> bool {
-        match self.state {
-            State::Ready => true,
-            State::Sent(by) => by == owner,
-            State::Added(by, to) => by == owner && to == batch,
-            State::Unsure => false,
-        }
-    }
-}
-
-/// What must be sent before a statement can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Nothing.
-    Nothing,
-    /// A Parse with this number; `close_first` when the server may have the name already.
-    Parse {
-        /// To be given to [`ServerPrepared::confirm`] or [`ServerPrepared::fail`].
-        number: u64,
-        /// Send Close before it.
-        close_first: bool,
-    },
 }
 
 /// What one server has prepared.
@@ -351,12 +451,10 @@ pub struct ServerPrepared {
     index: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
     limit: usize,
     hand: usize,
-    parses: u64,
     batch: u64,
-    /// Evicted statements whose Close is not answered yet, and the batch it stands in: an error there may have skipped
-    /// it, and with it what stands behind it in the same batch, but nothing in the next one.
-    leaving: Vec<(Key, u64)>,
-    /// Names of stand-ins whose Close was skipped: to be closed before anything else.
+    /// Names given here.
+    names: u64,
+    /// Names that nobody needs any more: to be closed with the next request.
     pub leftovers: Vec<Box<[u8]>>,
     /// What the whole pool knows.
     pub known: Arc<KnownStatements>,
@@ -371,9 +469,8 @@ impl ServerPrepared {
             index: HashMap::default(),
             limit,
             hand: 0,
-            parses: 0,
             batch: 0,
-            leaving: Vec::new(),
+            names: 0,
             leftovers: Vec::new(),
             known: Arc::default(),
         }
@@ -384,7 +481,7 @@ impl ServerPrepared {
         self.limit > 0
     }
 
-    /// Statements believed to be there.
+    /// Texts believed to be prepared there.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -399,143 +496,135 @@ impl ServerPrepared {
         self.batch += 1;
     }
 
-    /// The server says that this statement cannot be used any more as it was prepared.
-    pub fn mark_stale(&mut self, key: &Key) {
-        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at)) {
-            slot.stale = true;
-        }
-        self.known.mark_stale(key);
+    fn slot(&mut self, key: &Key) -> Option<&mut Slot> {
+        self.index.get(key).and_then(|&at| self.slots.get_mut(at))
     }
 
-    /// The statement of a text that a client prepares now, and its key: the first generation that is not
-    /// stale here.
-    pub fn fresh(&self, content: &[u8], mut origin: Origin) -> (Origin, Option<&Arc<Statement>>) {
-        loop {
-            let key = Statement::key_of(content, origin);
-            let slot = self.index.get(&key).and_then(|&at| self.slots.get(at));
-            match slot {
-                // Every stale generation takes a slot, so this ends.
-                Some(slot) if slot.stale => origin.generation += 1,
-                _ => return (origin, slot.map(|slot| &slot.statement)),
+    fn version(&mut self, key: &Key, number: u64) -> Option<&mut Version> {
+        self.slot(key)?.versions.iter_mut().find(|version| version.number == number)
+    }
+
+    /// The text as it is kept here, so that a thousand clients keep it once.
+    pub fn content(&self, key: &Key) -> Option<Arc<[u8]>> {
+        self.index.get(key).and_then(|&at| self.slots.get(at)).map(|slot| Arc::clone(&slot.content))
+    }
+
+    /// The name by which the request being sent can use a statement, if the server has it as this client needs it.
+    pub fn find(&mut self, statement: &Statement, owner: Owner) -> Option<Name> {
+        let batch = self.batch;
+        let slot = self.slot(&statement.key)?;
+        let name = slot.versions.iter().rev().find(|v| v.serves(statement, owner, batch))?.name;
+        slot.used = true;
+        slot.batch = batch;
+        Some(name_for(&statement.key, name))
+    }
+
+    /// The request being sent prepares a statement: under which name, and its number for
+    /// [`ServerPrepared::confirm`] and the like. `added`: Weir adds the Parse.
+    pub fn prepare(&mut self, statement: &Statement, owner: Owner, added: bool) -> (Name, u64) {
+        let (number, batch) = (now(), self.batch);
+        let state = if added { State::Added(owner, batch) } else { State::Sent(owner) };
+        self.names += 1;
+        let name = self.names;
+        let version = Version { number, name, id: statement.id, state, shape: None };
+        let key = statement.key;
+        match self.slot(&key) {
+            Some(slot) => {
+                slot.used = true;
+                slot.batch = batch;
+                slot.versions.push(version);
+            }
+            None => {
+                self.index.insert(key, self.slots.len());
+                let content = Arc::clone(&statement.content);
+                self.slots.push(Slot { key, content, versions: vec![version], used: true, batch });
             }
         }
+        (name_for(&key, name), number)
     }
 
-    /// The statement can be used as it is in a request of this owner.
-    pub fn has(&self, statement: &Statement, owner: Owner) -> bool {
-        let slot = self.index.get(&statement.key).and_then(|&at| self.slots.get(at));
-        slot.is_some_and(|slot| slot.is_trusted(owner, self.batch))
-    }
-
-    /// The request being sent uses this statement. `fresh` asks for a Parse in any case.
-    pub fn require(&mut self, statement: &Arc<Statement>, owner: Owner, fresh: bool) -> Need {
-        self.parses += 1;
-        let (number, batch) = (self.parses, self.batch);
-        if let Some(slot) = self.index.get(&statement.key).and_then(|&at| self.slots.get_mut(at)) {
-            slot.used = true;
-            slot.batch = batch;
-            if slot.is_trusted(owner, batch) && !fresh {
-                return Need::Nothing;
-            }
-            slot.state = State::Sent(owner);
-            slot.parse = number;
-            return Need::Parse { number, close_first: true };
-        }
-        self.index.insert(statement.key, self.slots.len());
-        self.slots.push(Slot {
-            statement: Arc::clone(statement),
-            state: State::Sent(owner),
-            parse: number,
-            used: true,
-            batch,
-            stale: false,
-        });
-        let in_doubt = |&(key, closed_in): &(Key, u64)| key == statement.key && closed_in != batch;
-        Need::Parse { number, close_first: self.leaving.iter().any(in_doubt) }
-    }
-
-    /// The Parse that was just asked for is Weir's own addition to the request being sent.
-    pub fn added(&mut self, key: &Key, owner: Owner) {
-        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at)) {
-            slot.state = State::Added(owner, self.batch);
-        }
-    }
-
-    /// One statement to close because there are too many; call until `None`. Second chance: a clock goes
+    /// One name to close because there are too many; call until `None`. Second chance: a clock goes
     /// round and takes the first one not used since it last came by.
-    pub fn evict(&mut self) -> Option<Arc<Statement>> {
-        if self.slots.len() <= self.limit {
-            return None;
+    pub fn evict(&mut self) -> Option<Box<[u8]>> {
+        if self.slots.len() > self.limit {
+            self.evict_one();
         }
+        self.leftovers.pop()
+    }
+
+    fn evict_one(&mut self) {
         for _ in 0..self.slots.len() * 2 {
             if self.hand >= self.slots.len() {
                 self.hand = 0;
             }
-            let slot = self.slots.get_mut(self.hand)?;
-            let safe = slot.batch == self.batch || slot.is_under_way();
-            if !safe && !slot.used {
-                let key = slot.statement.key;
-                self.leaving.push((key, self.batch));
+            let batch = self.batch;
+            let Some(slot) = self.slots.get_mut(self.hand) else { return };
+            if slot.batch != batch && !slot.is_under_way() && !slot.used {
+                let key = slot.key;
                 return self.take(&key);
             }
             slot.used = false;
             self.hand += 1;
         }
-        None
     }
 
     /// ParseComplete for this Parse.
     pub fn confirm(&mut self, key: &Key, number: u64) {
-        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at))
-            && slot.parse == number
-            && slot.is_under_way()
+        if let Some(version) = self.version(key, number)
+            && version.is_under_way()
         {
-            slot.state = State::Ready;
+            version.state = State::Ready;
         }
     }
 
-    /// This Parse failed or was skipped: the statement is there or not, the next use closes it first.
+    /// The server has said what it makes of a statement that it was sent as `number`. False: its client was told
+    /// something else before.
+    pub fn described(&mut self, statement: &Statement, number: u64, shape: Shape) -> bool {
+        let mut gone = Vec::new();
+        if let Some(slot) = self.slot(&statement.key) {
+            for version in slot.versions.iter_mut().filter(|version| version.number == number) {
+                version.shape = Some(shape.clone());
+            }
+            // An older reading that came to the same is needed by nobody; of others, the last ones are kept.
+            let mut newer = slot.versions.iter().filter(|version| version.number > number).count();
+            let mut at = slot.versions.len();
+            while let Some(before) = at.checked_sub(1) {
+                at = before;
+                let Some(version) = slot.versions.get(at) else { break };
+                if version.number < number && !version.is_under_way() {
+                    let same = version.shape.as_ref() == Some(&shape) || version.state == State::Unsure;
+                    newer += 1;
+                    if same || newer >= STATEMENT_VERSIONS {
+                        gone.push(slot.versions.remove(at).name);
+                    }
+                }
+            }
+        }
+        self.leftovers.extend(gone.into_iter().map(|name| Box::from(name_for(&statement.key, name))));
+        let told = statement.shape.get_or_init(|| shape.clone());
+        let as_told = *told == shape || !statement.keeps_columns();
+        if !as_told && let Some(version) = self.version(&statement.key, number) {
+            // It may serve others, but not the one it was sent for.
+            version.id = 0;
+        }
+        as_told
+    }
+
+    /// This Parse failed or was skipped, or its result is of no use.
     pub fn fail(&mut self, key: &Key, number: u64) {
-        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at))
-            && slot.parse == number
-        {
-            slot.state = State::Unsure;
-        }
-        self.known.forget(key);
-    }
-
-    /// The Close of an evicted statement is answered, or was skipped.
-    pub fn is_gone(&mut self, key: &Key) {
-        if let Some(at) = self.leaving.iter().position(|(leaving, _)| leaving == key) {
-            self.leaving.swap_remove(at);
-        }
-    }
-
-    /// The Close of an evicted statement was skipped: it may still be there.
-    pub fn put_back(&mut self, statement: Arc<Statement>) {
-        self.is_gone(&statement.key);
-        if !self.index.contains_key(&statement.key) {
-            self.index.insert(statement.key, self.slots.len());
-            let slot =
-                Slot { statement, state: State::Unsure, parse: 0, used: false, batch: 0, stale: false };
-            self.slots.push(slot);
-        }
-    }
-
-    /// The server has refused to use this statement as it is.
-    pub fn distrust(&mut self, key: &Key) {
-        if let Some(slot) = self.index.get(key).and_then(|&at| self.slots.get_mut(at))
-            && slot.state == State::Ready
-        {
-            slot.state = State::Unsure;
+        if let Some(slot) = self.slot(key) {
+            slot.versions.retain(|version| version.number != number);
+            if slot.versions.is_empty() {
+                self.take(key);
+            }
         }
         self.known.forget(key);
     }
 
     /// What is there now may be dropped by something on its way, or may be stale.
     pub fn distrust_all(&mut self) {
-        for slot in &mut self.slots {
-            slot.state = State::Unsure;
+        for version in self.slots.iter_mut().flat_map(|slot| &mut slot.versions) {
+            version.state = State::Unsure;
         }
     }
 
@@ -543,16 +632,23 @@ impl ServerPrepared {
     pub fn clear(&mut self) {
         self.slots.clear();
         self.index.clear();
+        self.leftovers.clear();
         self.hand = 0;
     }
 
-    fn take(&mut self, key: &Key) -> Option<Arc<Statement>> {
-        let at = self.index.remove(key)?;
+    /// The key of the statement that has this name here.
+    pub fn key_of_name(&self, name: &[u8]) -> Option<Key> {
+        let has = |slot: &&Slot| slot.versions.iter().any(|v| name_for(&slot.key, v.name) == name);
+        self.slots.iter().find(has).map(|slot| slot.key)
+    }
+
+    fn take(&mut self, key: &Key) {
+        let Some(at) = self.index.remove(key) else { return };
         let slot = self.slots.swap_remove(at);
         if let Some(moved) = self.slots.get(at) {
-            self.index.insert(moved.statement.key, at);
+            self.index.insert(moved.key, at);
         }
-        Some(slot.statement)
+        self.leftovers.extend(slot.versions.iter().map(|v| Box::from(name_for(key, v.name))));
     }
 }
 
@@ -560,74 +656,146 @@ impl ServerPrepared {
 mod tests {
     use super::*;
 
-    fn statement(n: u32) -> Arc<Statement> {
-        let content = format!("select {n}\0\0\0").into_bytes();
-        Statement::new(&content, Origin::default(), Arc::default(), 0)
+    fn text(n: u32) -> Vec<u8> {
+        format!("select {n}\0\0\0").into_bytes()
     }
 
-    fn number(need: Need) -> u64 {
-        match need {
-            Need::Parse { number, .. } => number,
-            Need::Nothing => panic!("nothing was needed"),
-        }
+    fn statement(n: u32) -> Arc<Statement> {
+        let key = Statement::key_of(&text(n), Origin::default());
+        let planned = Arc::new(Effects { is_planned: true, ..Effects::default() });
+        Statement::new(text(n).into(), key, Origin::default(), planned, 0)
+    }
+
+    fn shape(of: u8) -> Shape {
+        Shape::of(&[0, 0], Some(&[b"\0\x01x\0\0\0\0\0\0\0\0\0\0", &[of][..], &[0; 8][..]].concat()))
+    }
+
+    /// A client's own Parse, answered.
+    fn prepared(server: &mut ServerPrepared, statement: &Statement, of: u8) -> Name {
+        server.begin_batch();
+        let (name, number) = server.prepare(statement, 1, false);
+        server.confirm(&statement.key(), number);
+        statement.answered();
+        server.described(statement, number, shape(of));
+        name
     }
 
     #[test]
-    fn a_name_says_what_a_statement_is() {
-        let key = |content: &[u8], plan_key, private| {
-            Statement::key_of(content, Origin { plan_key, private, generation: 0 })
-        };
+    fn a_key_says_what_a_text_is_and_under_which_settings() {
+        let key =
+            |content: &[u8], plan_key, private| Statement::key_of(content, Origin { plan_key, private });
         let (text, other_type) = (b"select $1\0\0\x01\0\0\0\x17", b"select $1\0\0\x01\0\0\0\x19");
         assert_eq!(key(text, 0, 0), key(text, 0, 0));
         assert_ne!(key(text, 0, 0), key(other_type, 0, 0));
         assert_ne!(key(text, 0, 0), key(text, 1, 0));
         assert_ne!(key(text, 0, 0), key(text, 0, 1));
-        let name = statement(1).server_name();
+        let name = name_for(&key(text, 0, 0), 1);
         assert!(name.starts_with(b"weir_") && name[5..].iter().all(u8::is_ascii_hexdigit));
+        assert_ne!(name, name_for(&key(text, 0, 0), 2));
+    }
+
+    #[test]
+    fn a_shape_is_names_and_types_and_not_tables() {
+        let column =
+            |table: u8, of: u8| [b"\0\x01x\0\0\0\0", &[table, 0, 1, 0, 0, 0, of][..], &[0; 8]].concat();
+        let of = |body: Vec<u8>| Shape::of(&[0, 0], Some(&body));
+        assert_eq!(of(column(1, 23)), of(column(2, 23)));
+        assert_ne!(of(column(1, 23)), of(column(1, 25)));
+        assert_ne!(of(column(1, 23)), Shape::of(&[0, 0], None));
+        assert_ne!(Shape::of(&[0, 1, 0, 0, 0, 23], None), Shape::of(&[0, 0], None));
+        // What is no description is equal to itself at least.
+        assert_eq!(of(vec![9]), of(vec![9]));
     }
 
     #[test]
     fn there_only_after_parse_complete() {
         let mut server = ServerPrepared::new(10);
-        let s = statement(1);
-        let first = number(server.require(&s, 1, false));
-        assert_eq!(server.require(&s, 1, false), Need::Nothing, "behind its own Parse");
-        let second = server.require(&s, 2, false);
-        assert!(matches!(second, Need::Parse { close_first: true, .. }), "another's Parse may fail");
-        server.confirm(&s.key(), first);
-        assert_ne!(server.require(&s, 1, false), Need::Nothing, "the older answer changes nothing");
-        let third = server.parses;
-        server.confirm(&s.key(), third);
-        assert_eq!(server.require(&s, 3, false), Need::Nothing);
+        let (s, other) = (statement(1), statement(1));
+        let (name, number) = server.prepare(&s, 1, false);
+        assert_eq!(server.find(&s, 1), Some(name), "behind its own Parse");
+        assert_eq!(server.find(&s, 2), None, "another's Parse may fail");
+        server.confirm(&s.key(), number);
+        assert_eq!(server.find(&s, 1), Some(name));
+        assert_eq!(server.find(&other, 1), None);
         server.distrust_all();
-        assert!(matches!(server.require(&s, 3, false), Need::Parse { close_first: true, .. }));
-        server.fail(&s.key(), server.parses);
-        assert!(matches!(server.require(&s, 3, false), Need::Parse { close_first: true, .. }));
+        assert_eq!(server.find(&s, 1), None);
+        let (again, number) = server.prepare(&s, 1, true);
+        assert_ne!(again, name, "a name is never used twice");
+        assert_eq!(server.find(&s, 1), Some(again));
+        server.begin_batch();
+        assert_eq!(server.find(&s, 1), None, "an error may skip what Weir added");
+        server.fail(&s.key(), number);
+        assert_eq!(server.find(&s, 1), None);
+    }
+
+    #[test]
+    fn what_was_prepared_before_a_clients_own_parse_does_not_serve_it() {
+        let (mut one, mut two) = (ServerPrepared::new(10), ServerPrepared::new(10));
+        let (old, new) = (statement(1), statement(1));
+        let old_there = prepared(&mut two, &old, 23);
+        prepared(&mut one, &new, 23);
+        assert_eq!(two.find(&old, 1), Some(old_there));
+        assert_eq!(two.find(&new, 1), None);
+        // What is prepared for it serves the other, too, and the older one goes.
+        let (name, number) = two.prepare(&new, 1, true);
+        two.confirm(&new.key(), number);
+        assert!(two.described(&new, number, shape(23)));
+        assert_eq!((two.find(&new, 1), two.find(&old, 1)), (Some(name), Some(name)));
+        assert_eq!(two.leftovers, [Box::from(old_there)]);
+    }
+
+    #[test]
+    fn another_shape_is_another_statement() {
+        let mut server = ServerPrepared::new(10);
+        let (old, new) = (statement(1), statement(1));
+        let first = prepared(&mut server, &old, 23);
+        let second = prepared(&mut server, &new, 25);
+        assert_eq!((server.find(&old, 1), server.find(&new, 1)), (Some(first), Some(second)));
+        assert!(server.leftovers.is_empty());
+        // Elsewhere only the new one is to be had.
+        let mut elsewhere = ServerPrepared::new(10);
+        let (_, number) = elsewhere.prepare(&old, 1, true);
+        elsewhere.confirm(&old.key(), number);
+        assert!(!elsewhere.described(&old, number, shape(25)));
+        elsewhere.begin_batch();
+        // Versions are bounded.
+        for of in 0..20 {
+            prepared(&mut server, &statement(1), of);
+        }
+        assert!(server.slots[0].versions.len() <= STATEMENT_VERSIONS);
+    }
+
+    #[test]
+    fn elsewhere_it_is_prepared_with_the_types_that_were_found() {
+        let s = statement(1);
+        assert_eq!(&*s.resolved_content(), b"select 1\0\0\0");
+        let mut server = ServerPrepared::new(10);
+        let (_, number) = server.prepare(&s, 1, false);
+        server.described(&s, number, Shape::of(&[0, 1, 0, 0, 0, 23], None));
+        assert_eq!(&*s.resolved_content(), b"select 1\0\0\x01\0\0\0\x17");
+        assert!(!s.keeps_columns(), "it has none");
     }
 
     #[test]
     fn eviction_spares_the_batch_and_the_used() {
         let mut server = ServerPrepared::new(2);
         let all: Vec<_> = (0..6).map(statement).collect();
-        for s in &all[..2] {
-            server.begin_batch();
-            let n = number(server.require(s, 1, false));
-            server.confirm(&s.key(), n);
-        }
+        let mut expected: Vec<_> = all[..2].iter().map(|s| Box::from(prepared(&mut server, s, 1))).collect();
         server.begin_batch();
         for s in &all[2..4] {
-            let n = number(server.require(s, 1, false));
-            server.confirm(&s.key(), n);
+            let (_, number) = server.prepare(s, 1, false);
+            server.confirm(&s.key(), number);
         }
-        let mut gone: Vec<_> = std::iter::from_fn(|| server.evict()).map(|s| s.key()).collect();
+        let mut gone: Vec<Box<[u8]>> = std::iter::from_fn(|| server.evict()).collect();
         gone.sort_unstable();
-        let mut expected = vec![all[0].key(), all[1].key()];
         expected.sort_unstable();
         assert_eq!(gone, expected);
         // All four of one batch stay, although they are over the limit.
         server.begin_batch();
         for s in &all[2..6] {
-            server.require(s, 1, false);
+            if server.find(s, 1).is_none() {
+                server.prepare(s, 1, false);
+            }
         }
         assert!(server.evict().is_none());
         assert_eq!(server.len(), 4);
@@ -641,13 +809,13 @@ mod tests {
         for s in &all {
             server.begin_batch();
             for s in [&hot, s] {
-                if let Need::Parse { number, .. } = server.require(s, 1, false) {
+                if server.find(s, 1).is_none() {
+                    let (_, number) = server.prepare(s, 1, false);
                     server.confirm(&s.key(), number);
                 }
             }
-            while let Some(gone) = server.evict() {
-                assert_ne!(gone.key(), hot.key());
-            }
+            while server.evict().is_some() {}
+            assert!(server.find(&hot, 1).is_some());
             assert!(server.len() <= 3);
         }
     }
@@ -676,6 +844,6 @@ mod tests {
         client.restore_names(names);
         assert_eq!(client.get(b"a").unwrap().content(), b"select 3\0\0\0");
         assert_eq!(client.get(b"b").unwrap().content(), b"select 2\0\0\0");
-        assert_eq!(client.name_of(&statement(2).server_name()), Some(&b"b"[..]));
+        assert_eq!(client.name_of(&statement(2).key()), Some(&b"b"[..]));
     }
 }

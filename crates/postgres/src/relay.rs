@@ -110,8 +110,20 @@ pub(crate) enum Owed {
         /// An error in it is hidden, too.
         quiet: bool,
     },
-    /// ParseComplete by Weir itself: the server has the statement.
-    KnownParse { undo: Box<Undo> },
+    /// ParameterDescription first, then RowDescription or NoData, for the Describe behind every Parse.
+    Shape {
+        statement: Arc<Statement>,
+        /// Of the Parse.
+        number: u64,
+        /// What is sent behind it is held until it has come.
+        stops: bool,
+        /// The client asks the same, and gets the answer.
+        visible: bool,
+        /// The body of the ParameterDescription, once it has come.
+        types: Option<Box<[u8]>>,
+    },
+    /// An error: what the client was told of the statement is not so any more. Sent in its place was a Bind of nothing.
+    Doomed,
     /// BindComplete.
     Bind { statement: Option<Arc<Statement>> },
     /// ParameterDescription first if `of_statement`, then RowDescription or NoData.
@@ -122,12 +134,8 @@ pub(crate) enum Owed {
     Close { undo: Option<Box<Undo>> },
     /// CloseComplete by Weir itself.
     KnownClose { undo: Option<Box<Undo>> },
-    /// CloseComplete for a Close that Weir added: of an evicted statement, or to make sure of something.
-    HiddenClose {
-        evicted: Option<Arc<Statement>>,
-        /// The name of a stand-in that must not stay behind.
-        stand_in: Option<Box<[u8]>>,
-    },
+    /// CloseComplete for a Close that Weir added. With a name when that must not stay behind.
+    HiddenClose { leftover: Option<Box<[u8]>> },
     /// ReadyForQuery.
     Sync,
     /// ReadyForQuery for a Sync that Weir added.
@@ -139,16 +147,12 @@ pub(crate) enum Owed {
 impl Owed {
     /// Weir answers it, nothing comes from the server.
     pub fn is_synthetic(&self) -> bool {
-        matches!(self, Owed::KnownParse { .. } | Owed::KnownClose { .. } | Owed::CopyEnd)
+        matches!(self, Owed::KnownClose { .. } | Owed::CopyEnd)
     }
 
     /// What it would have to put right in its client's map, which from now on is none of its business.
     fn take_undo(&mut self) -> Option<Box<Undo>> {
         match self {
-            Owed::KnownParse { undo } => {
-                let nothing = Box::new(Undo::AllUnnamed(Names::default()));
-                Some(std::mem::replace(undo, nothing))
-            }
             Owed::Parse { undo, .. }
             | Owed::KnownClose { undo }
             | Owed::Close { undo }
@@ -158,6 +162,8 @@ impl Owed {
             | Owed::Settings { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall
+            | Owed::Shape { .. }
+            | Owed::Doomed
             | Owed::Bind { .. }
             | Owed::Describe { .. }
             | Owed::Sync
@@ -175,20 +181,18 @@ impl Owed {
                 }
                 put_right(undo, failed, front);
             }
-            Owed::KnownParse { undo } => put_right(Some(undo), failed, front),
             Owed::KnownClose { undo }
             | Owed::Close { undo }
             | Owed::Execute { undo, .. }
             | Owed::Query { undo, .. } => {
                 put_right(undo, failed, front);
             }
-            Owed::HiddenClose { evicted, stand_in } => {
-                evicted.into_iter().for_each(|statement| prepared.put_back(statement));
-                prepared.leftovers.extend(stand_in);
-            }
+            Owed::HiddenClose { leftover } => prepared.leftovers.extend(leftover),
             Owed::Settings { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall
+            | Owed::Shape { .. }
+            | Owed::Doomed
             | Owed::Bind { .. }
             | Owed::Describe { .. }
             | Owed::Sync
@@ -264,11 +268,6 @@ impl Queue {
         })
     }
 
-    /// This owner has a request in front of the one at the end.
-    pub fn has_ahead(&self, owner: Owner) -> bool {
-        self.entries.iter().rev().skip(1).any(|entry| entry.owner == owner)
-    }
-
     /// Something under way may change the catalogue.
     pub fn changes_catalogue(&self) -> bool {
         self.entries.iter().any(|entry| entry.ddl)
@@ -314,6 +313,14 @@ impl Queue {
         }
     }
 
+    /// One more reply for the request at the head, before all others.
+    pub fn push_next(&mut self, owed: Owed) {
+        if let Some(entry) = self.entries.front_mut() {
+            entry.items += 1;
+            self.owed.push_front(owed);
+        }
+    }
+
     /// The last reply of the request at the end.
     pub fn last_mut(&mut self) -> Option<&mut Owed> {
         if self.entries.back()?.items == 0 { None } else { self.owed.back_mut() }
@@ -354,13 +361,15 @@ impl Queue {
                 | Owed::Query { .. }
                 | Owed::FunctionCall
                 | Owed::Parse { .. }
+                | Owed::Shape { .. }
+                | Owed::Doomed
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync => return false,
-                Owed::KnownParse { .. } | Owed::KnownClose { .. } => at += 1,
+                Owed::KnownClose { .. } => at += 1,
             }
         }
         false

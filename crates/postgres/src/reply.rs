@@ -10,8 +10,10 @@ use crate::back::Back;
 use crate::frame::{Header, ServerTag, body, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
-use crate::message::reply::{CLOSE_COMPLETE, PARSE_COMPLETE};
+use crate::message::reply::CLOSE_COMPLETE;
+use crate::prepared::Shape;
 use crate::relay::{Owed, Undo};
+use crate::reset::put_bind_nobody;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
 
@@ -36,6 +38,21 @@ impl Back {
     /// # Errors
     /// The bytes are not the protocol, or do not fit what is owed: the server must be closed.
     pub fn handle_reply(
+        &mut self,
+        front: Option<&mut Front>,
+        input: &[u8],
+        to_client: &mut Vec<u8>,
+        to_server: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        let step = self.next_step(front, input, to_client, to_server);
+        while self.released > 0 {
+            self.released -= 1;
+            self.release(to_server);
+        }
+        step
+    }
+
+    fn next_step(
         &mut self,
         mut front: Option<&mut Front>,
         input: &[u8],
@@ -71,7 +88,8 @@ impl Back {
                 }
                 self.catalogue_row_too_long();
             }
-            if is_gathered(header.tag) {
+            let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
+            if says_shape || is_gathered(header.tag) {
                 if header.total > SERVER_GATHER_BYTES {
                     return Err(Fault::new(FaultKind::ServerTooLarge, format!("{:?}", header.tag)));
                 }
@@ -129,7 +147,6 @@ impl Back {
         while self.queue.next().is_some_and(Owed::is_synthetic) {
             let visible = self.way(front.is_some()) == Way::Forward;
             match self.queue.pop() {
-                Some(Owed::KnownParse { .. }) if visible => to_client.extend_from_slice(PARSE_COMPLETE),
                 Some(Owed::KnownClose { .. }) if visible => to_client.extend_from_slice(CLOSE_COMPLETE),
                 _ => {}
             }
@@ -164,6 +181,7 @@ impl Back {
             skipped.extend(self.queue.pop());
         }
         for owed in skipped.into_iter().rev() {
+            self.released += usize::from(matches!(owed, Owed::Shape { stops: true, .. }));
             if matches!(owed, Owed::Parse { statement: None, .. }) {
                 self.unnamed = None;
             }
@@ -186,13 +204,15 @@ impl Back {
                 | Owed::Internal(_)
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync
+                | Owed::Shape { visible: false, .. }
+                | Owed::Doomed
                 | Owed::Parse { hidden: true, .. },
             ) => Way::Hide,
             Some(
                 Owed::Query { .. }
                 | Owed::FunctionCall
                 | Owed::Parse { hidden: false, .. }
-                | Owed::KnownParse { .. }
+                | Owed::Shape { visible: true, .. }
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
@@ -251,9 +271,12 @@ impl Back {
                 }
             }
             (Owed::HiddenClose { .. }, T::CloseComplete) => {
-                if let Some(Owed::HiddenClose { evicted: Some(evicted), .. }) = self.queue.pop() {
-                    self.prepared.is_gone(&evicted.key());
-                }
+                self.queue.pop();
+            }
+            (Owed::Shape { types, .. }, T::ParameterDescription) => *types = Some(body(message).into()),
+            (Owed::Shape { .. }, T::RowDescription | T::NoData) => {
+                let columns = (tag == T::RowDescription).then(|| body(message));
+                self.shape_complete(columns, to_server);
             }
             (Owed::Bind { .. }, T::BindComplete)
             | (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
@@ -272,8 +295,11 @@ impl Back {
 
     fn parse_complete(&mut self, front: Option<&mut Front>) {
         match self.queue.pop() {
-            Some(Owed::Parse { statement: Some((statement, number)), .. }) => {
+            Some(Owed::Parse { statement: Some((statement, number)), hidden, .. }) => {
                 self.prepared.confirm(&statement.key(), number);
+                if !hidden {
+                    statement.answered();
+                }
                 let alone = self.queue.head().is_some_and(|entry| entry.only_prepares);
                 if alone && self.boundary == Boundary::Idle && self.traces.pins().is_empty() {
                     self.prepared.known.insert(&statement.key());
@@ -290,6 +316,19 @@ impl Back {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What the server makes of a statement has come, whole.
+    fn shape_complete(&mut self, columns: Option<&[u8]>, to_server: &mut Vec<u8>) {
+        let Some(Owed::Shape { statement, number, stops, types, .. }) = self.queue.pop() else { return };
+        let shape = Shape::of(&types.unwrap_or_default(), columns);
+        let as_told = self.prepared.described(&statement, number, shape);
+        self.released += usize::from(stops);
+        if stops && !as_told {
+            // An error takes the place of what the client asks for: the server skips it as it would have.
+            put_bind_nobody(to_server);
+            self.queue.push_next(Owed::Doomed);
         }
     }
 
@@ -340,6 +379,12 @@ fn unnamed_is_answered(undo: Option<Box<Undo>>, front: Option<&mut Front>) {
 #[inline]
 fn is_gathered(tag: ServerTag) -> bool {
     matches!(tag, ServerTag::ReadyForQuery | ServerTag::ErrorResponse | ServerTag::ParameterStatus)
+}
+
+/// A message that may say what a statement is like.
+#[inline]
+fn is_shape(tag: ServerTag) -> bool {
+    matches!(tag, ServerTag::ParameterDescription | ServerTag::RowDescription | ServerTag::NoData)
 }
 
 /// A message that may be rewritten, and so is dealt with by itself.

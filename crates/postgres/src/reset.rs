@@ -118,17 +118,12 @@ impl Back {
 
     /// Appends bytes to `out`, or behind those that are held back.
     pub(crate) fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let tail = self.queue.tail().map_or(0, |entry| entry.number);
-        match &mut self.held {
-            Some(held) if held.entry == tail => held.request.extend_from_slice(bytes),
-            Some(held) => held.behind.extend_from_slice(bytes),
-            None => out.extend_from_slice(bytes),
-        }
+        self.held.as_mut().map_or(out, |held| &mut held.bytes).extend_from_slice(bytes);
     }
 }
 
 /// Appends a Bind of a statement that does not exist.
-fn put_bind_nobody(out: &mut Vec<u8>) {
+pub(crate) fn put_bind_nobody(out: &mut Vec<u8>) {
     put(out, b'B', |out| {
         put_cstr(out, b"");
         put_cstr(out, NOBODY);

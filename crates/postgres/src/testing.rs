@@ -130,6 +130,13 @@ pub mod s {
     pub fn parse_complete() -> Vec<u8> {
         small(b'1')
     }
+    /// For a named statement: what Weir asks behind its Parse is answered, too.
+    pub fn named_parsed() -> Vec<u8> {
+        [parse_complete(), parameters(), no_data()].concat()
+    }
+    pub fn no_data() -> Vec<u8> {
+        small(b'n')
+    }
     pub fn bind_complete() -> Vec<u8> {
         small(b'2')
     }

@@ -146,7 +146,7 @@ impl Welcomes {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
-        let statement = Statement::new(parse.content, origin, effects, front.judge().state());
+        let statement = Statement::by_heart(parse.content, origin, effects, front.judge().state());
         front.prepared_mut().insert(parse.name, statement);
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);

@@ -44,6 +44,10 @@ pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
 /// Statements one client may hold prepared.
 pub const CLIENT_PREPARED: usize = 10_000;
 
+/// Readings of one text that a server keeps prepared, when its types have changed in between. Clients that prepared
+/// it before are refused by PostgreSQL sooner or later, so that more than a few are never in use.
+pub const STATEMENT_VERSIONS: usize = 4;
+
 /// Requests one client may have queued on servers at a time (it pipelines without reading).
 pub const CLIENT_PIPELINE: usize = 1_024;
 

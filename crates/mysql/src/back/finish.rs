@@ -65,7 +65,7 @@ impl Back {
         }
         front.finish(&entry.outcome, self.server_id);
         if entry.leaves_trace {
-            self.take_over_state(front, entry.elsewhere);
+            self.take_over_state(front, entry.elsewhere, entry.lost_schema.is_some());
         }
     }
 
@@ -81,7 +81,7 @@ impl Back {
 
     /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a
     /// schema that was only its own.
-    fn take_over_state(&mut self, front: &Front, elsewhere: bool) {
+    fn take_over_state(&mut self, front: &Front, elsewhere: bool, lost: bool) {
         if self.others_are_sent() {
             // They have brought the session to their own state, from one that it may not have been in.
             self.session.known = false;
@@ -93,7 +93,7 @@ impl Back {
             self.session.state.schema = schema;
         }
         self.lost_schema = None;
-        if entry.lost_schema.is_some() {
+        if lost {
             self.session.state.schema = None;
             self.lost_schema = front.state.schema.clone();
         }

@@ -21,7 +21,7 @@ fn run(front: &mut Front, back: &mut Back, request: &[u8], reply: &[u8]) -> Vec<
 
 fn prepare(front: &mut Front, back: &mut Back, name: &str, text: &str) {
     let request = cat(&[c::parse(name, text), c::sync()]);
-    run(front, back, &request, &cat(&[s::parse_complete(), s::idle()]));
+    run(front, back, &request, &cat(&[s::named_parsed(), s::idle()]));
 }
 
 #[test]
@@ -165,14 +165,18 @@ fn trap_4_flush_keeps_the_server_until_sync() {
 }
 
 #[test]
-fn trap_4_flush_behind_a_known_parse_is_answered() {
+fn trap_4_flush_behind_a_parse_is_answered() {
     let (mut f, mut b) = (front(1), back());
     prepare(&mut f, &mut b, "a", "select 1");
     let mut g = front(2);
     let sent = send(&mut g, &mut b, 2, &cat(&[c::parse("mine", "select 1"), c::flush()]));
-    assert_eq!(tags(&sent.to_server), "CH", "something must make the server speak");
-    let got = receive(&mut b, Some(&mut g), &s::close_complete());
+    assert_eq!(tags(&sent.to_server), "PDH");
+    let got = receive(&mut b, Some(&mut g), &s::named_parsed());
     assert_eq!(got.to_client, s::parse_complete());
+    // What Weir answers itself needs something that makes the server speak; and the older statement goes.
+    let sent = send(&mut g, &mut b, 2, &cat(&[c::close("mine"), c::flush()]));
+    assert_eq!(tags(&sent.to_server), "CH");
+    assert_eq!(receive(&mut b, Some(&mut g), &s::close_complete()).to_client, s::close_complete());
     send(&mut g, &mut b, 2, &c::sync());
     assert_eq!(receive(&mut b, Some(&mut g), &s::idle()).to_client, s::idle());
 }
@@ -182,7 +186,7 @@ fn trap_5_no_sync_is_added() {
     let (mut f, mut b) = (front(1), back());
     let request = cat(&[c::parse("a", "insert"), c::bind("a"), c::execute(), c::execute(), c::sync()]);
     let sent = send(&mut f, &mut b, 1, &request);
-    assert_eq!(tags(&sent.to_server), "PBEES");
+    assert_eq!(tags(&sent.to_server), "PDBEES");
 }
 
 #[test]
@@ -215,9 +219,17 @@ fn trap_6_replies_of_weirs_own_keep_their_place() {
         c::sync(),
     ]);
     let sent = send(&mut g, &mut b, 2, &request);
-    assert_eq!(tags(&sent.to_server), "BDES");
+    assert_eq!(tags(&sent.to_server), "PDBDEPDS");
     let row = s::row(&[1; 5000]);
-    let reply = cat(&[s::bind_complete(), s::row_description(), row, s::complete("SELECT 1"), s::idle()]);
+    let reply = cat(&[
+        s::named_parsed(),
+        s::bind_complete(),
+        s::row_description(),
+        row,
+        s::complete("SELECT 1"),
+        s::named_parsed(),
+        s::idle(),
+    ]);
     // The row comes in two reads.
     let cut = 2000;
     let first = try_receive(&mut b, Some(&mut g), &reply[..cut]).unwrap();
@@ -232,7 +244,7 @@ fn trap_6_replies_of_weirs_own_vanish_behind_an_error() {
     let mut g = front(2);
     let request = cat(&[c::parse("", "bad"), c::parse("x", "select 1"), c::close("x"), c::sync()]);
     let sent = send(&mut g, &mut b, 2, &request);
-    assert_eq!(tags(&sent.to_server), "PS");
+    assert_eq!(tags(&sent.to_server), "PPDS");
     let got = receive(&mut b, Some(&mut g), &cat(&[s::error("42601", "bad"), s::idle()]));
     assert_eq!(tags(&got.to_client), "EZ");
     assert!(g.prepared.as_deref().unwrap().get(b"x").is_none(), "a skipped Parse gives no name");
@@ -252,7 +264,7 @@ fn trap_7_function_calls() {
 fn trap_8_asynchronous_messages_at_any_moment() {
     let asynchronous = cat(&[s::notice("n"), s::parameter("TimeZone", "UTC"), s::notification()]);
     let (mut f, mut b) = (front(1), back());
-    let request = cat(&[c::parse("a", "x"), c::bind("a"), c::execute(), c::sync()]);
+    let request = cat(&[c::parse("", "x"), c::bind(""), c::execute(), c::sync()]);
     send(&mut f, &mut b, 1, &request);
     let mut reply = Vec::new();
     for message in [s::parse_complete(), s::bind_complete(), s::row(b"1"), s::complete("SELECT 1"), s::idle()]
@@ -281,7 +293,7 @@ fn errors_are_isolated_between_owners() {
     let two = receive(
         &mut b,
         Some(&mut g),
-        &cat(&[s::parse_complete(), s::bind_complete(), s::complete("X"), s::idle()]),
+        &cat(&[s::named_parsed(), s::bind_complete(), s::complete("X"), s::idle()]),
     );
     assert_eq!((tags(&two.to_client), two.done), ("12CZ".into(), vec![(2, Boundary::Idle)]));
     let three = receive(&mut b, Some(&mut h), &cat(&[s::complete("X"), s::idle()]));
@@ -312,16 +324,23 @@ fn a_reply_never_runs_into_the_next_owner() {
 fn trap_10_statements_are_shared_by_what_they_are() {
     let (mut f, mut b) = (front(1), back());
     prepare(&mut f, &mut b, "s1", "select 1");
-    // Another client, another name: nothing is parsed again.
+    // Another client, another name: it is read anew, and serves both.
     let mut g = front(2);
     let sent = send(&mut g, &mut b, 2, &cat(&[c::parse("q", "select 1"), c::sync()]));
-    assert_eq!(tags(&sent.to_server), "S");
-    assert_eq!(tags(&receive(&mut b, Some(&mut g), &s::idle()).to_client), "1Z");
+    assert_eq!(tags(&sent.to_server), "PDS");
+    let got = receive(&mut b, Some(&mut g), &cat(&[s::named_parsed(), s::idle()]));
+    assert_eq!(tags(&got.to_client), "1Z");
+    assert_eq!(b.prepared.len(), 1);
+    let sent = send(&mut f, &mut b, 1, &cat(&[c::bind("s1"), c::sync()]));
+    assert_eq!(tags(&sent.to_server), "CBS", "what was read before is closed");
+    receive(&mut b, Some(&mut f), &cat(&[s::close_complete(), s::bind_complete(), s::idle()]));
+    assert_eq!(tags(&send(&mut g, &mut b, 2, &cat(&[c::bind("q"), c::sync()])).to_server), "BS");
+    receive(&mut b, Some(&mut g), &cat(&[s::bind_complete(), s::idle()]));
     // Another search_path: another statement.
     let mut h = front_with(3, &[("search_path", "other")]);
     b.applied = Arc::clone(&h.settings);
-    let sent = send(&mut h, &mut b, 3, &cat(&[c::parse("q", "select 1"), c::sync()]));
-    assert_eq!(tags(&sent.to_server), "PS");
+    send(&mut h, &mut b, 3, &cat(&[c::parse("q", "select 1"), c::sync()]));
+    assert_eq!(b.prepared.len(), 2);
 }
 
 #[test]
@@ -331,8 +350,8 @@ fn trap_11_prepared_only_after_parse_complete() {
     run(&mut f, &mut b, &request, &cat(&[s::error("42601", "broken"), s::idle()]));
     // The name is free again, and the server is asked again.
     let sent = send(&mut f, &mut b, 1, &cat(&[c::parse("s", "select broken"), c::sync()]));
-    assert_eq!(tags(&sent.to_server), "CPS", "Close first: whether it is there is not certain");
-    let got = receive(&mut b, Some(&mut f), &cat(&[s::close_complete(), s::parse_complete(), s::idle()]));
+    assert_eq!(tags(&sent.to_server), "PDS");
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::named_parsed(), s::idle()]));
     assert_eq!(tags(&got.to_client), "1Z");
     let sent = send(&mut f, &mut b, 1, &cat(&[c::bind("s"), c::sync()]));
     assert_eq!(tags(&sent.to_server), "BS");
@@ -344,15 +363,15 @@ fn a_statement_follows_its_client_to_another_server() {
     prepare(&mut f, &mut one, "s", "select 1");
     let batch = cat(&[c::bind("s"), c::execute(), c::sync()]);
     let sent = send(&mut f, &mut two, 1, &batch);
-    assert_eq!(tags(&sent.to_server), "PBES");
-    let reply = cat(&[s::parse_complete(), s::bind_complete(), s::complete("SELECT 1"), s::idle()]);
+    assert_eq!(tags(&sent.to_server), "PDBES");
+    let reply = cat(&[s::named_parsed(), s::bind_complete(), s::complete("SELECT 1"), s::idle()]);
     let got = receive(&mut two, Some(&mut f), &reply);
     assert_eq!(tags(&got.to_client), "2CZ");
     assert_eq!(tags(&send(&mut f, &mut two, 1, &batch).to_server), "BES");
     // When the Parse that Weir added fails, that is the client's error.
     let mut three = back();
     let sent = send(&mut f, &mut three, 1, &cat(&[c::describe("s"), c::sync()]));
-    assert_eq!(tags(&sent.to_server), "PDS");
+    assert_eq!(tags(&sent.to_server), "PDS", "one question for both");
     let got = receive(&mut three, Some(&mut f), &cat(&[s::error("42P01", "gone"), s::idle()]));
     assert_eq!(tags(&got.to_client), "EZ");
 }
@@ -371,6 +390,7 @@ fn trap_12_eviction_spares_the_batch_and_closes_on_the_server() {
     for tag in tags(&sent.to_server).chars() {
         let reply = match tag {
             'P' => s::parse_complete(),
+            'D' => cat(&[s::parameters(), s::no_data()]),
             'B' => s::bind_complete(),
             'C' => s::close_complete(),
             _ => s::idle(),
@@ -416,27 +436,64 @@ fn trap_13_names() {
     assert!(f.prepared.as_deref().unwrap().get(b"s").is_none());
 }
 
+/// A description of one column of this type.
+fn column(of: u8) -> Vec<u8> {
+    let mut out = Vec::new();
+    crate::frame::put(&mut out, b'T', |o| {
+        o.extend_from_slice(b"\0\x01x\0\0\0\0\0\0\0\0\0\0");
+        o.push(of);
+        o.extend_from_slice(&[0; 8]);
+    });
+    out
+}
+
+fn planned() -> Arc<crate::effects::Effects> {
+    crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, b"select * from t").0
+}
+
 #[test]
-fn trap_14_a_stale_plan_stays_stale_for_who_prepared_it_and_is_new_for_who_prepares_again() {
-    let (mut f, mut g, mut b) = (front(1), front(2), back());
-    prepare(&mut f, &mut b, "s", "select * from t");
-    let text = String::from_utf8(s::error("0A000", "cached plan must not change result type")).unwrap();
-    let mut error = text.replace("result type\0", "result type\0RRevalidateCachedQuery\0").into_bytes();
-    let length = (error.len() as u32 - 1).to_be_bytes();
-    error[1..5].copy_from_slice(&length);
-    let bind = cat(&[c::bind("s"), c::execute(), c::sync()]);
-    run(&mut f, &mut b, &bind, &cat(&[error, s::idle()]));
-    // A driver that knows the old shape must not get the new one under the old name.
-    assert_eq!(tags(&send(&mut f, &mut b, 1, &bind).to_server), "BES");
-    receive(&mut b, Some(&mut f), &cat(&[s::error("0A000", "again"), s::idle()]));
-    // Whoever prepares the text now gets a new statement, and shares it with the next.
-    let parsed = cat(&[c::parse("s", "select * from t"), c::sync()]);
-    assert_eq!(tags(&send(&mut g, &mut b, 1, &parsed).to_server), "PS");
-    receive(&mut b, Some(&mut g), &cat(&[s::parse_complete(), s::idle()]));
-    let again = cat(&[c::close("s"), c::parse("s", "select * from t"), c::bind("s"), c::sync()]);
-    assert_eq!(tags(&send(&mut f, &mut b, 1, &again).to_server), "BS");
-    receive(&mut b, Some(&mut f), &cat(&[s::bind_complete(), s::idle()]));
-    assert!(b.is_reusable());
+fn trap_14_elsewhere_a_statement_is_what_its_client_was_told_or_is_refused() {
+    let (mut f, mut one, mut two) = (front(1), back(), back());
+    let parse = cat(&[c::parse("s", "select * from t"), c::sync()]);
+    crate::testing::send_with(&mut f, &mut one, &parse, &planned());
+    let types = b"t\0\0\0\x0a\0\x01\0\0\0\x17".to_vec();
+    receive(&mut one, Some(&mut f), &cat(&[s::parse_complete(), types.clone(), column(23), s::idle()]));
+    // Nothing runs there before the server has said what it makes of it, with the types that were found.
+    let run = cat(&[c::bind("s"), c::execute(), c::sync()]);
+    let sent = send(&mut f, &mut two, 1, &run);
+    assert_eq!(tags(&sent.to_server), "PDH");
+    assert!(sent.to_server.windows(7).any(|w| w == b"\0\x01\0\0\0\x17D"));
+    let got = receive(&mut two, Some(&mut f), &cat(&[s::parse_complete(), types.clone(), column(23)]));
+    assert_eq!((tags(&got.to_server).as_str(), tags(&got.to_client).as_str()), ("BES", ""));
+    receive(&mut two, Some(&mut f), &cat(&[s::bind_complete(), s::complete("SELECT 1"), s::idle()]));
+    assert_eq!(tags(&send(&mut f, &mut two, 1, &run).to_server), "BES");
+    // Other columns: an error takes the place of what was asked, and the server skips the rest.
+    let mut three = back();
+    send(&mut f, &mut three, 1, &run);
+    let got = receive(&mut three, Some(&mut f), &cat(&[s::parse_complete(), types, column(25)]));
+    assert_eq!(tags(&got.to_server), "BBES");
+    let reply = cat(&[s::error("26000", "prepared statement \"weir_nobody\" does not exist"), s::idle()]);
+    let got = receive(&mut three, Some(&mut f), &reply);
+    assert_eq!(tags(&got.to_client), "EZ");
+    assert_eq!(field(&got.to_client[5..], b'M'), Some(&b"cached plan must not change result type"[..]));
+    assert!(three.is_reusable() && three.held.is_none());
+}
+
+#[test]
+fn what_is_held_for_a_statement_goes_when_its_parse_fails() {
+    let (mut f, mut one, mut two) = (front(1), back(), back());
+    let parse = cat(&[c::parse("s", "select * from t"), c::sync()]);
+    crate::testing::send_with(&mut f, &mut one, &parse, &planned());
+    receive(&mut one, Some(&mut f), &cat(&[s::parse_complete(), s::parameters(), column(23), s::idle()]));
+    let run = cat(&[c::bind("s"), c::execute(), c::sync()]);
+    let mut g = front(2);
+    send(&mut f, &mut two, 1, &run);
+    assert_eq!(tags(&send(&mut g, &mut two, 2, &c::q("x")).to_server), "", "behind what is held");
+    let got = receive(&mut two, Some(&mut f), &s::error("42P01", "gone"));
+    assert_eq!((tags(&got.to_client).as_str(), tags(&got.to_server).as_str()), ("E", "BESQ"));
+    receive(&mut two, Some(&mut f), &s::idle());
+    receive(&mut two, Some(&mut g), &cat(&[s::complete("X"), s::idle()]));
+    assert!(two.is_reusable());
 }
 
 #[test]

@@ -9,11 +9,11 @@ use crate::back::{Back, Unnamed};
 use crate::effects::{Effects, Judge};
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
-use crate::message::query::{Object, put_parse, put_statement, read_bind, read_object, read_parse};
-use crate::prepared::{NAME_PREFIX, Need, Origin, Statement};
+use crate::message::query::{FLUSH, Object, put_parse, put_statement, read_bind, read_object, read_parse};
+use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
 use std::sync::Arc;
-use weir_wire::{Boundary, Fault, Pin};
+use weir_wire::{Fault, Pin};
 
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
@@ -60,7 +60,7 @@ impl Back {
 
     fn put_stand_in(&mut self, name: &[u8], content: &[u8], out: &mut Vec<u8>) {
         put_statement(out, b'C', name);
-        self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+        self.queue.push(Owed::HiddenClose { leftover: None });
         put_parse(out, name, content);
         self.queue.push(Owed::Parse { statement: None, undo: None, taken: None, hidden: true, quiet: true });
     }
@@ -68,7 +68,7 @@ impl Back {
     pub(super) fn close_stand_ins(&mut self, names: Vec<Box<[u8]>>, out: &mut Vec<u8>) {
         for name in names {
             put_statement(out, b'C', &name);
-            self.queue.push(Owed::HiddenClose { evicted: None, stand_in: Some(name) });
+            self.queue.push(Owed::HiddenClose { leftover: Some(name) });
         }
     }
 
@@ -94,6 +94,16 @@ impl Back {
         (!names.is_empty()).then(|| Box::new(Undo::AllUnnamed(names)))
     }
 
+    /// The first temporary table of a session stands in front of others of its name, also for what is prepared already.
+    /// The server may have had some before, for another client, and would not look again.
+    pub(super) fn read_anew_behind_temporary(&mut self, front: &Front, effects: &Effects) {
+        let first = !front.traces.pins().contains(Pin::TemporaryTable);
+        if first && effects.pins.contains(Pin::TemporaryTable) {
+            self.prepared.distrust_all();
+            self.unnamed = None;
+        }
+    }
+
     pub(super) fn parse(
         &mut self,
         front: &mut Front,
@@ -115,8 +125,8 @@ impl Back {
         }
         if let Some(existing) = front.prepared_mut().get(parse.name).cloned() {
             // The server itself says that the name is taken, in its order of checks.
-            let existing = self.ensure(front, parse.name, existing, out);
-            put_parse(out, &existing.server_name(), parse.content);
+            let (_, server_name) = self.ensure(front, parse.name, existing, out);
+            put_parse(out, &server_name, parse.content);
             let taken = Some(parse.name.into());
             self.queue.push(Owed::Parse { statement: None, undo: None, taken, hidden: false, quiet: false });
             return Ok(());
@@ -125,32 +135,40 @@ impl Back {
             return self.parse_raw(front, message, out);
         }
         let origin = self.origin(front);
-        let statement = match self.prepared.fresh(parse.content, origin) {
-            (_, Some(known)) => Arc::clone(known),
-            (origin, None) => Statement::new(parse.content, origin, effects, front.judge().state()),
-        };
-        // In a failed transaction Parse must fail as it would without Weir, so it is asked anew; and behind a
-        // request of its own that is under way, which may be what makes the transaction fail.
-        let fresh = self.boundary == Boundary::Failed || self.queue.has_ahead(front.owner);
-        let need = self.prepared.require(&statement, front.owner, fresh);
+        let key = Statement::key_of(parse.content, origin);
+        let content = self.prepared.content(&key).unwrap_or_else(|| parse.content.into());
+        let statement = Statement::new(content, key, origin, effects, front.judge().state());
         front.prepared_mut().insert(parse.name, Arc::clone(&statement));
         let undo = Box::new(Undo::Named { name: parse.name.into(), statement: Arc::clone(&statement) });
-        match need {
-            Need::Nothing => self.queue.push(Owed::KnownParse { undo }),
-            Need::Parse { number, close_first } => {
-                self.put_parse_of(&statement, close_first, out);
-                let statement = Some((statement, number));
-                self.queue.push(Owed::Parse {
-                    statement,
-                    undo: Some(undo),
-                    taken: None,
-                    hidden: false,
-                    quiet: false,
-                });
-                self.evict(out);
-            }
-        }
+        let (server_name, number) = self.prepared.prepare(&statement, front.owner, false);
+        put_parse(out, &server_name, parse.content);
+        self.queue.push(Owed::Parse {
+            statement: Some((Arc::clone(&statement), number)),
+            undo: Some(undo),
+            taken: None,
+            hidden: false,
+            quiet: false,
+        });
+        self.ask_shape(statement, &server_name, number, false, out);
+        self.evict(out);
         Ok(())
+    }
+
+    /// Asks what the server makes of a statement. With `stops` the rest waits for the answer.
+    fn ask_shape(
+        &mut self,
+        statement: Arc<Statement>,
+        name: &[u8],
+        number: u64,
+        stops: bool,
+        out: &mut Vec<u8>,
+    ) {
+        put_statement(out, b'D', name);
+        self.queue.push(Owed::Shape { statement, number, stops, visible: false, types: None });
+        if stops {
+            out.extend_from_slice(FLUSH);
+            self.stop = Some(out.len());
+        }
     }
 
     /// A Parse that Weir cannot keep: it goes as it is, and the client stays where it went.
@@ -195,64 +213,71 @@ impl Back {
         self.unnamed = Some(Unnamed { statement, entry, confirmed: false });
     }
 
-    fn put_parse_of(&mut self, statement: &Statement, close_first: bool, out: &mut Vec<u8>) {
-        let name = statement.server_name();
-        if close_first {
-            put_statement(out, b'C', &name);
-            self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+    /// What Weir has asked last is what the client asks now.
+    fn shape_is_for_client(&mut self, wanted: &Arc<Statement>) -> bool {
+        match self.queue.last_mut() {
+            Some(Owed::Shape { statement, stops: false, visible: visible @ false, .. })
+                if Arc::ptr_eq(statement, wanted) =>
+            {
+                *visible = true;
+                true
+            }
+            _ => false,
         }
-        put_parse(out, &name, statement.content());
     }
 
     pub(super) fn evict(&mut self, out: &mut Vec<u8>) {
-        while let Some(evicted) = self.prepared.evict() {
-            put_statement(out, b'C', &evicted.server_name());
-            self.queue.push(Owed::HiddenClose { evicted: Some(evicted), stand_in: None });
+        while let Some(name) = self.prepared.evict() {
+            put_statement(out, b'C', &name);
+            self.queue.push(Owed::HiddenClose { leftover: Some(name) });
         }
     }
 
     /// Under which settings a statement that is sent now will be parsed.
     fn origin(&self, front: &mut Front) -> Origin {
-        let unknown =
-            self.traces.pins().contains(Pin::Setting) || self.queue.may_change_settings(front.owner);
+        let pins = self.traces.pins();
+        let unknown = pins.contains(Pin::Setting)
+            || pins.contains(Pin::TemporaryTable)
+            || self.may_have_set
+            || self.queue.may_change_settings(front.owner);
         let private = if unknown { front.next_private() } else { 0 };
-        Origin { plan_key: self.applied.plan_key(), private, generation: 0 }
+        Origin { plan_key: self.applied.plan_key(), private }
     }
 
-    /// Sees to it that the server has the statement of a client's name when the next message arrives there.
-    /// Returns the statement to use: when it must be parsed again under other settings than before, it is
-    /// another one, for the old name stands for the old settings on all servers.
+    /// Sees to it that the server has the statement of a client's name when the next message arrives there. Returns
+    /// the statement to use, which is another one when it must be parsed again under other settings than before, and
+    /// its name there.
     fn ensure(
         &mut self,
         front: &mut Front,
         name: &[u8],
         statement: Arc<Statement>,
         out: &mut Vec<u8>,
-    ) -> Arc<Statement> {
+    ) -> (Arc<Statement>, Name) {
         let mut statement = statement;
-        if !self.prepared.has(&statement, front.owner) {
-            let origin = self.origin(front);
-            if !origin.has_settings_of(statement.origin()) {
-                let effects = statement.effects(front.judge());
-                statement = Statement::new(statement.content(), origin, effects, front.judge().state());
-                front.prepared_mut().insert(name, Arc::clone(&statement));
-            }
+        if let Some(server_name) = self.prepared.find(&statement, front.owner) {
+            return (statement, server_name);
         }
-        if let Need::Parse { number, close_first } = self.prepared.require(&statement, front.owner, false) {
-            self.prepared.added(&statement.key(), front.owner);
-            self.put_parse_of(&statement, close_first, out);
-            self.injected_prepares += 1;
-            let parsed = Some((Arc::clone(&statement), number));
-            self.queue.push(Owed::Parse {
-                statement: parsed,
-                undo: None,
-                taken: None,
-                hidden: true,
-                quiet: false,
-            });
-            self.evict(out);
+        let origin = self.origin(front);
+        if origin != statement.origin() {
+            statement = statement.moved_to(origin);
+            front.prepared_mut().insert(name, Arc::clone(&statement));
         }
-        statement
+        let (server_name, number) = self.prepared.prepare(&statement, front.owner, true);
+        put_parse(out, &server_name, &statement.resolved_content());
+        self.injected_prepares += 1;
+        self.queue.push(Owed::Parse {
+            statement: Some((Arc::clone(&statement), number)),
+            undo: None,
+            taken: None,
+            hidden: true,
+            quiet: false,
+        });
+        // While the server skips, nothing is answered, and nothing done.
+        let stops = statement.keeps_columns() && !self.skipping;
+        self.ask_shape(Arc::clone(&statement), &server_name, number, stops, out);
+        self.evict(out);
+        (statement, server_name)
     }
 
     /// The same for the unnamed statement of a client. Another client's must never stand in for it.
@@ -284,7 +309,7 @@ impl Back {
             // The server's own words about a statement that does not exist.
             None => {
                 put_statement(out, b'C', b"");
-                self.queue.push(Owed::HiddenClose { evicted: None, stand_in: None });
+                self.queue.push(Owed::HiddenClose { leftover: None });
                 self.unnamed = None;
             }
         }
@@ -306,8 +331,9 @@ impl Back {
         } else {
             let name = match known {
                 Some(statement) => {
-                    let statement = self.ensure(front, bind.statement, statement, out);
-                    bound.insert(statement).server_name().to_vec()
+                    let (statement, server_name) = self.ensure(front, bind.statement, statement, out);
+                    bound = Some(statement);
+                    server_name.to_vec()
                 }
                 None => foreign_name(bind.statement),
             };
@@ -342,8 +368,11 @@ impl Back {
             }
             Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
                 Some(statement) => {
-                    let statement = self.ensure(front, name, statement, out);
-                    put_statement(out, b'D', &statement.server_name());
+                    let (statement, server_name) = self.ensure(front, name, statement, out);
+                    if self.shape_is_for_client(&statement) {
+                        return Ok(());
+                    }
+                    put_statement(out, b'D', &server_name);
                     described = Some(statement);
                 }
                 None => put_statement(out, b'D', &foreign_name(name)),

@@ -118,6 +118,9 @@ pub fn put_close_portal(out: &mut Vec<u8>, name: &[u8]) {
 /// Sync.
 pub const SYNC: &[u8] = b"S\0\0\0\x04";
 
+/// Flush.
+pub const FLUSH: &[u8] = b"H\0\0\0\x04";
+
 /// CopyFail with a reason.
 pub fn put_copy_fail(out: &mut Vec<u8>, reason: &str) {
     put(out, b'f', |out| put_cstr(out, reason.as_bytes()));

@@ -3,8 +3,7 @@
 //! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock.
 //! Must not know: which server has what ([`super::ServerPrepared`]), who asks.
 //!
-//! Invariants: bounded; a statement in it was accepted outside a transaction and by itself; one that became stale
-//! does not come back as long as its place is not needed.
+//! Invariants: bounded; a statement in it was accepted outside a transaction and by itself.
 
 use super::Key;
 use std::sync::OnceLock;
@@ -16,8 +15,8 @@ const WAYS: usize = 8;
 /// Buckets of a pool. 16 kB, taken when the first statement is known.
 const BUCKETS: usize = 256;
 
-/// What is remembered of a key; the lowest bit says that the statement is stale. Two keys may look alike once in 2^63;
-/// then a Parse is answered that the server would refuse, and the refusal comes with its Bind.
+/// What is remembered of a key. Two may look alike once in 2^64; then a Parse is answered that the server would refuse,
+/// and the refusal comes with its Bind.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 
@@ -25,11 +24,7 @@ impl Mark {
     fn of(key: &Key) -> Mark {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(key.split_at(8).0);
-        Mark(u64::from_be_bytes(bytes).max(2) & !1)
-    }
-
-    fn is_in(self, slot: u64) -> bool {
-        slot & !1 == self.0
+        Mark(u64::from_be_bytes(bytes).max(1))
     }
 
     fn bucket(self) -> usize {
@@ -49,12 +44,13 @@ pub struct KnownStatements(OnceLock<Box<[[AtomicU64; WAYS]]>>);
 impl KnownStatements {
     /// A server of the pool has taken this statement.
     pub fn insert(&self, key: &Key) {
-        self.put(key, false);
-    }
-
-    /// Its result has another shape now: what is prepared from here on goes by another key.
-    pub fn mark_stale(&self, key: &Key) {
-        self.put(key, true);
+        let mark = Mark::of(key);
+        self.0.get_or_init(|| (0..BUCKETS).map(|_| Default::default()).collect());
+        let bucket = self.bucket(mark);
+        let place = |wanted: u64| bucket.iter().find(|slot| slot.load(Ordering::Relaxed) == wanted);
+        if let Some(slot) = place(mark.0).or_else(|| place(0)).or_else(|| bucket.get(mark.way())) {
+            slot.store(mark.0, Ordering::Relaxed);
+        }
     }
 
     /// A server has refused it.
@@ -74,22 +70,6 @@ impl KnownStatements {
 
     fn bucket(&self, mark: Mark) -> &[AtomicU64] {
         self.0.get().and_then(|buckets| buckets.get(mark.bucket())).map_or(&[], |bucket| bucket)
-    }
-
-    fn put(&self, key: &Key, stale: bool) {
-        let mark = Mark::of(key);
-        self.0.get_or_init(|| (0..BUCKETS).map(|_| Default::default()).collect());
-        let bucket = self.bucket(mark);
-        let value = mark.0 | u64::from(stale);
-        let same = bucket.iter().find(|slot| mark.is_in(slot.load(Ordering::Relaxed)));
-        if let Some(slot) = same {
-            slot.fetch_max(value, Ordering::Relaxed);
-            return;
-        }
-        let empty = bucket.iter().find(|slot| slot.load(Ordering::Relaxed) == 0);
-        if let Some(slot) = empty.or(bucket.get(mark.way())) {
-            slot.store(value, Ordering::Relaxed);
-        }
     }
 }
 
@@ -114,18 +94,6 @@ mod tests {
         assert!(!known.contains(&key(1)));
         known.insert(&key(1));
         assert!(known.contains(&key(1)));
-    }
-
-    #[test]
-    fn what_became_stale_does_not_come_back() {
-        let known = KnownStatements::default();
-        known.insert(&key(1));
-        known.mark_stale(&key(1));
-        assert!(!known.contains(&key(1)));
-        known.insert(&key(1));
-        known.forget(&key(1));
-        known.insert(&key(1));
-        assert!(!known.contains(&key(1)));
     }
 
     #[test]

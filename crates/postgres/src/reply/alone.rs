@@ -5,7 +5,7 @@
 
 use super::{Way, protocol};
 use crate::back::Back;
-use crate::error::{field, fields, put_as_fatal};
+use crate::error::{PLAN_MUST_NOT_CHANGE, Severity, field, fields, put_as_fatal, put_error};
 use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::message::reply::read_parameter;
@@ -107,11 +107,13 @@ impl Back {
         let kind = entry.kind;
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;
+        let doomed = matches!(self.queue.next(), Some(Owed::Doomed));
         let quiet = matches!(self.queue.next(), Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync));
         match self.queue.next() {
             Some(
                 Owed::Parse { .. }
-                | Owed::KnownParse { .. }
+                | Owed::Shape { .. }
+                | Owed::Doomed
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
@@ -120,7 +122,7 @@ impl Back {
                 | Owed::HiddenClose { .. }
                 | Owed::CopyEnd,
             ) => {
-                taken_name = self.fail_extended(front.as_deref_mut());
+                taken_name = self.fail_extended(front.as_deref_mut(), body);
             }
             // Who may not read the catalogue can do everything else.
             Some(Owed::Internal(Internal::Catalogue)) => {}
@@ -152,10 +154,14 @@ impl Back {
                     put_as_fatal(to_client, body);
                     return Step::Consumed(message.len());
                 }
+                if doomed {
+                    put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE);
+                    return Step::Consumed(message.len());
+                }
                 if way == Way::Forward && !contains_server_name(body) {
                     return Step::Forward(message.len());
                 }
-                put_with_client_names(to_client, body, taken_name.as_deref(), front);
+                self.put_with_client_names(to_client, body, taken_name.as_deref(), front);
                 Step::Consumed(message.len())
             }
             _ => Step::Consumed(message.len()),
@@ -164,16 +170,23 @@ impl Back {
 
     /// A message of the extended protocol failed: the server skips to the Sync, and what the message and those
     /// behind it would have changed is undone. Returns the client's name in it, if that was refused as taken.
-    fn fail_extended(&mut self, mut front: Option<&mut Front>) -> Option<Box<[u8]>> {
+    fn fail_extended(&mut self, mut front: Option<&mut Front>, body: &[u8]) -> Option<Box<[u8]>> {
         let owed = self.queue.pop()?;
         self.skipping = true;
         // At once, and what came last first: the error may speak of a name that a skipped Close has taken away.
         self.skip(front.as_deref_mut());
         let mut taken_name = None;
-        if let Owed::Parse { taken, statement, .. } = &owed {
+        if let Owed::Parse { taken, statement, hidden, .. } = &owed {
             taken_name.clone_from(taken);
-            if statement.is_none() {
-                self.unnamed = None;
+            match (statement, front.as_deref_mut()) {
+                (None, _) => self.unnamed = None,
+                // Answered by heart, and a server reads it for the first time: as if its Parse had failed.
+                (Some((statement, _)), Some(front))
+                    if *hidden && statement.shape().is_none() && is_refusal(body) =>
+                {
+                    front.prepared_mut().remove_statement(statement);
+                }
+                (Some(_), _) => {}
             }
         }
         owed.undo(true, front, &mut self.prepared);
@@ -184,32 +197,48 @@ impl Back {
     fn request_is_behind_settings(&self) -> bool {
         let Some(Owed::Settings { last, .. }) = self.queue.next() else { return false };
         let Some(entry) = self.queue.head() else { return false };
-        let held = self.held.as_ref().is_some_and(|held| held.entry == entry.number);
+        let held = self.held.as_ref().is_some_and(|held| held.settings_of == entry.number);
         entry.items > if *last { 1 } else { 2 } && !held
+    }
+
+    /// Appends an ErrorResponse in which Weir's names of statements are the client's again.
+    fn put_with_client_names(&self, out: &mut Vec<u8>, body: &[u8], known: Option<&[u8]>, front: &Front) {
+        let client_name = |name: &[u8]| {
+            let key = self.prepared.key_of_name(name)?;
+            front.prepared.as_deref()?.name_of(&key)
+        };
+        put(out, b'E', |out| {
+            for (field, text) in fields(body) {
+                out.push(field);
+                let mut fresh = Vec::new();
+                let mut rest = text;
+                while let Some(at) = server_name_at(rest) {
+                    let (before, from) = rest.split_at(at);
+                    let (name, after) = from.split_at(from.len().min(NAME_BYTES));
+                    fresh.extend_from_slice(before);
+                    fresh.extend_from_slice(known.or_else(|| client_name(name)).unwrap_or(b"?"));
+                    rest = after;
+                }
+                fresh.extend_from_slice(rest);
+                put_cstr(out, &fresh);
+            }
+            out.push(0);
+        });
     }
 
     /// Some errors say that a statement of Weir's is not what it was.
     fn learn_from(&mut self, body: &[u8]) {
         match field(body, b'C') {
-            // "cached plan must not change result type". The text may be translated, the routine is not.
-            Some(b"0A000") if field(body, b'R') == Some(b"RevalidateCachedQuery") => {
+            // What it names is not there any more, or is something else (class 42, syntax error or access rule
+            // violation; 3F000, invalid schema name; "cached plan must not change result type"): who prepares the same
+            // text now is better told so at once.
+            Some([b'4', b'2', ..] | b"3F000" | b"0A000") => {
                 if let Some(
                     Owed::Bind { statement: Some(statement) }
                     | Owed::Describe { statement: Some(statement), .. },
                 ) = self.queue.next()
                 {
-                    self.prepared.mark_stale(&statement.key());
-                }
-            }
-            // What it names is not there any more (class 42, syntax error or access rule violation; 3F000, invalid
-            // schema name): who prepares the same text now must hear that from the server.
-            Some([b'4', b'2', ..] | b"3F000") => {
-                if let Some(
-                    Owed::Bind { statement: Some(statement) }
-                    | Owed::Describe { statement: Some(statement), .. },
-                ) = self.queue.next()
-                {
-                    self.prepared.distrust(&statement.key());
+                    self.prepared.known.forget(&statement.key());
                 }
             }
             // Something dropped it unseen.
@@ -217,6 +246,13 @@ impl Back {
             _ => {}
         }
     }
+}
+
+/// The error is about the text, and not about the moment (a failed transaction, a cancel, a lack of memory).
+fn is_refusal(body: &[u8]) -> bool {
+    const ABOUT_TEXT: [&[u8]; 5] = [b"0A", b"22", b"3D", b"3F", b"42"];
+    let class = field(body, b'C').and_then(|code| code.get(..2));
+    class.is_some_and(|class| ABOUT_TEXT.contains(&class))
 }
 
 fn server_name_at(text: &[u8]) -> Option<usize> {
@@ -227,26 +263,4 @@ fn server_name_at(text: &[u8]) -> Option<usize> {
 
 fn contains_server_name(body: &[u8]) -> bool {
     server_name_at(body).is_some()
-}
-
-/// Appends an ErrorResponse in which Weir's names of statements are the client's again.
-fn put_with_client_names(out: &mut Vec<u8>, body: &[u8], known: Option<&[u8]>, front: &Front) {
-    put(out, b'E', |out| {
-        for (field, text) in fields(body) {
-            out.push(field);
-            let mut fresh = Vec::new();
-            let mut rest = text;
-            while let Some(at) = server_name_at(rest) {
-                let (before, from) = rest.split_at(at);
-                let (name, after) = from.split_at(from.len().min(NAME_BYTES));
-                fresh.extend_from_slice(before);
-                let own = known.or_else(|| front.prepared.as_deref().and_then(|p| p.name_of(name)));
-                fresh.extend_from_slice(own.unwrap_or(b"?"));
-                rest = after;
-            }
-            fresh.extend_from_slice(rest);
-            put_cstr(out, &fresh);
-        }
-        out.push(0);
-    });
 }

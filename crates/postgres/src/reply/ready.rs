@@ -91,6 +91,7 @@ impl Back {
                 }
             }
         }
+        self.may_have_set &= boundary != Boundary::Idle;
         if let Some(front) = front {
             front.boundary = boundary;
             if std::mem::take(&mut front.were_reset) {
@@ -133,6 +134,7 @@ impl Back {
 
     /// Something with effects has succeeded.
     pub(super) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
+        self.may_have_set |= effects.may_set;
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
@@ -246,17 +248,30 @@ impl Back {
         if !owed.last {
             return Ok(());
         }
-        let held = self.held.take_if(|held| held.entry == number);
-        match (held, failed) {
-            (Some(held), false) => {
-                to_server.extend_from_slice(&held.request);
-                to_server.extend_from_slice(&held.behind);
-            }
-            (Some(_), true) => self.abandon(front, to_client),
+        if self.held.as_ref().is_none_or(|held| held.settings_of != number) {
             // Nothing was sent behind them.
-            (None, _) => {}
+        } else if failed {
+            self.held = None;
+            self.abandon(front, to_client);
+        } else {
+            self.release(to_server);
         }
         Ok(())
+    }
+
+    /// What was waited for has come: what was held goes on its way, up to the next thing to be waited for.
+    pub(super) fn release(&mut self, to_server: &mut Vec<u8>) {
+        let Some(mut held) = self.held.take() else { return };
+        let Some(stop) = held.stops.pop_front() else {
+            to_server.extend_from_slice(&held.bytes);
+            return;
+        };
+        to_server.extend(held.bytes.drain(..stop.min(held.bytes.len())));
+        for later in &mut held.stops {
+            *later -= stop;
+        }
+        held.settings_of = 0;
+        self.held = Some(held);
     }
 
     /// The request at the head was never sent, because its settings failed.

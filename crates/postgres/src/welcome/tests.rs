@@ -173,7 +173,7 @@ fn a_statement_that_a_server_has_taken_is_prepared_without_one() {
     let request = prepare("a", "select 1");
     let mut out = Vec::new();
     assert!(!welcomes.answer(&mut front(2), &request, &mut out), "nobody has asked a server yet");
-    ask(&mut b, &mut front(1), &request, &[s::parse_complete(), s::idle()].concat());
+    ask(&mut b, &mut front(1), &request, &[s::named_parsed(), s::idle()].concat());
 
     let mut f = front(2);
     assert!(welcomes.answer(&mut f, &prepare("mine", "select 1"), &mut out));
@@ -181,8 +181,9 @@ fn a_statement_that_a_server_has_taken_is_prepared_without_one() {
     // It is there when it is used, also on a server that has never heard of it.
     let mut other = back();
     let run = [c::bind("mine"), c::execute(), c::sync()].concat();
-    assert_eq!(tags(&send(&mut f, &mut other, 2, &run).to_server), "PBES");
-    assert_eq!(tags(&send(&mut front_with_statement(&welcomes), &mut b, 3, &run).to_server), "BES");
+    assert_eq!(tags(&send(&mut f, &mut other, 2, &run).to_server), "PDBES");
+    // So it is on one that has it: what it read before that answer is too old.
+    assert_eq!(tags(&send(&mut front_with_statement(&welcomes), &mut b, 3, &run).to_server), "PDBES");
 
     out.clear();
     for (refused, why) in [
@@ -209,7 +210,7 @@ fn what_was_prepared_in_a_transaction_is_not_known_to_others() {
     welcomes.observe(&mut b);
     let (mut f, request) = (front(1), prepare("a", "select * from made_here"));
     ask(&mut b, &mut f, &c::q("begin"), &[s::complete("BEGIN"), s::in_transaction()].concat());
-    ask(&mut b, &mut f, &request, &[s::parse_complete(), s::in_transaction()].concat());
+    ask(&mut b, &mut f, &request, &[s::named_parsed(), s::in_transaction()].concat());
     assert!(!welcomes.answer(&mut front(2), &request, &mut Vec::new()));
 }
 
@@ -218,7 +219,7 @@ fn what_a_server_refuses_is_known_no_longer() {
     let (mut welcomes, mut b) = (Welcomes::default(), back());
     welcomes.observe(&mut b);
     let request = prepare("a", "select * from t");
-    ask(&mut b, &mut front(1), &request, &[s::parse_complete(), s::idle()].concat());
+    ask(&mut b, &mut front(1), &request, &[s::named_parsed(), s::idle()].concat());
     let mut f = front(2);
     assert!(welcomes.answer(&mut f, &request, &mut Vec::new()));
     // The table has gone meanwhile: the client hears it where it uses the statement.
@@ -226,6 +227,7 @@ fn what_a_server_refuses_is_known_no_longer() {
     welcomes.observe(&mut other);
     let run = [c::bind("a"), c::execute(), c::sync()].concat();
     ask(&mut other, &mut f, &run, &[s::error("42P01", "no such table"), s::idle()].concat());
+    assert!(f.prepared.as_deref().unwrap().get(b"a").is_none(), "as if its Parse had failed");
     assert!(!welcomes.answer(&mut front(3), &request, &mut Vec::new()));
 }
 

@@ -48,7 +48,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return None;
         }
         if studies {
-            held.cleaning = Cleaning::default();
+            self.servers.get_mut(server)?.cleaning = Cleaning::default();
             self.set_state(server, ServerState::Cleaning);
             self.todo.push_back(Task::SettleServer(server));
             return None;

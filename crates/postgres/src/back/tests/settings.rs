@@ -131,7 +131,7 @@ fn a_prepared_statement_pins_when_it_is_executed() {
     let (mut f, mut b) = (front(1), back());
     let request = cat(&[c::parse("s", "x"), c::sync()]);
     send_with(&mut f, &mut b, &request, &effects(|e| e.pins = Pin::TemporaryTable.into()));
-    receive(&mut b, Some(&mut f), &cat(&[s::parse_complete(), s::idle()]));
+    receive(&mut b, Some(&mut f), &cat(&[s::named_parsed(), s::idle()]));
     assert!(f.pins().is_empty());
     run(&mut f, &mut b, &cat(&[c::bind("s"), c::sync()]), &cat(&[s::bind_complete(), s::idle()]));
     assert!(f.pins().is_empty());
@@ -165,7 +165,7 @@ fn discard_all_forgets_statements_settings_and_pins() {
     assert!(got.to_client.is_empty(), "the client knows");
     let got = receive(&mut b, Some(&mut f), &s::idle());
     assert!(got.to_client.is_empty());
-    assert_eq!(tags(&got.to_server), "CPS", "no statement is believed to be there");
+    assert_eq!(tags(&got.to_server), "PDS", "no statement is believed to be there");
 }
 
 #[test]
@@ -239,11 +239,18 @@ fn deallocate_of_a_protocol_level_name() {
     assert_eq!((tags(&got.to_client), got.done.len()), ("CZ".into(), 1));
     assert!(f.prepared.as_deref().unwrap().get(b"pdo_1").is_none());
     // In a failed transaction the name stays.
-    run(&mut f, &mut b, &cat(&[c::parse("pdo_1", "select 1"), c::sync()]), &s::idle());
+    run(
+        &mut f,
+        &mut b,
+        &cat(&[c::parse("pdo_1", "select 1"), c::sync()]),
+        &cat(&[s::named_parsed(), s::idle()]),
+    );
     send_with(&mut f, &mut b, &c::q("x"), &deallocate);
     let aborted = s::error("25P02", "aborted");
     let closed = cat(&[s::close_complete(), s::failed()]);
-    let reply = cat(&[s::close_complete(), aborted.clone(), s::failed(), aborted, s::failed(), closed]);
+    // What was read for the first Parse is closed, too.
+    let before = cat(&[s::close_complete(), s::close_complete()]);
+    let reply = cat(&[before, aborted.clone(), s::failed(), aborted, s::failed(), closed]);
     assert_eq!(tags(&receive(&mut b, Some(&mut f), &reply).to_client), "EZ");
     assert!(f.prepared.as_deref().unwrap().get(b"pdo_1").is_some());
     // The same by the extended protocol.
@@ -269,7 +276,7 @@ fn execute_of_a_protocol_level_name() {
     let (mut f, mut b) = (front(1), back());
     let listening = effects(|e| e.pins = Pin::Listen.into());
     send_with(&mut f, &mut b, &cat(&[c::parse("a", "x"), c::sync()]), &listening);
-    receive(&mut b, Some(&mut f), &cat(&[s::parse_complete(), s::idle()]));
+    receive(&mut b, Some(&mut f), &cat(&[s::named_parsed(), s::idle()]));
     let execute = effects(|e| e.executes = Some("a".into()));
     let sent = send_with(&mut f, &mut b, &c::q("x"), &execute);
     assert_eq!(tags(&sent.to_server), "CPSQCS");
