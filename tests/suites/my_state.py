@@ -419,3 +419,82 @@ def same_users(script, before, other):
         through = played(w.target())
     for d, t in zip(direct, through, strict=True):
         assert d == t, f"\n  direct  {d}\n  through {t}"
+
+
+# --- What code leaves behind ---------------------------------------------------------------------------------------------
+
+CODE = ["drop table if exists app.it", "create table app.it (a int)",
+        *(f"drop procedure if exists app.{p}" for p in ("p_set", "p_into", "p_lock", "p_ftwrl")),
+        *(f"drop function if exists app.{f}" for f in ("f_into", "f_lock")),
+        """create procedure app.p_set(fail int) begin set time_zone = '+09:00'; set @pv = 5; create temporary table ptmp (a int);
+           if fail then signal sqlstate '45000'; end if; end""",
+        "create procedure app.p_into() select 9 into @iv",
+        "create procedure app.p_lock() select get_lock('fl', 0)",
+        "create procedure app.p_ftwrl() flush tables with read lock",
+        "create function app.f_into() returns int begin select 9 into @iv; return 1; end",
+        "create function app.f_lock() returns int return get_lock('fl', 0)"]
+TRACES = "select @@time_zone, @pv, @iv"
+
+
+@weir
+def what_code_leaves_behind_is_its_client_s_own(_context):
+    """Procedures, blocks, functions and texts that nobody has read, also those that fail."""
+    def leaves(*statements):
+        def script(room):
+            room.play("\n".join(f"a {sql}" for sql in statements))
+            room.play(f"""b {TRACES}
+                          b select count(*) from ptmp
+                          a {TRACES}""")
+        return script
+
+    scripts = [["call p_set(0)"], ["call p_set(1)"], ["call p_into()"], ["select f_into()"], ["select app.f_into()"], ["do f_into()"],
+               ["insert into it values (f_into())"], ["update it set a = 1 where a = f_into()", "insert into it values (1)",
+                                                      "delete from it where a = f_into()"],
+               ["create table ct as select f_into() a", "drop table ct"], ["show variables where f_into() = 5"],
+               ["select 1; call p_into()"], ["prepare s from 'select 9 into @iv'", "execute s", "deallocate prepare s"],
+               ["set sql_mode = '', @iv = (select 1 union select 2)"]]
+    if MARIADB:
+        scripts += [["begin not atomic set time_zone = '+01:00'; select 9 into @iv; signal sqlstate '45000'; end"],
+                    ["execute immediate 'select 1 into @iv from (select 1 union select 2) x'"]]
+    for statements in scripts:
+        same(leaves(*statements), CODE, pool_sizes=(2,))
+
+    def prepared(room):
+        room.say("a", room.a.prepare("s", "select f_into()"))
+        room.say("a", room.a.run("s"))
+        room.play(f"b {TRACES}\na {TRACES}")
+
+    same(prepared, CODE, pool_sizes=(2,))
+
+
+@weir
+def who_leaves_after_code_leaves_nothing(_context):
+    for statement in ("call p_set(1)", "call p_into()", "select f_into()", "select f_lock()"):
+        def script(room, statement=statement):
+            room.note("a", statement)
+            room.clients.pop("a").leave()
+            room.play(f"""b {TRACES}
+                          b select count(*) from ptmp
+                          b select get_lock('fl', 0)""")
+
+        same(script, CODE)
+
+
+@weir
+def locks_taken_by_code_have_one_owner(_context):
+    for take in ("select f_lock()", "call p_lock()", "do f_lock()", "insert into it select get_lock('fl', 0)"):
+        def script(room, take=take):
+            room.play(f"""a {take}
+                          b select get_lock('fl', 0)
+                          a select release_lock('fl')
+                          b select get_lock('fl', 0)""")
+
+        same(script, CODE, pool_sizes=(2, 3))
+
+    def blocked(room):
+        room.play("""a call p_ftwrl()
+                     b select count(*) from it
+                     a unlock tables
+                     b insert into it values (1)""")
+
+    same(blocked, CODE, pool_sizes=(2, 3))

@@ -12,7 +12,7 @@ mod find;
 mod finish;
 mod words;
 
-use self::finish::sets_insert_id;
+use self::finish::{runs_code, sets_insert_id};
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::{Capabilities, Command, status};
@@ -242,7 +242,7 @@ impl Request {
             pins.remove(Pin::Setting);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || self.class.uses.contains(Uses::BLOCK))
+        runs && (!pins.is_empty() || runs_code(&self.class))
     }
 }
 

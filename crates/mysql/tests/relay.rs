@@ -393,9 +393,31 @@ fn a_difference_that_is_refused_is_the_requests_error() {
     let mut a = front(1, MODERN, &mut one);
     exchange(&mut a, &mut one, &c::query("USE other"), &s::ok_with(1, IDLE, 0, &s::schema_change("other")));
     send(&mut a, &mut two, 1, &c::query("DELETE FROM t"));
-    let got = receive(&mut two, Some(&mut a), &s::err(1, 1049, "Unknown database 'other'"));
-    assert_eq!(error_in(&got.to_client), (1049, "Unknown database 'other'".to_owned()));
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1044, "Access denied for user"));
+    assert_eq!(error_in(&got.to_client), (1044, "Access denied for user".to_owned()));
     assert!(!asked(&got.to_server).contains(&"DELETE FROM t".to_owned()), "it must not run elsewhere");
+}
+
+#[test]
+fn who_stands_in_a_schema_that_is_gone_has_none() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::query("USE other"), &s::ok_with(1, IDLE, 0, &s::schema_change("other")));
+    send(&mut a, &mut two, 1, &c::query("SET @x = 1"));
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1049, "Unknown database 'other'"));
+    assert!(got.to_client.is_empty() && a.pins().is_empty(), "it has not run");
+    assert_eq!(asked(&got.to_server), ["ChangeUser"]);
+}
+
+#[test]
+fn code_that_is_not_in_the_text_pins_even_when_it_fails() {
+    for text in ["CALL p()", "SELECT own(1)", "DO own()", "INSERT INTO t VALUES (own())", "SELECT app.own()"] {
+        let mut back = back(7);
+        let mut a = front(1, MODERN, &mut back);
+        send(&mut a, &mut back, 1, &c::query(text));
+        receive(&mut back, Some(&mut a), &[s::err(1, 1644, "Signalled"), s::ok(IDLE)].concat());
+        assert!(a.pins().contains(Pin::Unrecognised), "{text}");
+    }
 }
 
 #[test]
@@ -406,8 +428,8 @@ fn an_error_of_weir_is_numbered_behind_all_packets_of_its_request() {
     let mut text = b"\x03DELETE FROM t WHERE a = '".to_vec();
     text.resize(MAX_PAYLOAD_BYTES + 5, b'x');
     send(&mut a, &mut two, 1, &s::packet(0, &text));
-    let got = receive(&mut two, Some(&mut a), &s::err(1, 1049, "Unknown database 'other'"));
-    assert_eq!(error_in(&got.to_client).0, 1049);
+    let got = receive(&mut two, Some(&mut a), &s::err(1, 1044, "Access denied for user"));
+    assert_eq!(error_in(&got.to_client).0, 1044);
     assert_eq!(Header::read(&got.to_client).map(|header| header.seq), Some(2));
 }
 

@@ -9,6 +9,9 @@ use crate::warnings::Kept;
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
+/// ER_PARSE_ERROR: nothing of the text ran.
+const PARSE_ERROR: u16 = 1064;
+
 impl Front {
     /// The reply is done: takes over what the request did.
     pub(crate) fn finish(&mut self, outcome: &Outcome, server: u64) {
@@ -62,9 +65,11 @@ impl Front {
         pins.remove(Pin::LastResult);
         if outcome.any_ok {
             self.pins.union(pins);
-        } else if pins.contains(Pin::UserVariable) {
-            // A failed statement may have assigned before it failed.
-            self.pins.insert(Pin::UserVariable);
+        } else {
+            self.pins.union(left_by_failure(class, pins, outcome));
+        }
+        if runs_code(class) {
+            self.pins.insert(Pin::Unrecognised);
         }
         if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
         {
@@ -181,6 +186,29 @@ pub(super) fn sets_insert_id(class: &Class, outcome: &Outcome) -> bool {
     outcome.insert_id != 0
         || class.uses.intersects(Uses::LAST_INSERT_ID_SET | Uses::BLOCK)
         || class.pins.contains(Pin::Unrecognised)
+}
+
+/// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to the session is not
+/// known, and no tracker tells of `SELECT ... INTO @x`, GET_LOCK() and FLUSH TABLES WITH READ LOCK.
+pub(super) fn runs_code(class: &Class) -> bool {
+    class.uses.intersects(Uses::BLOCK | Uses::UNKNOWN_FUNCTION)
+}
+
+/// Of the reasons to pin those that hold although the statement failed: it may have done a part.
+fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
+    let mut left = Pins::NONE;
+    if pins.contains(Pin::UserVariable) {
+        left.insert(Pin::UserVariable);
+    }
+    let parsed = outcome.error != PARSE_ERROR || class.verb != weir_sql::Verb::Unrecognised;
+    if pins.contains(Pin::Unrecognised) && parsed {
+        left.insert(Pin::Unrecognised);
+    }
+    let several = class.set().is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
+    if class.verb == weir_sql::Verb::Set && several {
+        left.insert(Pin::Setting);
+    }
+    left
 }
 
 /// The lexer saw why the tracker says that the session changed.

@@ -110,7 +110,9 @@ impl Recogniser {
                 | Verb::Explain
                 | Verb::Declare
                 | Verb::Prepare
-        )
+        ) || self.mysql
+            && (matches!(self.now.verb, Verb::Show | Verb::Load | Verb::Handler | Verb::Execute | Verb::Kill)
+                || self.now.step == super::steps::FILLED)
     }
 
     pub(super) fn takes(&mut self, locks: Locks) {
