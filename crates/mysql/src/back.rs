@@ -17,6 +17,7 @@ mod send;
 mod texts;
 
 use self::texts::Texts;
+use crate::catalogue::Study;
 use crate::front::Front;
 use crate::front::{Outcome, Traits, modes_of};
 use crate::login::again::Again;
@@ -30,7 +31,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::{Changes, ServerGreeting};
-use weir_sql::catalogue::{Answer, Knowledge, Reading};
+use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// A command sent ahead of a request.
@@ -117,6 +118,10 @@ pub(crate) struct Entry {
     pub key: Option<Key>,
     /// It runs in the schema its statement was prepared in, which is not its client's.
     pub elsewhere: bool,
+    /// It is Weir's question about the catalogue.
+    pub studies: bool,
+    /// It may change the catalogue.
+    pub unsettled: Option<Unsettled>,
     /// Its place among the texts that may have to be asked again.
     pub text: Range<u64>,
     pub reply: Reply,
@@ -141,6 +146,8 @@ impl Entry {
             taints: false,
             key: None,
             elsewhere: false,
+            studies: false,
+            unsettled: None,
             text: 0..0,
             reply: Reply::new(command),
             outcome: Outcome::default(),
@@ -193,6 +200,12 @@ pub struct Back {
     pub(crate) again: Again,
     /// What may have to be asked again.
     pub(crate) texts: Texts,
+    /// What the pool knows of the database's catalogue.
+    pub(crate) knowledge: Arc<Knowledge>,
+    /// A question about it is under way here.
+    pub(crate) study: Option<Box<Study>>,
+    /// Something ran here of which it was not known what it does: a reset comes before anybody else.
+    pub(crate) doubtful: bool,
     greeting: Arc<ServerGreeting>,
     server_id: u64,
     trackers: bool,
@@ -239,6 +252,9 @@ impl Back {
             needs_setup: false,
             again,
             texts: Texts::default(),
+            knowledge: Arc::default(),
+            study: None,
+            doubtful: false,
             greeting: facts.greeting,
             server_id: facts.id,
             trackers: facts.trackers,
@@ -331,6 +347,7 @@ impl Back {
             && self.boundary() == Boundary::Idle
             && !self.broken
             && !self.tainted
+            && !self.doubtful
             && !self.mid_message
     }
 
@@ -351,21 +368,13 @@ impl Back {
     }
 
     /// What its pool knows of the database's catalogue.
-    pub fn know(&mut self, _knowledge: &Arc<Knowledge>) {}
-
-    /// This wing does not read catalogues yet.
-    pub fn ask_catalogue(&mut self, _reading: Reading, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    /// See `ask_catalogue`.
-    pub fn take_catalogue(&mut self) -> Option<Answer> {
-        None
+    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
     }
 
     /// What ran here may have left something that nobody knows of.
     pub fn wants_reset(&self) -> bool {
-        false
+        self.doubtful
     }
 
     /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in

@@ -23,7 +23,7 @@ use crate::warnings::Kept;
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, Dialect, Locks, Uses};
+use weir_sql::{Class, classify_in, Dialect, Locks, Uses};
 use weir_wire::{Fault, FaultKind, Pin, Pins};
 
 /// Where a client is.
@@ -62,6 +62,8 @@ pub(crate) struct Request {
     pub only_once: bool,
     /// It changes accounts or global settings: sessions that begin behind it are others.
     pub changes_others: bool,
+    /// The state of the catalogue by which `class` was judged; 0: none.
+    pub judged_by: u64,
 }
 
 /// What few requests have.
@@ -134,6 +136,8 @@ pub struct Front {
     pub(crate) state: State,
     pub(crate) phase: Phase,
     pub(crate) request: Request,
+    /// What its pool knows of the database's catalogue.
+    pub(crate) knowledge: Arc<Knowledge>,
     pub(crate) statements: Option<Box<ClientStatements>>,
     /// What LAST_INSERT_ID() gives.
     pub(crate) insert_id: u64,
@@ -204,6 +208,7 @@ impl Request {
             extra: None,
             only_once: false,
             changes_others: false,
+            judged_by: 0,
         }
     }
 
@@ -223,7 +228,7 @@ impl Request {
         match self.command {
             Command::Ping | Command::Statistics => true,
             Command::Query | Command::StmtExecute => {
-                self.class.only_reads() && self.extra.is_none() && !self.only_once
+                self.class.proven && self.class.only_reads() && self.extra.is_none() && !self.only_once
             }
             _ => false,
         }
@@ -253,6 +258,7 @@ impl Front {
             capabilities,
             state: State::new(collation, capabilities.has(Capabilities::MULTI_STATEMENTS)),
             phase: Phase::Greeting,
+            knowledge: Arc::default(),
             request: Request::new(Command::Ping),
             statements: None,
             insert_id: 0,
@@ -295,11 +301,25 @@ impl Front {
     }
 
     /// What its pool knows of the database's catalogue.
-    pub fn know(&mut self, _knowledge: &Arc<Knowledge>) {}
+    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
 
-    /// What was proven of the request found last still holds.
+    /// What was proven of the request found last still holds: it may run twice.
     pub fn is_proven(&self) -> bool {
-        true
+        match self.request.command {
+            Command::Query | Command::StmtExecute => {
+                self.request.judged_by != 0 && self.request.judged_by == self.knowledge.state()
+            }
+            _ => true,
+        }
+    }
+
+    /// What a text is, with the state of the catalogue by which that was judged.
+    pub(crate) fn classify(&self, text: &[u8]) -> (Class, u64) {
+        let proof = self.knowledge.proof();
+        let class = classify_in(self.dialect(), text, proof.as_ref().map(|proof| &proof.catalogue));
+        (class, proof.map_or(0, |proof| proof.state))
     }
 
     /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,

@@ -15,6 +15,7 @@
 mod back;
 mod binding;
 mod cancel;
+mod catalogue;
 pub mod error;
 pub mod frame;
 mod front;

@@ -17,7 +17,7 @@ use crate::session_state::State;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use weir_sql::Class;
+use weir_sql::{Class, Dialect};
 use weir_wire::{Reader, Short, limits};
 
 /// Bytes of long data kept for one client; more of it goes to a pinned server as it comes.
@@ -89,6 +89,10 @@ pub(crate) struct Last {
 pub(crate) struct ClientStatement {
     pub text: Arc<Text>,
     pub class: Box<Class>,
+    /// The state of the catalogue by which that was judged; 0: none.
+    pub judged_by: u64,
+    /// How its text is read.
+    pub dialect: Dialect,
     pub params: u16,
     /// Two bytes for each parameter, as last bound; empty when none were.
     pub types: Box<[u8]>,
@@ -467,6 +471,8 @@ mod tests {
         ClientStatement {
             text: text.text.clone(),
             class: Box::default(),
+            judged_by: 0,
+            dialect: Dialect::MYSQL,
             params: 1,
             types: Box::default(),
             long_data: Vec::new(),

@@ -199,6 +199,10 @@ impl Back {
                     let bytes = self.read_ping(entry, way, input)?;
                     return Ok(if bytes == 0 { Step::Incomplete } else { Step::Consumed(bytes) });
                 }
+                Stage::Sent if entry.studies => {
+                    let bytes = self.read_catalogue(entry, input)?;
+                    return Ok(if bytes == 0 { Step::Incomplete } else { Step::Consumed(bytes) });
+                }
                 Stage::Sent => {
                     let (bytes, verbatim) = match self.read_reply(entry, way, input)? {
                         Progress::NeedMore => return Ok(Step::Incomplete),

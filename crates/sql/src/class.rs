@@ -3,6 +3,7 @@
 //! Everything here errs to one side: `shareable` is only said when it is certain, a pin is stated when in
 //! doubt, a release only when it is certain.
 
+use crate::catalogue::Doings;
 use weir_wire::Pins;
 
 /// Bytes `start..end` of the scanned text.
@@ -471,6 +472,8 @@ pub struct Class {
     pub ddl: bool,
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
     pub proven: bool,
+    /// What user code may do that it runs, by the catalogue. It is part of all the rest.
+    pub code: Doings,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,

@@ -11,8 +11,8 @@ use crate::prepared::{Execute, Key};
 use crate::session_state::{Flavour, State, put_query, setup_query};
 use crate::warnings::Kept;
 use crate::{binding, frame};
-use weir_sql::Uses;
-use weir_wire::{Boundary, Fault, FaultKind, Owner};
+use weir_sql::{Class, Uses, Verb};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -31,6 +31,7 @@ impl Back {
         entry.whole = whole;
         entry.leaves_trace = !front.request.leaves_no_trace();
         entry.taints = front.request.taints() || !whole;
+        self.judge(&mut entry, front);
         if self.queue.iter().any(Entry::blocks) {
             entry.held = request.to_vec();
         } else if let Err(fault) = self.start(&mut entry, front, request, out) {
@@ -40,6 +41,22 @@ impl Back {
         }
         self.queue.push_back(entry);
         Ok(())
+    }
+
+    /// What runs here may change the catalogue, or do more than was known when it was found.
+    fn judge(&mut self, entry: &mut Entry, front: &Front) {
+        let request = &front.request;
+        if !matches!(request.command, Command::Query | Command::StmtExecute) {
+            return;
+        }
+        let state = self.knowledge.state();
+        if state == 0 || request.judged_by != state {
+            self.doubtful |= runs_user_code(&request.class);
+        }
+        let temporary = request.class.pins.contains(Pin::TemporaryTable) && request.class.proven;
+        if request.class.ddl && !temporary && request.class.verb != Verb::Truncate {
+            entry.unsettled = Some(self.knowledge.unsettle());
+        }
     }
 
     /// Puts the check of a client's login settings at the end of the queue.
@@ -265,4 +282,23 @@ fn refuse(entry: &mut Entry, text: &str) {
 fn asks_for_schema(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     has(b"DATABASE") || has(b"SCHEMA")
+}
+
+/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the session.
+fn runs_user_code(class: &Class) -> bool {
+    let harmless = matches!(
+        class.verb,
+        Verb::Empty
+            | Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::RollbackTo
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::Set
+            | Verb::Show
+            | Verb::Use
+            | Verb::Kill
+    );
+    class.statements > 1 || !harmless
 }

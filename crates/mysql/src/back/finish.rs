@@ -25,6 +25,7 @@ impl Back {
             self.warned_client = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
+                self.doubtful = false;
                 self.session_was_reset();
             } else if entry.command == Command::Query {
                 self.quiet_transaction = false;

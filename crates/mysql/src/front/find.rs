@@ -11,7 +11,7 @@ use crate::session_state::{Flavour, changes_of};
 use crate::warnings::{Kept, is_show_warnings};
 use crate::{error, frame, rewrite};
 use std::sync::Arc;
-use weir_sql::{Class, Kill, Scope, Uses, Verb, classify};
+use weir_sql::{Class, Kill, Scope, Uses, Verb, classify_in};
 use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
 
 /// After so many refused logins on top of a session, MariaDB hears no more of them.
@@ -109,7 +109,7 @@ impl Front {
 
     pub(super) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
-        let class = classify(self.dialect(), text);
+        let (class, state) = self.classify(text);
         if let Some(found) = self.find_kill(&class, text, len, out) {
             return found;
         }
@@ -135,6 +135,7 @@ impl Front {
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.class = class;
+        self.request.judged_by = state;
         if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
             self.request.extra = Some(Box::new(extra));
         }
@@ -171,7 +172,8 @@ impl Front {
 
     pub(super) fn find_prepare(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
-        let class = classify(self.dialect(), text);
+        let (class, state) = self.classify(text);
+        self.request.judged_by = state;
         // The numbers KILL ? is given at each execution are Weir's, too.
         let is_kill = class.verb == weir_sql::Verb::Kill;
         if is_kill || class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
@@ -250,6 +252,15 @@ impl Front {
                 if execute.has_types {
                     statement.types = execute.types(payload, params).into();
                 }
+                let state = self.knowledge.state();
+                if state == 0 || statement.judged_by != state {
+                    // User code in it may be something else by now.
+                    let proof = self.knowledge.proof();
+                    let catalogue = proof.as_ref().map(|proof| &proof.catalogue);
+                    *statement.class = classify_in(statement.dialect, &statement.text.text, catalogue);
+                    statement.judged_by = proof.map_or(0, |proof| proof.state);
+                }
+                self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
                 let set = self.request.class.set();

@@ -68,8 +68,10 @@ impl Front {
         } else {
             self.pins.union(left_by_failure(class, pins, outcome));
         }
+        // What routines and triggers did stays when the statement that ran them fails.
+        self.pins.union(class.code.pins);
         if runs_code(class) {
-            self.pins.insert(Pin::Unrecognised);
+            self.pins.insert(Pin::Code);
         }
         if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
         {
@@ -186,12 +188,16 @@ pub(super) fn sets_insert_id(class: &Class, outcome: &Outcome) -> bool {
     outcome.insert_id != 0
         || class.uses.intersects(Uses::LAST_INSERT_ID_SET | Uses::BLOCK)
         || class.pins.contains(Pin::Unrecognised)
+        || class.pins.contains(Pin::Code)
 }
 
 /// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to the session is not
 /// known, and no tracker tells of `SELECT ... INTO @x`, GET_LOCK() and FLUSH TABLES WITH READ LOCK.
 pub(super) fn runs_code(class: &Class) -> bool {
-    class.uses.intersects(Uses::BLOCK | Uses::UNKNOWN_FUNCTION)
+    match class.proven {
+        true => class.pins.contains(Pin::Code),
+        false => class.uses.intersects(Uses::BLOCK | Uses::UNKNOWN_FUNCTION),
+    }
 }
 
 /// Of the reasons to pin those that hold although the statement failed: it may have done a part.

@@ -48,7 +48,7 @@ impl Back {
         Ok(end)
     }
 
-    pub(super) fn note_status<'a>(&mut self, payload: &'a [u8]) -> Result<OkPacket<'a>, Fault> {
+    pub(crate) fn note_status<'a>(&mut self, payload: &'a [u8]) -> Result<OkPacket<'a>, Fault> {
         let end = self.read_ok(payload)?;
         self.status = end.status;
         Ok(end)

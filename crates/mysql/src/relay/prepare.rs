@@ -52,6 +52,7 @@ impl Back {
         let Some(front) = way.front.as_deref_mut() else { return };
         let number = front.request.number;
         let class = std::mem::take(&mut front.request.class);
+        let dialect = front.dialect();
         let statements = front.statements.get_or_insert_default();
         statements.asks_about_last |= class.uses.intersects(Uses::FOUND_ROWS | Uses::ROW_COUNT);
         statements.insert(
@@ -59,6 +60,8 @@ impl Back {
             ClientStatement {
                 text: key.text,
                 class: Box::new(class),
+                judged_by: front.request.judged_by,
+                dialect,
                 params: reply.params,
                 types: Box::default(),
                 long_data: Vec::new(),

@@ -285,7 +285,7 @@ adapter!(
     /// MySQL and MariaDB.
     MySql,
     1,
-    false,
+    true,
     "mysql",
     weir_mysql,
     mysql,

@@ -156,7 +156,7 @@ impl Builder {
         self.system.push(NameKey::of(name));
     }
 
-    /// A system variable of MySQL: a body that assigns to it changes its session. Before any routine.
+    /// A system variable of MySQL: a body that assigns to it changes its session. Where none is known, any may be one.
     pub fn system_variable(&mut self, name: &[u8]) {
         self.count(name.len());
         self.variables.insert(NameKey::of(name), ());
@@ -231,7 +231,13 @@ impl Builder {
     }
 
     fn read(&mut self, language: Language, text: &[u8]) -> Facts {
-        if self.blind { Facts::own(Doings::unknown()) } else { Code::read(self.dialect, language, text) }
+        match language {
+            _ if self.blind => Facts::own(Doings::unknown()),
+            Language::Other | Language::Compiled => Facts::own(Doings::unknown()),
+            Language::Sql | Language::Expression | Language::PlPgSql | Language::Routine => {
+                Code::read(self.dialect, language, text)
+            }
+        }
     }
 
     fn add(&mut self, place: Place, key: NameKey, on: On, is_function: bool, facts: Facts) {
@@ -250,7 +256,8 @@ impl Builder {
             names.entry(key).or_default().is_system = true;
         }
         for (place, thing) in &mut self.things {
-            thing.facts.settle_assignments(|key| self.variables.contains_key(&key));
+            let unheard = self.variables.is_empty();
+            thing.facts.settle_assignments(|key| unheard || self.variables.contains_key(&key));
             if *place == Place::Name {
                 let meaning = names.entry(thing.key).or_default();
                 meaning.is_made |= thing.is_function;

@@ -145,6 +145,7 @@ impl Recogniser {
         class.uses.insert(doings.uses);
         class.takes.insert(doings.takes);
         class.ddl |= doings.ddl;
+        class.code = doings;
         class.proven = !found.catalogue.is_blind();
     }
 

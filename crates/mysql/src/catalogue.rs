@@ -1,0 +1,249 @@
+//! Reads what routines, triggers and views a server of MySQL or MariaDB has, by a request of Weir's own.
+//!
+//! Owns: the questions and how their rows are understood. Must not know: when it is asked ([`weir_sql::catalogue`]
+//! knows how long an answer holds, the proxy has the clock), what the answer means for a text.
+//!
+//! Invariants: all names in the questions are qualified; what the user may not see counts as code that may do
+//! anything; an answer that did not come whole proves nothing.
+
+use crate::back::{Back, Entry, Stage};
+use crate::frame::HEADER_BYTES;
+use crate::message::{Command, lenenc, ok};
+use crate::session_state::{Flavour, put_query};
+use weir_sql::Dialect;
+use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
+use weir_wire::{Fault, INTERNAL, Reader, limits};
+
+/// Schemas of the server's own, whose code changes with its version only. What a text calls there is not known, and so
+/// may do anything.
+macro_rules! own_schemas {
+    () => {
+        "('mysql', 'sys', 'information_schema', 'performance_schema')"
+    };
+}
+
+/// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged whatever
+/// character set the session has.
+macro_rules! fingerprint {
+    () => {
+        concat!(
+            "SELECT CAST('z' AS BINARY), CAST(CONCAT_WS(' ', \
+                (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))), 0)) \
+                    FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
+            own_schemas!(),
+            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT))), 0)) \
+                    FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
+            own_schemas!(),
+            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION))), 0)) \
+                    FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
+            own_schemas!(),
+            "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')) AS BINARY), NULL, NULL"
+        )
+    };
+}
+
+/// Who the question is asked by, as the tables of privileges have it.
+macro_rules! grantee {
+    () => {
+        "CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')"
+    };
+}
+
+/// A row of rows has its end said: `sql_select_limit` of a client would end it sooner.
+const ALL: &str = " LIMIT 18446744073709551615";
+
+/// Everything but system variables: those are in another place on each of the two. A language of `O` is one that is not
+/// read here: another `sql_mode` reads texts differently.
+macro_rules! everything {
+    () => {
+        concat!(
+            fingerprint!(),
+            " UNION ALL SELECT CAST('f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
+                CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
+                CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY) \
+                FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
+            own_schemas!(),
+            " UNION ALL SELECT CAST('t' AS BINARY), CAST(EVENT_OBJECT_TABLE AS BINARY), \
+                CAST(IF(SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
+                CAST(IF(CHAR_LENGTH(ACTION_STATEMENT) > 200000, NULL, ACTION_STATEMENT) AS BINARY) \
+                FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
+            own_schemas!(),
+            " UNION ALL SELECT CAST('v' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST('R' AS BINARY), \
+                CAST(IF(VIEW_DEFINITION = '' OR CHAR_LENGTH(VIEW_DEFINITION) > 200000, NULL, VIEW_DEFINITION) AS BINARY) \
+                FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
+            own_schemas!(),
+            " UNION ALL SELECT CAST('b' AS BINARY), CAST(t.TABLE_NAME AS BINARY), NULL, NULL FROM information_schema.TABLES t \
+                WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ",
+            own_schemas!(),
+            " AND NOT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES u WHERE u.GRANTEE = ",
+            grantee!(),
+            " AND u.PRIVILEGE_TYPE = 'TRIGGER') \
+              AND NOT EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES s WHERE s.GRANTEE = ",
+            grantee!(),
+            " AND s.PRIVILEGE_TYPE = 'TRIGGER' AND t.TABLE_SCHEMA LIKE s.TABLE_SCHEMA) \
+              AND NOT EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES p WHERE p.GRANTEE = ",
+            grantee!(),
+            " AND p.PRIVILEGE_TYPE = 'TRIGGER' AND p.TABLE_SCHEMA = t.TABLE_SCHEMA AND p.TABLE_NAME = t.TABLE_NAME)"
+        )
+    };
+}
+
+/// Asks for the fingerprint alone.
+const FINGERPRINT: &str = fingerprint!();
+
+/// Asks for everything.
+const WHOLE_MYSQL: &str = concat!(
+    everything!(),
+    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
+);
+
+/// The same on MariaDB.
+const WHOLE_MARIADB: &str = concat!(
+    everything!(),
+    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES"
+);
+
+/// A question about the catalogue that is under way.
+#[derive(Debug)]
+pub(crate) struct Study {
+    reading: Reading,
+    /// What is collected, when everything is asked for.
+    builder: Option<Builder>,
+    fingerprint: Vec<u8>,
+    /// Column definitions to come; `None` before their number is known.
+    columns: Option<u64>,
+    complete: bool,
+}
+
+impl Back {
+    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has changed. True:
+    /// this wing has one.
+    pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+        let whole = !reading.has_fingerprint();
+        let text = match (whole, self.session.flavour) {
+            (false, _) => FINGERPRINT,
+            (true, Flavour::MySql) => WHOLE_MYSQL,
+            (true, Flavour::MariaDb) => WHOLE_MARIADB,
+        };
+        put_query(out, &[text, ALL].concat());
+        let mut entry = Entry::sent(INTERNAL, Command::Query);
+        entry.studies = true;
+        self.push(entry);
+        // It is the last statement of this session now.
+        self.last_client = 0;
+        self.warned_client = 0;
+        let builder = whole.then(|| Builder::new(self.dialect()));
+        self.study =
+            Some(Box::new(Study { reading, builder, fingerprint: Vec::new(), columns: None, complete: false }));
+        true
+    }
+
+    /// The answer, once the question is done.
+    pub fn take_catalogue(&mut self) -> Option<Answer> {
+        let study = self.study.take_if(|study| study.complete)?;
+        let Study { reading, builder, fingerprint, .. } = *study;
+        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint })
+    }
+
+    /// As servers read routines that say nothing else.
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql {
+            ansi_quotes: false,
+            no_backslash_escapes: false,
+            mariadb: self.session.flavour == Flavour::MariaDb,
+            encoding: weir_sql::Encoding::Utf8,
+        }
+    }
+
+    /// Reads one packet of the answer. Returns the bytes read.
+    pub(crate) fn read_catalogue(&mut self, entry: &mut Entry, input: &[u8]) -> Result<usize, Fault> {
+        let Some((header, payload)) = crate::frame::whole(
+            input,
+            limits::SERVER_GATHER_BYTES,
+            weir_wire::FaultKind::ServerTooLarge,
+        )?
+        else {
+            return Ok(0);
+        };
+        let total = header.total();
+        debug_assert!(total >= HEADER_BYTES);
+        let Some(mut study) = self.study.take() else {
+            entry.stage = Stage::Finished;
+            return Ok(total);
+        };
+        let is_end = payload.first() == Some(&ok::EOF) && header.len < 0xff_ffff;
+        match (payload.first(), &mut study.columns) {
+            (Some(&ok::ERR), _) => {
+                let mut blind = Builder::new(self.dialect());
+                blind.is_incomplete();
+                study.builder = Some(blind);
+                study.complete = true;
+            }
+            (_, None) => study.columns = Some(lenenc::number(&mut Reader::new(payload)).unwrap_or(0)),
+            (_, Some(left @ 1..)) => *left -= 1,
+            // The end of the definitions, for a server that says it.
+            (_, Some(0)) if is_end && !self.ends_rows(payload) && study.fingerprint.is_empty() => {}
+            (_, Some(0)) if is_end => {
+                self.note_status(payload)?;
+                study.complete = true;
+            }
+            (_, Some(0)) => study.row(payload),
+        }
+        if study.complete {
+            entry.stage = Stage::Finished;
+        }
+        self.study = Some(study);
+        Ok(total)
+    }
+
+    /// This packet is the end of rows and not that of column definitions: servers with DEPRECATE_EOF say only the one.
+    fn ends_rows(&self, _payload: &[u8]) -> bool {
+        self.capabilities.has(crate::message::Capabilities::DEPRECATE_EOF)
+    }
+}
+
+impl Study {
+    /// Columns of text, each with its length; 0xFB is NULL.
+    fn row(&mut self, payload: &[u8]) {
+        let mut reader = Reader::new(payload);
+        let mut columns: [Option<&[u8]>; 4] = [None; 4];
+        for column in &mut columns {
+            if reader.rest().first() == Some(&0xFB) {
+                let _ = reader.u8();
+                continue;
+            }
+            match lenenc::string(&mut reader) {
+                Ok(text) => *column = Some(text),
+                Err(_) => return self.is_incomplete(),
+            }
+        }
+        let [Some(kind), Some(name), language, text] = columns else { return self.is_incomplete() };
+        if kind == b"z" {
+            self.fingerprint = name.to_vec();
+            return;
+        }
+        let Some(builder) = &mut self.builder else { return };
+        let language = match (language, text) {
+            (Some(b"R"), Some(_)) => Language::Routine,
+            _ => Language::Other,
+        };
+        let body = text.unwrap_or_default();
+        match kind {
+            b"f" => {
+                let volatility = Volatility::Volatile;
+                builder.function(Function { name, language, volatility, extension: b"", body });
+            }
+            b"t" => builder.text_of(name, On::Write, language, body),
+            b"v" => builder.text_of(name, On::Read, language, body),
+            b"b" => builder.text_of(name, On::Write, Language::Other, b""),
+            b"n" => builder.system_variable(name),
+            _ => self.is_incomplete(),
+        }
+    }
+
+    fn is_incomplete(&mut self) {
+        if let Some(builder) = &mut self.builder {
+            builder.is_incomplete();
+        }
+    }
+}
