@@ -133,8 +133,13 @@ impl Back {
         self.last_client = 0;
         self.warned_client = 0;
         let builder = whole.then(|| Builder::new(self.dialect()));
-        self.study =
-            Some(Box::new(Study { reading, builder, fingerprint: Vec::new(), columns: None, complete: false }));
+        self.study = Some(Box::new(Study {
+            reading,
+            builder,
+            fingerprint: Vec::new(),
+            columns: None,
+            complete: false,
+        }));
         true
     }
 
@@ -157,11 +162,8 @@ impl Back {
 
     /// Reads one packet of the answer. Returns the bytes read.
     pub(crate) fn read_catalogue(&mut self, entry: &mut Entry, input: &[u8]) -> Result<usize, Fault> {
-        let Some((header, payload)) = crate::frame::whole(
-            input,
-            limits::SERVER_GATHER_BYTES,
-            weir_wire::FaultKind::ServerTooLarge,
-        )?
+        let Some((header, payload)) =
+            crate::frame::whole(input, limits::SERVER_GATHER_BYTES, weir_wire::FaultKind::ServerTooLarge)?
         else {
             return Ok(0);
         };

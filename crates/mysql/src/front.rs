@@ -13,6 +13,7 @@ mod finish;
 mod words;
 
 use self::finish::{runs_code, sets_insert_id};
+use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::{Capabilities, Command, status};
@@ -23,7 +24,7 @@ use crate::warnings::Kept;
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, classify_in, Dialect, Locks, Uses};
+use weir_sql::{Class, Dialect, Locks, Uses, classify_in};
 use weir_wire::{Fault, FaultKind, Pin, Pins};
 
 /// Where a client is.
@@ -312,6 +313,31 @@ impl Front {
                 self.request.judged_by != 0 && self.request.judged_by == self.knowledge.state()
             }
             _ => true,
+        }
+    }
+
+    /// What is known of the database has changed since the request under way was found: it is judged again by what is
+    /// known now.
+    pub(crate) fn judge_again(&mut self, request: &[u8]) {
+        let state = self.knowledge.state();
+        if state == self.request.judged_by {
+            return;
+        }
+        match self.request.command {
+            Command::Query => {
+                let text = request.get(HEADER_BYTES + 1..).unwrap_or_default();
+                (self.request.class, self.request.judged_by) = self.classify(text);
+            }
+            Command::StmtExecute => {
+                let proof = self.knowledge.proof();
+                let number = self.request.number;
+                if let Some(statement) = self.statements.as_deref_mut().and_then(|all| all.get_mut(number)) {
+                    statement.judge(proof.as_ref());
+                    self.request.class = (*statement.class).clone();
+                    self.request.judged_by = statement.judged_by;
+                }
+            }
+            _ => {}
         }
     }
 

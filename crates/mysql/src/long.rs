@@ -123,8 +123,15 @@ impl Front {
             }
             _ => return Err(too_large()),
         }
-        self.request =
-            Request { command, class, number, extra: None, only_once: true, changes_others: false, judged_by: 0 };
+        self.request = Request {
+            command,
+            class,
+            number,
+            extra: None,
+            only_once: true,
+            changes_others: false,
+            judged_by: 0,
+        };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));
         self.find_part(input, false)

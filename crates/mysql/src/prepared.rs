@@ -17,7 +17,8 @@ use crate::session_state::State;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use weir_sql::{Class, Dialect};
+use weir_sql::catalogue::Proof;
+use weir_sql::{Class, Dialect, classify_in};
 use weir_wire::{Reader, Short, limits};
 
 /// Bytes of long data kept for one client; more of it goes to a pinned server as it comes.
@@ -106,6 +107,15 @@ pub(crate) struct ClientStatement {
     pub cursor: bool,
     /// Where it ran last, if that matters.
     pub last: Option<Box<Last>>,
+}
+
+impl ClientStatement {
+    /// Judges its text anew, by what is known of the database now.
+    pub fn judge(&mut self, proof: Option<&Proof>) {
+        let catalogue = proof.map(|proof| &proof.catalogue);
+        *self.class = classify_in(self.dialect, &self.text.text, catalogue);
+        self.judged_by = proof.map_or(0, |proof| proof.state);
+    }
 }
 
 impl ClientStatement {

@@ -27,6 +27,9 @@ impl Back {
         whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
+        if whole {
+            front.judge_again(request);
+        }
         let mut entry = Entry::new(owner, front.request.command, Stage::Waiting);
         entry.whole = whole;
         entry.leaves_trace = !front.request.leaves_no_trace();
@@ -43,7 +46,7 @@ impl Back {
         Ok(())
     }
 
-    /// What runs here may change the catalogue, or do more than was known when it was found.
+    /// What runs here may change the catalogue, or do more than is known.
     fn judge(&mut self, entry: &mut Entry, front: &Front) {
         let request = &front.request;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {

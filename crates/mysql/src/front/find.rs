@@ -11,7 +11,7 @@ use crate::session_state::{Flavour, changes_of};
 use crate::warnings::{Kept, is_show_warnings};
 use crate::{error, frame, rewrite};
 use std::sync::Arc;
-use weir_sql::{Class, Kill, Scope, Uses, Verb, classify_in};
+use weir_sql::{Class, Kill, Scope, Uses, Verb};
 use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
 
 /// After so many refused logins on top of a session, MariaDB hears no more of them.
@@ -255,10 +255,7 @@ impl Front {
                 let state = self.knowledge.state();
                 if state == 0 || statement.judged_by != state {
                     // User code in it may be something else by now.
-                    let proof = self.knowledge.proof();
-                    let catalogue = proof.as_ref().map(|proof| &proof.catalogue);
-                    *statement.class = classify_in(statement.dialect, &statement.text.text, catalogue);
-                    statement.judged_by = proof.map_or(0, |proof| proof.state);
+                    statement.judge(self.knowledge.proof().as_ref());
                 }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();

@@ -32,7 +32,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !W::HAS_CATALOGUE || !knowledge.is_due(since_ms) {
             return false;
         }
-        let Some(reading) = knowledge.begin_reading() else { return false };
+        let Some(reading) = knowledge.begin_reading(cx.now_ms()) else { return false };
         if let Some(server) = self.servers.get_mut(key) {
             server.is.studies = true;
         }

@@ -13,6 +13,9 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
+/// Between two questions lies at least so many times what the first took.
+const QUESTIONS_REST: u64 = 50;
+
 /// What the pools of one database share.
 #[derive(Debug, Default)]
 pub struct Group {
@@ -130,10 +133,10 @@ impl Knowledge {
     }
 
     /// Takes the right to read it; none while another server does and there is something to go by.
-    pub fn begin_reading(self: &Arc<Self>) -> Option<Reading> {
+    pub fn begin_reading(self: &Arc<Self>, now_ms: u64) -> Option<Reading> {
         // Before anything is known, every server reads it for itself before anybody gets it.
         let others = self.reading.fetch_add(1, SeqCst);
-        let reading = Reading { changes: self.changes(), knowledge: Arc::clone(self) };
+        let reading = Reading { changes: self.changes(), started_ms: now_ms, knowledge: Arc::clone(self) };
         (others == 0 || self.known.load().is_none()).then_some(reading)
     }
 
@@ -169,13 +172,15 @@ impl Knowledge {
 pub struct Reading {
     /// `Group::changes` before anything was asked.
     changes: u64,
+    /// When that was.
+    started_ms: u64,
     knowledge: Arc<Knowledge>,
 }
 
 impl Reading {
     /// This is what was read; `fingerprint` tells it from other states.
     pub fn learn(self, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
-        self.knowledge.learn(self.changes, catalogue, fingerprint, now_ms);
+        self.knowledge.learn(self.changes, catalogue, fingerprint, self.rested_ms(now_ms));
     }
 
     /// A fingerprint is known to compare with: everything need not be asked for.
@@ -183,8 +188,15 @@ impl Reading {
         self.knowledge.fingerprint().is_some()
     }
 
+    /// From when the interval to the next question counts: a question that takes long is asked less often, so that
+    /// asking never takes a server for more than a fiftieth of the time.
+    fn rested_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add(now_ms.saturating_sub(self.started_ms).saturating_mul(QUESTIONS_REST))
+    }
+
     /// The same right, for a new question.
-    pub(crate) fn again(mut self) -> Reading {
+    pub(crate) fn again(mut self, now_ms: u64) -> Reading {
+        self.started_ms = now_ms;
         self.changes = self.knowledge.changes();
         self
     }
@@ -193,7 +205,7 @@ impl Reading {
     pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
         let holds = self.knowledge.fingerprint().is_some_and(|known| *known == *fingerprint);
         if holds {
-            self.knowledge.confirm(now_ms);
+            self.knowledge.confirm(self.rested_ms(now_ms));
         } else {
             // Others have changed it. Until it has been read nobody trusts what was known.
             self.knowledge.distrust();
@@ -248,14 +260,19 @@ mod tests {
     #[test]
     fn one_reads_at_a_time_and_a_change_seen_by_its_fingerprint_makes_doubt() {
         let knowledge = Arc::new(Knowledge::default());
-        let reading = knowledge.begin_reading().unwrap();
-        assert!(knowledge.begin_reading().is_some(), "nothing is known yet: each server reads for itself");
+        let reading = knowledge.begin_reading(1).unwrap();
+        assert!(knowledge.begin_reading(1).is_some(), "nothing is known yet: each server reads for itself");
         reading.learn(Catalogue::default(), b"a", 1);
-        let reading = knowledge.begin_reading().unwrap();
-        assert!(knowledge.begin_reading().is_none() && knowledge.is_being_read());
-        assert!(reading.confirm(b"a", 2) && knowledge.proof().is_some() && !knowledge.is_due(2));
+        let reading = knowledge.begin_reading(1).unwrap();
+        assert!(knowledge.begin_reading(1).is_none() && knowledge.is_being_read());
+        assert!(
+            reading.confirm(b"a", 2)
+                && knowledge.proof().is_some()
+                && !knowledge.is_due(52)
+                && knowledge.is_due(53)
+        );
         assert!(!reading.confirm(b"b", 3) && knowledge.proof().is_none());
         drop(reading);
-        assert!(knowledge.begin_reading().is_some());
+        assert!(knowledge.begin_reading(1).is_some());
     }
 }

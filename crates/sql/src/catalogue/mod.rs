@@ -160,7 +160,7 @@ impl Answer {
                 None
             }
             None if reading.confirm(&fingerprint, now_ms) => None,
-            None => Some(reading.again()),
+            None => Some(reading.again(now_ms)),
         }
     }
 }

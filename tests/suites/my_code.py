@@ -1,0 +1,205 @@
+"""What the database's own code does: procedures, functions, triggers, views. Who runs it keeps what it leaves, nobody else gets it,
+and nothing of it runs twice. On a server of its own."""
+
+import contextlib
+import functools
+import os
+
+from weirtest.case import eventually, weir
+from weirtest.mywire import QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, text_row
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir
+
+SERVERS = ["mariadb", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
+
+# Only reads, and takes some tenths of a second: whoever rides behind it is taken back.
+SLOW = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < 200"
+
+SCHEMA = [
+    "create table app.big (i int primary key)",
+    "insert into app.big values " + ",".join(f"({i})" for i in range(1, 20001)),
+    "create table app.logs (id int auto_increment primary key, what varchar(80))",
+    # A name of PostgreSQL's, and of other versions' built-in functions.
+    "create function app.any_of(w varchar(80)) returns int deterministic modifies sql data "
+    "begin insert into app.logs (what) values (w); return 1; end",
+    "create function app.overlaps(w varchar(80)) returns int deterministic modifies sql data "
+    "begin insert into app.logs (what) values (w); return 1; end",
+    "create view app.writes as select app.any_of('by a view') as w",
+    "create function app.plain(x int) returns int deterministic begin declare y int; set y = x + 1; return y; end",
+    "create procedure app.p_mode() begin set sql_mode = 'ANSI_QUOTES'; set time_zone = '+09:00'; end",
+    "create procedure app.p_var() begin set @a = 5; end",
+    "create procedure app.p_into() begin select 7 into @b; end",
+    "create procedure app.p_temp() begin create temporary table app.temp_of_p (a int); end",
+    "create procedure app.p_fails() begin set @a = 6; signal sqlstate '45000'; end",
+    "create procedure app.p_clean() begin declare x int; select count(*) into x from app.logs; end",
+    "create function app.f_lock() returns int deterministic begin return get_lock('of_f', 0); end",
+    "create function app.f_var() returns int deterministic begin set @f = 8; return 1; end",
+    "create view app.v_var as select app.f_var() as v",
+    "create table app.marked (id int auto_increment primary key, a int)",
+    "create trigger app.marked_trigger before insert on app.marked for each row set @t = new.a",
+    "create table app.locked (id int auto_increment primary key, a int)",
+    "create trigger app.locked_trigger before insert on app.locked for each row set new.a = get_lock('of_t', 0)",
+    "create table app.audited (id int auto_increment primary key, a int)",
+    "create trigger app.audited_trigger after insert on app.audited for each row insert into app.logs (what) values ('audit')",
+]
+
+
+@functools.cache
+def server():
+    private = PrivateServer(KIND)
+    with Wire(private.superuser()) as wire:
+        for statement in SCHEMA:
+            wire.ask(statement)
+    return private
+
+
+def start(pool_size=1, settings=(), **kw):
+    return Weir.before(KIND, port=server().port, mode="transaction", pool_size=pool_size,
+                       settings=["workers=1", *settings], **kw)
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+def pinned(w):
+    return w.metric("weir_pinned_servers", protocol="mysql")
+
+
+def behind_a_slow_one(w, text, prepared=False):
+    """Asks while another's slow read is under way, with one server for both."""
+    with Wire(w.target()) as slow, Wire(w.target()) as wire:
+        if prepared:
+            statement = wire.prepare(text)
+        slow.command(QUERY, SLOW)
+        if prepared:
+            wire.command(STMT_EXECUTE, execute_payload(statement))
+            wire.reply(STMT_EXECUTE)
+        else:
+            wire.command(QUERY, text)
+            wire.reply(QUERY)
+        slow.reply(QUERY)
+
+
+@weir
+def what_writes_under_a_known_name_writes_once(_context):
+    """Behind a slow read, and with servers to spare; text and prepared."""
+    texts = ["select any_of('{}')", "select `any_of`('{}')", "select app.overlaps('{}')",
+             "select any_of(w) from (select '{}' as w) as t"]
+    with admin() as a:
+        for pool_size in (1, 20):
+            with start(pool_size=pool_size) as w:
+                for n, text in enumerate(texts):
+                    for prepared in (False, True):
+                        tag = f"{pool_size}/{n}/{prepared}"
+                        behind_a_slow_one(w, text.format(tag), prepared)
+                        found = a.ask(f"select count(*) from app.logs where what = '{tag}'")
+                        assert found == [["1"]], (tag, text, found)
+
+
+@weir
+def a_view_that_writes_writes_once(_context):
+    with start() as w, admin() as a:
+        for prepared in (False, True):
+            before = int(a.ask("select count(*) from app.logs where what = 'by a view'")[0][0])
+            behind_a_slow_one(w, "select w from writes", prepared)
+            assert a.ask("select count(*) from app.logs where what = 'by a view'") == [[str(before + 1)]]
+
+
+@weir
+def what_code_sets_stays_with_its_client_and_nobody_else_has_it(_context):
+    """Procedures, functions, views and triggers; also when the statement fails."""
+    cases = [("call p_var()", "select @a", "5"), ("call p_into()", "select @b", "7"),
+             ("select f_var()", "select @f", "8"), ("select v from v_var", "select @f", "8"),
+             ("insert into marked (a) values (9)", "select @t", "9"),
+             ("call p_mode()", "select @@time_zone", "+09:00"), ("call p_fails()", "select @a", "6")]
+    for code, ask, mine in cases:
+        with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+            theirs = other.ask(ask)
+            assert theirs != [[mine]]
+            with contextlib.suppress(MyError):
+                one.ask(code)
+            for _ in range(2):
+                assert other.ask(ask) == theirs, code
+            assert one.ask(ask) == [[mine]], code
+            assert pinned(w) == 1, code
+            one.close()
+            eventually(lambda: pinned(w) == 0, "its server is free")
+            with Wire(w.target()) as a, Wire(w.target()) as b:
+                a.ask("begin")
+                assert a.ask(ask) == b.ask(ask) == theirs, code
+
+
+@weir
+def a_temporary_table_of_a_procedure_is_its_callers(_context):
+    with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("call p_temp()")
+        for _ in range(2):
+            try:
+                other.ask("select count(*) from temp_of_p")
+                raise AssertionError("another's temporary table was seen")
+            except MyError as e:
+                assert e.code == 1146, e
+        assert one.ask("select count(*) from temp_of_p") == [["0"]]
+
+
+@weir
+def a_lock_that_code_takes_has_one_owner(_context):
+    for code, name in (("select f_lock()", "of_f"), ("insert into locked (a) values (1)", "of_t"),
+                       ("insert into logs (what) select f_lock()", "of_f")):
+        with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other, admin() as a:
+            one.ask(code)
+            for _ in range(2):
+                assert other.ask(f"select get_lock('{name}', 0)") == [["0"]], code
+            other.close()
+            one.close()
+            eventually(lambda: a.ask(f"select is_free_lock('{name}')") == [["1"]], f"the lock is free: {code}")
+
+
+@weir
+def code_that_leaves_nothing_ties_nobody_and_pure_code_is_shared(_context):
+    with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        for wire in (one, other, one, other):
+            wire.ask("insert into audited (a) values (1)")
+            wire.ask("call p_clean()")
+            assert wire.ask("select plain(1)") == [["2"]]
+        assert pinned(w) == 0
+        before = w.metric("weir_shared_requests", protocol="mysql")
+        behind_a_slow_one(w, "select plain(41)")
+        assert w.metric("weir_shared_requests", protocol="mysql") > before
+
+
+@weir
+def code_made_by_anybody_is_known_at_its_first_call(_context):
+    """Through Weir at once; behind its back within the interval."""
+    with start(pool_size=3) as w, Wire(w.target()) as maker, Wire(w.target()) as one, Wire(w.target()) as other:
+        assert other.ask("select @n") == [[None]]
+        maker.ask("create trigger newly before insert on audited for each row set @n = 4")
+        one.ask("insert into audited (a) values (1)")
+        assert other.ask("select @n") == [[None]]
+        assert one.ask("select @n") == [["4"]]
+        assert pinned(w) == 1
+        maker.ask("drop trigger newly")
+    with start(pool_size=3, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a:
+        with Wire(w.target()) as one, Wire(w.target()) as other:
+            one.ask("insert into audited (a) values (1)")
+            a.ask("create trigger app.newly before insert on app.audited for each row set @n = 4")
+            eventually(lambda: one.ask("insert into audited (a) values (1)") is not None and pinned(w) == 1, "it is noticed")
+            assert other.ask("select @n") == [[None]]
+            assert one.ask("select @n") == [["4"]]
+            a.ask("drop trigger app.newly")
+
+
+@weir
+def what_may_not_be_seen_counts_as_code_that_may_do_anything(_context):
+    """A user without the TRIGGER privilege keeps its server when it writes, and nobody else gets what a trigger left."""
+    with start(pool_size=2, users=["app_blind"]) as w:
+        target = w.target().login("app_blind")
+        with Wire(target) as one, Wire(target) as other:
+            one.ask("insert into marked (a) values (3)")
+            for _ in range(2):
+                assert other.ask("select @t") == [[None]]
+            assert one.ask("select @t") == [["3"]]
