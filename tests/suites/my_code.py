@@ -5,7 +5,7 @@ import contextlib
 import functools
 import os
 
-from weirtest.case import eventually, weir
+from weirtest.case import eventually, in_threads, weir
 from weirtest.mywire import QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, text_row
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -168,8 +168,15 @@ def code_that_leaves_nothing_ties_nobody_and_pure_code_is_shared(_context):
             assert wire.ask("select plain(1)") == [["2"]]
         assert pinned(w) == 0
         before = w.metric("weir_shared_requests", protocol="mysql")
-        behind_a_slow_one(w, "select plain(41)")
-        assert w.metric("weir_shared_requests", protocol="mysql") > before
+
+        def work(i):
+            with Wire(w.target()) as wire:
+                for _ in range(50):
+                    assert wire.ask(f"select plain({i})") == [[str(i + 1)]]
+
+        raised = in_threads(20, work)
+        assert not raised, raised[:3]
+        assert w.metric("weir_shared_requests", protocol="mysql") > before + 100
 
 
 @weir
