@@ -5,6 +5,7 @@ use super::{Hall, Task};
 use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag, client_number};
+use crate::panics::inject;
 use crate::server::{Server, ServerPhase, ServerState};
 use crate::settings::Timeouts;
 use crate::wing::{Accept, Back, Front, Wing};
@@ -64,6 +65,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn client_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("client_timer");
         let boundary = self.boundary_of(key);
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
@@ -285,8 +287,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The end of a client. The only place where one ceases to be.
     pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
+        inject::here("remove_client");
         self.leave_login(key);
         let Some(client) = self.clients.remove(key) else { return };
+        cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        cx.shared.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
         if cx.settings.logged.disconnections
             && let Some(pool) = client.pool.and_then(|id| self.pool(id))
@@ -296,8 +301,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             tracing::info!(protocol = W::NAME, client, user, database, broken, "client has left");
         }
         client.line.close(cx.net, abort);
-        cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        cx.shared.leave_seat(cx.worker);
         self.cells.wing.client_connections.dec();
     }
 }

@@ -28,6 +28,7 @@ pub use cancel::Canceller;
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::{Arena, Key, Kind, Tag};
+use crate::panics::inject;
 use crate::pool::{Pool, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::wing::Wing;
@@ -326,6 +327,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Writes what waits for a server.
     fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("flush_server");
         let Some(server) = self.servers.get_mut(key) else { return };
         server.is.dirty = false;
         if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {

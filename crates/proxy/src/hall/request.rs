@@ -6,6 +6,7 @@ use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
 use crate::mail::{Kill, Warrant};
+use crate::panics::inject;
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_net::Net;
@@ -192,6 +193,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Finds the next request and deals with it. `None`: nothing more can be done with these bytes now.
     fn look(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
+        inject::arm(rest);
         let mut out = std::mem::take(&mut self.staging);
         let found = match self.clients.get_mut(key)?.front() {
             Some(front) => front.find(rest, &mut out),
@@ -233,6 +235,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         whole: bool,
         needs: Needs,
     ) -> bool {
+        inject::here("found");
         let Some(request) = rest.get(..len) else {
             self.end_client(cx, key, Fault::new(FaultKind::ClientProtocol, "found more than there is"));
             return true;
@@ -294,6 +297,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         request: &[u8],
         whole: bool,
     ) {
+        inject::here("dispatch");
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state, ServerState::Leased(key));
@@ -349,6 +353,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The client will send nothing more.
     fn client_ended(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("client_ended");
         let Some(client) = self.clients.get_mut(key) else { return };
         // Requests under way run to their end, as they would on the database itself. A request that only
         // waits is dropped: nobody has begun it and nobody will read its answer.
