@@ -282,7 +282,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client is at a boundary: is its server free?
     pub(super) fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        let (inflight, part_open, eof) = (client.inflight, client.is.part_open, client.is.eof);
+        let (inflight, part_open) = (client.inflight, client.is.part_open);
+        // What it has sent before it ended is answered first.
+        let eof = client.has_said_all();
         if matches!(client.phase, Phase::Closing) {
             return;
         }

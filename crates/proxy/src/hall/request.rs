@@ -1,7 +1,7 @@
 //! Client bytes to servers.
 
 use super::{Hall, READS_PER_TURN, Task};
-use crate::client::{Phase, Wants};
+use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
@@ -76,6 +76,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         *cx.scratch = scratch;
+        if self.clients.get(key).is_some_and(|client| client.is.eof && client.pending == Wants::Nothing) {
+            self.close_if_awaited_in_vain(cx, key);
+        }
     }
 
     /// There is room for more of this client's bytes.
@@ -172,6 +175,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn may_look(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
         if client.pending != Wants::Nothing
+            // What stood behind a request that was cancelled for it would run without that.
+            || client.is.given_up
             || !client.is.greeted
             || client.inflight as usize >= limits::CLIENT_PIPELINE
             || client.output.len() > limits::CLIENT_OUTPUT_BYTES
@@ -359,7 +364,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // waits is dropped: nobody has begun it and nobody will read its answer.
         let in_session = matches!(client.phase, Phase::Session(_));
         if in_session && !client.is.hangup && !self.has_all_it_gets(key) {
-            return;
+            return self.arm_client(cx, key);
         }
         self.close_client(cx, key, None);
     }
@@ -389,7 +394,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it would
     /// wait for ever.
     pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        if self.clients.get(key).is_some_and(|client| client.is.eof) && self.has_all_it_gets(key) {
+        let ended =
+            |client: &Client<W, N::Socket>| client.is.eof && matches!(client.phase, Phase::Session(_));
+        if self.clients.get(key).is_some_and(ended) && self.has_all_it_gets(key) {
             self.close_client(cx, key, None);
         }
     }

@@ -290,8 +290,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.keep_after_all(cx, key, server, boundary);
         }
         let Some(client) = self.clients.get(key) else { return };
-        if client.is.eof || self.draining {
-            let why = (!client.is.eof).then(|| FaultKind::ShuttingDown.into());
+        let eof = client.has_said_all();
+        if eof || self.draining {
+            let why = (!eof).then(|| FaultKind::ShuttingDown.into());
             self.close_client(cx, key, why);
         } else {
             self.arm_client(cx, key);
