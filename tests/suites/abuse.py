@@ -419,6 +419,27 @@ def half_open(_context):
 
 
 @weir
+def databases_that_do_not_exist_are_not_remembered(_context):
+    """Where clients may name any database. Those who use one that does exist notice nothing."""
+    if KIND != "postgres":
+        raise Skip("a schema is no pool of its own there")
+    with start(["workers=2"]) as w, Innocent(w):
+        def ask_for(first, count):
+            for n in range(first, first + count):
+                try:
+                    WIRE.Wire(w.target().within(f"nowhere_{n}")).close()
+                    raise AssertionError("it was let in")
+                except pgwire.LoginRefused as e:
+                    assert "3D000" in str(e), e
+
+        ask_for(0, 500)  # Buffers and lists get the size they will have.
+        before = w.rss_kb()
+        ask_for(500, 2_000)
+        grown = w.rss_kb() - before
+        assert grown < 2_000, f"memory grew by {grown} kB"
+
+
+@weir
 def half_requests_to_the_http_endpoint(_context):
     """They are closed after a while, and however many there are, they take a bounded number of descriptors."""
     if KIND != "postgres":

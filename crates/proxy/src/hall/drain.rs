@@ -28,6 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
             }
+            WingMail::Sweep { pools } => self.sweep(&pools),
             WingMail::Sized { pool } => self.sized(cx, &pool),
             WingMail::Place(place) => self.placed(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
