@@ -25,6 +25,7 @@ use weir_net::{Event, Net as _, Token};
 use weir_proxy::context::Shared;
 use weir_proxy::greeting::Greetings;
 use weir_proxy::mail::Mail;
+use weir_proxy::panics::Panics;
 use weir_proxy::pool::Registry;
 use weir_proxy::settings::{Logged, Settings};
 use weir_proxy::worker::{Door, Worker};
@@ -228,11 +229,13 @@ impl World {
         };
         let (sender, worker) = (post.clone(), post.clone());
         let random = Mutex::new(dice.split());
+        let metrics = Metrics::new(plan.workers, &["postgres", "mysql"]);
         let shared = Arc::new(Shared {
             settings: ArcSwap::from_pointee(settings),
             postgres: Registry::new(plan.workers),
             mysql: Registry::new(plan.workers),
-            metrics: Metrics::new(plan.workers, &["postgres", "mysql"]),
+            panics: Arc::new(Panics::new(metrics.clone())),
+            metrics,
             workers: plan.workers,
             post: Box::new(move |to, mail| sender.send(to, mail)),
             submit: Box::new(move |ticket, work| {

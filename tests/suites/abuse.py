@@ -10,7 +10,7 @@ import struct
 import threading
 
 from weirtest import mywire, pgwire
-from weirtest.case import eventually, weir
+from weirtest.case import Skip, eventually, weir
 from weirtest.target import server_env
 from weirtest.weir import Weir
 
@@ -415,6 +415,111 @@ def half_open(_context):
                     wire.sock.shutdown(socket.SHUT_WR)
                     read_to_end(wire.sock)
                     wire.close(politely=False)
+        fine_afterwards(w)
+
+
+@weir
+def databases_that_do_not_exist_are_not_remembered(_context):
+    """Where clients may name any database. Those who use one that does exist notice nothing."""
+    if KIND != "postgres":
+        raise Skip("a schema is no pool of its own there")
+    with start(["workers=2"]) as w, Innocent(w):
+        def ask_for(first, count):
+            for n in range(first, first + count):
+                try:
+                    WIRE.Wire(w.target().within(f"nowhere_{n}")).close()
+                    raise AssertionError("it was let in")
+                except pgwire.LoginRefused as e:
+                    assert "3D000" in str(e), e
+
+        ask_for(0, 500)  # Buffers and lists get the size they will have.
+        before = w.rss_kb()
+        ask_for(500, 2_000)
+        grown = w.rss_kb() - before
+        assert grown < 2_000, f"memory grew by {grown} kB"
+
+
+@weir
+def half_requests_to_the_http_endpoint(_context):
+    """They are closed after a while, and however many there are, they take a bounded number of descriptors."""
+    if KIND != "postgres":
+        raise Skip("the endpoint is the same for all")
+    with start() as w:
+        before = w.open_files()
+        halves = []
+        for _ in range(100):
+            halves.append(socket.create_connection(("127.0.0.1", w.http_port), timeout=20))
+            halves[-1].sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert w.http("/healthz") == "ok\n"
+        for _ in range(400):
+            halves.append(socket.create_connection(("127.0.0.1", w.http_port), timeout=60))
+            halves[-1].sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert w.open_files() - before <= 130, w.open_files() - before
+        for half in halves:
+            assert b"200" not in read_to_end(half)
+            half.close()
+        assert w.http("/healthz") == "ok\n"
+        eventually(lambda: w.open_files() <= before + 2, "they have gone")
+
+
+SLEEPS = {"postgres": "select pg_sleep(600)", "mariadb": "select sleep(600)", "mysql": "select sleep(600)"}[KIND]
+
+
+def ask_for(wire, sql):
+    if KIND == "postgres":
+        wire.send(pgwire.query(sql))
+    else:
+        wire.command(mywire.QUERY, sql)
+
+
+def is_free(w):
+    return w.metric("weir_server_connections", protocol=PROTOCOL, state="active") == 0
+
+
+@weir
+def a_client_that_closes_while_its_request_runs_holds_its_server_for_a_while_only(_context):
+    """Nothing but the end of its stream says that it is gone. Alone on its server and among others."""
+    with start(["pool.cancel_wait_timeout=1"]) as w:
+        for _ in range(2):
+            wire = client(w)
+            ask_for(wire, SLEEPS)
+            eventually(lambda: not is_free(w), "it runs")
+            wire.sock.close()
+            eventually(lambda: is_free(w), "its server is free")
+        eventually(lambda: w.metric("weir_client_connections", protocol=PROTOCOL) == 0, "it has been noticed")
+        fine_afterwards(w)
+
+
+@weir
+def a_client_that_only_sends_nothing_more_gets_its_answers(_context):
+    """Those that come in time as they are; of what takes longer, how it ended. Who has got a part of it gets the rest."""
+    with start(["pool.cancel_wait_timeout=1"]) as w:
+        wire = client(w)
+        wire.ask("select 1")
+        if KIND == "postgres":
+            wire.send(pgwire.query("select 1") + pgwire.query("select pg_sleep(0.3), 'both'"))
+        else:
+            wire.send(wire.packet(b"\x03select 1") + wire.packet(b"\x03select sleep(0.3), 'both'"))
+        wire.sock.shutdown(socket.SHUT_WR)
+        assert b"both" in read_to_end(wire.sock)
+        wire.close(politely=False)
+
+        wire = client(w)
+        ask_for(wire, SLEEPS)
+        wire.sock.shutdown(socket.SHUT_WR)
+        said = read_to_end(wire.sock)
+        assert (b"57014" in said) if KIND == "postgres" else said, said
+        wire.close(politely=False)
+        if KIND == "postgres":
+            with client(w) as other:
+                other.ask("select 1")  # A server is free again.
+            # The first row is larger than what the server keeps until it has more.
+            wire = client(w)
+            wire.send(pgwire.query("select repeat('x', 20000) union all select pg_sleep(3)::text || 'the end'"))
+            wire.sock.shutdown(socket.SHUT_WR)
+            said = read_to_end(wire.sock)
+            assert b"the end" in said, (len(said), said[-200:])
+            wire.close(politely=False)
         fine_afterwards(w)
 
 

@@ -303,27 +303,32 @@ def nobody_shares_with_who_keeps_its_server(_context):
 @weir
 def who_keeps_its_server_after_all_has_it(_context):
     """The same, with requests of others behind it already: they are answered elsewhere."""
-    with unforeseen() as w, Wire(w.target()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
-        with Wire(w.target()) as d:
-            for _ in range(30):  # Its first time takes long.
-                d.ask("select x from setting")
-        eventually(lambda: held(w) == 0, "nobody keeps a server")
-        for wire in (b, c, a):
-            wire.ask("select 1")
-        before = shared(w)
-        with at_once(w):
-            a.command(QUERY, "select x from setting")
-            b.command(QUERY, "select 1")
-            c.command(QUERY, "select 2")
-        assert [text_row(row) for row in rows(a)] == [["1"]]
-        assert a.ask("select @x") == [["5"]]
-        assert shared(w) == before + 2, f"{shared(w) - before} of 2 were sent behind it"
-        assert held(w) == 1 and waiting(w) == 2
-        a.close()
-        assert [text_row(row) for row in rows(b)] == [["1"]]
-        assert [text_row(row) for row in rows(c)] == [["2"]]
-        eventually(lambda: held(w) == 0, "nobody keeps a server")
-        assert w.metric("weir_repeated_requests", protocol="mysql") == 2
+    def once(w):
+        with Wire(w.target()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
+            with Wire(w.target()) as d:
+                for _ in range(30):  # Its first time takes long.
+                    d.ask("select x from setting")
+            eventually(lambda: held(w) == 0, "nobody keeps a server")
+            for wire in (b, c, a):
+                wire.ask("select 1")
+            before = [w.metric(f"weir_{name}_requests", protocol="mysql") for name in ("shared", "repeated")]
+            with at_once(w):
+                a.command(QUERY, "select x from setting")
+                b.command(QUERY, "select 1")
+                c.command(QUERY, "select 2")
+            assert [text_row(row) for row in rows(a)] == [["1"]]
+            assert a.ask("select @x") == [["5"]]
+            behind = shared(w) - before[0]
+            assert held(w) == 1 and waiting(w) == 2
+            a.close()
+            assert [text_row(row) for row in rows(b)] == [["1"]]
+            assert [text_row(row) for row in rows(c)] == [["2"]]
+            eventually(lambda: held(w) == 0, "nobody keeps a server")
+            return behind == w.metric("weir_repeated_requests", protocol="mysql") - before[1] == 2
+
+    with unforeseen() as w:
+        # A busy machine may make it look slow, and then nobody stands behind it.
+        eventually(lambda: once(w), "two were sent behind it", 60)
 
 
 @weir

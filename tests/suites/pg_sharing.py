@@ -285,25 +285,31 @@ def nobody_shares_with_who_keeps_its_server(_context):
 @weir
 def who_keeps_its_server_after_all_has_it(_context):
     """The same, with requests of others behind it already: they are answered elsewhere."""
-    with unforeseen() as w, Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
-        with Wire(w.target()) as d:
-            for _ in range(30):  # Its first time takes long.
-                d.ask("select * from zoned")
-        a.ask("select 1")
-        before = shared(w)
-        with at_once(w):
-            a.send(query("select * from zoned"))
-            b.send(query("select 1"))
-            c.send(query("select 2"))
-        assert any(kind == "D" for kind, _ in a.until("Z"))
-        assert a.ask("show timezone") == [["Asia/Tokyo"]]
-        assert shared(w) == before + 2, f"{shared(w) - before} of 2 were sent behind it"
-        assert held(w) == 1 and w.metric("weir_waiting_clients", protocol="postgres") == 2
-        a.close()
-        assert any(b"1" in body for kind, body in b.until("Z") if kind == "D")
-        assert any(b"2" in body for kind, body in c.until("Z") if kind == "D")
-        eventually(lambda: held(w) == 0, "nobody keeps a server")
-        assert w.metric("weir_repeated_requests", protocol="postgres") == 2
+    def once(w):
+        with Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
+            with Wire(w.target()) as d:
+                for _ in range(30):  # Its first time takes long.
+                    d.ask("select * from zoned")
+            a.ask("select 1")
+            before = [w.metric(f"weir_{name}_requests", protocol="postgres") for name in ("shared", "repeated")]
+            with at_once(w):
+                a.send(query("select * from zoned"))
+                b.send(query("select 1"))
+                c.send(query("select 2"))
+            assert any(kind == "D" for kind, _ in a.until("Z"))
+            assert a.ask("show timezone") == [["Asia/Tokyo"]]
+            behind = shared(w) - before[0]
+            assert held(w) == 1 and w.metric("weir_waiting_clients", protocol="postgres") == 2
+            a.close()
+            assert any(b"1" in body for kind, body in b.until("Z") if kind == "D")
+            assert any(b"2" in body for kind, body in c.until("Z") if kind == "D")
+            eventually(lambda: held(w) == 0, "nobody keeps a server")
+            repeated = w.metric("weir_repeated_requests", protocol="postgres") - before[1]
+            return behind == repeated == 2
+
+    with unforeseen() as w:
+        # A busy machine may make it look slow, and then nobody stands behind it.
+        eventually(lambda: once(w), "two were sent behind it", 60)
 
 
 @weir

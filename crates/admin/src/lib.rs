@@ -11,8 +11,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 /// Where the pages get what they show.
 pub struct Pages {
@@ -26,11 +31,38 @@ pub struct Pages {
     pub version: &'static str,
 }
 
-/// Answers requests on `listener` until it is dropped with its task. Errors of single connections end that
-/// connection only.
+/// Connections served at a time; the next ones wait in the kernel's queue. A monitoring system needs two or three, and
+/// somebody who opens thousands must not take the descriptors of database clients.
+const CONNECTIONS: usize = 128;
+/// A request must have come within this time, and its answer have been taken within the other.
+const HEADER_TIME: Duration = Duration::from_secs(5);
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// After a failed accept (no descriptors) there is nothing to do but wait.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers requests on `listener` until it is dropped with its task: one for each connection, within bounds. Errors of single
+/// connections end that connection only.
 pub async fn serve(listener: TcpListener, pages: Arc<Pages>) {
-    if let Err(error) = axum::serve(listener, router(pages)).await {
-        tracing::error!("the HTTP endpoint has ended: {error}");
+    let router = router(pages);
+    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    // It is never closed.
+    while let Ok(seat) = seats.clone().acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::debug!("the HTTP endpoint cannot accept: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).keep_alive(false);
+        let served = http.serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(async move {
+            drop(tokio::time::timeout(HEADER_TIME + ANSWER_TIME, served).await);
+            drop(seat);
+        });
     }
 }
 

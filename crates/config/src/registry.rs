@@ -241,7 +241,7 @@ settings! {
     IdleTransactionTimeout "pool" "idle_transaction_timeout" = "idle_transaction_timeout", seconds(), "0", Live, All,
         "A client may be idle inside a transaction so long. 0: for ever.";
     CancelWaitTimeout "pool" "cancel_wait_timeout" = "cancel_wait_timeout", seconds(), "10", Live, All,
-        "A cancel request may take so long to reach the server. A request whose client has gone may go on for this long before it is cancelled, and after the same time again its server is closed.";
+        "A cancel request may take so long to reach the server. A request whose client has gone may go on for this long before it is cancelled, and after the same time again its server is closed. A client that has closed its connection cannot be told from one that only sends nothing more: a request of either is cancelled after this time, unless it has got bytes since.";
     ServerConnectTimeout "pool" "server_connect_timeout" = "server_connect_timeout", seconds(), "15", Live, All,
         "Connect and login to a server may take so long. 0: for ever.";
     ServerIdleTimeout "pool" "server_idle_timeout" = "server_idle_timeout", seconds(), "600", Live, All,

@@ -27,6 +27,9 @@ pub fn expose(metrics: &Arc<Metrics>, version: &'static str) -> String {
     }
 }
 
+/// What `weir_panics` is.
+pub(crate) const PANICS_HELP: &str = "Defects of Weir that cost the clients of one thread their connections.";
+
 #[derive(Debug)]
 struct Collector {
     metrics: Arc<Metrics>,
@@ -38,6 +41,8 @@ impl prometheus_client::collector::Collector for Collector {
         let mut info =
             encoder.encode_descriptor("weir_build", "The version that runs.", None, MetricType::Info)?;
         info.encode_info(&[("version", self.version)])?;
+        let mut panics = encoder.encode_descriptor("weir_panics", PANICS_HELP, None, MetricType::Counter)?;
+        panics.encode_counter::<NoLabelSet, u64, f64>(&self.metrics.panics(), None)?;
         let totals: Vec<_> = self.metrics.protocols().iter().map(|p| (*p, self.metrics.totals(p))).collect();
         let mut rows = Rows::default();
         for (protocol, totals) in &totals {

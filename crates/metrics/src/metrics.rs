@@ -2,6 +2,7 @@
 
 use crate::cell::{Histogram, HistogramTotals};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Pools with names of their own in the metrics. A fallback database lets clients name new pools; the
@@ -17,6 +18,8 @@ pub struct Metrics {
     /// By worker, then by protocol.
     workers: Vec<Vec<Arc<WorkerCells>>>,
     pools: Mutex<Vec<Pool>>,
+    /// Panics of threads that serve. Any of them may add to it.
+    panics: AtomicU64,
 }
 
 /// What one worker counts for one protocol.
@@ -64,7 +67,18 @@ impl Metrics {
     /// Cells for so many workers. `protocols` are the values of the `protocol` label.
     pub fn new(workers: usize, protocols: &'static [&'static str]) -> Arc<Metrics> {
         let cells = |_| protocols.iter().map(|_| Arc::default()).collect();
-        Arc::new(Metrics { protocols, workers: (0..workers).map(cells).collect(), pools: Mutex::default() })
+        let workers = (0..workers).map(cells).collect();
+        Arc::new(Metrics { protocols, workers, pools: Mutex::default(), panics: AtomicU64::new(0) })
+    }
+
+    /// A thread that serves has panicked and goes on.
+    pub fn note_panic(&self) {
+        self.panics.fetch_add(1, Relaxed);
+    }
+
+    /// How often that has happened.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Relaxed)
     }
 
     /// The values of the `protocol` label.

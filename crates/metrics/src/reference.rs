@@ -11,7 +11,8 @@ pub fn markdown() -> String {
          `GET /metrics` on the HTTP endpoint answers in OpenMetrics text, which Prometheus reads. A scrape costs the same\n\
          with one client and with 100,000.\n\n\
          | name | kind | what it says |\n|---|---|---|\n\
-         | `weir_build_info` | info | The version that runs. |\n",
+         | `weir_build_info` | info | The version that runs. |\n\
+         | `weir_panics_total` | counter | Defects of Weir that cost the clients of one thread their connections. |\n",
     );
     rows(&mut out, WingTotals::FAMILIES);
     out.push_str(

@@ -69,6 +69,10 @@ pub struct Flags {
     pub quick: bool,
     /// It will send nothing more.
     pub eof: bool,
+    /// It has taken bytes after that: it has ended only its own direction, and still reads.
+    pub reads_on: bool,
+    /// What it runs was cancelled, because it may be gone.
+    pub given_up: bool,
     /// A request was sent on in part and more of it must come.
     pub part_open: bool,
     /// Its login has been ended with a greeting.
@@ -178,6 +182,17 @@ impl<W: Wing, S> Client<W, S> {
         if let Wants::Request { shares, .. } = &mut self.pending {
             *shares = false;
         }
+    }
+
+    /// It has said its last while a request of it runs, and nothing shows that it is still there: a client that closes its
+    /// connection looks so, and so does one that has ended its own direction and waits for its answer.
+    pub fn may_be_gone(&self) -> bool {
+        (self.is.hup || self.is.eof) && self.inflight > 0 && !self.is.reads_on
+    }
+
+    /// Nothing more of it will run: it has ended, and all it has sent before has begun; or it was given up.
+    pub fn has_said_all(&self) -> bool {
+        self.is.given_up || self.is.eof && self.input.is_empty()
     }
 
     /// It stands in the queue.

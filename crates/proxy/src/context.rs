@@ -3,6 +3,7 @@
 use crate::crypto::Submit;
 use crate::greeting::Greetings;
 use crate::mail::{Mail, WingMail};
+use crate::panics::Panics;
 use crate::pool::Registry;
 use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
@@ -29,6 +30,8 @@ pub struct Shared<N: Net> {
     pub mysql: Registry<<MySql as Wing>::Welcomes>,
     /// What is counted.
     pub metrics: Arc<weir_metrics::Metrics>,
+    /// How often a thread that serves has panicked.
+    pub panics: Arc<Panics>,
     /// Workers in the process.
     pub workers: usize,
     /// Puts a message into a worker's mailbox.

@@ -9,6 +9,7 @@ use crate::front_tls::FrontTls;
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
+use crate::panics::Panics;
 use crate::pool::Registry;
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings, Timeouts};
@@ -96,12 +97,16 @@ impl Proxy {
         let front_tls = FrontTls::new(snapshot, &FrontTls::default())?;
         let (addresses, mailboxes): (Vec<_>, Vec<_>) =
             (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
-        let submit = start_crypto(addresses.clone(), workers).map_err(system("start a crypto thread"))?;
+        let metrics = Metrics::new(workers, &[Postgres::NAME, MySql::NAME]);
+        let panics = Arc::new(Panics::new(metrics.clone()));
+        let submit = start_crypto(addresses.clone(), workers, panics.clone());
+        let submit = submit.map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
             settings: ArcSwap::from_pointee(settings(snapshot, routes.clone(), &front_tls)),
             postgres: Registry::new(workers),
             mysql: Registry::new(workers),
-            metrics: Metrics::new(workers, &[Postgres::NAME, MySql::NAME]),
+            metrics,
+            panics,
             workers,
             post: Box::new(move |worker, mail| post(&addresses, worker, mail)),
             submit,
@@ -285,6 +290,7 @@ fn run_worker(
     mut mailbox: Mailbox<Mail<Kernel>>,
     shared: Arc<Shared<Kernel>>,
 ) {
+    let panics = shared.panics.clone();
     let started = seat.enter().and_then(|(kernel, listeners)| {
         let doors =
             listeners.into_iter().zip(wings).map(|(listener, wing)| Door::new(listener, wing)).collect();
@@ -296,13 +302,18 @@ fn run_worker(
         })
     });
     if let Err(error) = outcome {
-        tracing::error!(worker = number, "a worker has ended: {error}");
+        // Its listeners would take clients for nobody.
+        panics.fail(&format!("worker {number} has ended: {error}"));
     }
 }
 
 /// The threads for slow work, whose results go to the workers' mailboxes.
-fn start_crypto(addresses: Vec<Address<Mail<Kernel>>>, workers: usize) -> std::io::Result<Submit> {
-    crypto::start(workers, move |ticket, done| {
+fn start_crypto(
+    addresses: Vec<Address<Mail<Kernel>>>,
+    workers: usize,
+    panics: Arc<Panics>,
+) -> std::io::Result<Submit> {
+    crypto::start(workers, panics, move |ticket, done| {
         let Ticket { worker, wing, kind, key } = ticket;
         let mail = if wing == Postgres::INDEX {
             Mail::Postgres(WingMail::Job { kind, key, done })

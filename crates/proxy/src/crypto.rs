@@ -9,6 +9,7 @@
 use crate::context::Ticket;
 use crate::ids::Kind;
 use crate::line::Handshake;
+use crate::panics::{Panics, inject};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -30,12 +31,15 @@ pub enum WorkDone {
     Login(JobDone),
     /// The handshake, a step further.
     Handshake(Box<Handshake>),
+    /// Nothing: doing it has panicked.
+    Nothing,
 }
 
 impl Work {
     /// Does it. Blocks for a fraction of a millisecond or some milliseconds.
     #[must_use]
     pub fn run(self) -> WorkDone {
+        inject::here("crypto");
         match self {
             Work::Login(job) => WorkDone::Login(job.run()),
             Work::Handshake { step, .. } => WorkDone::Handshake(Box::new(step.run())),
@@ -81,9 +85,14 @@ impl Pace {
 /// Starts a thread for each worker, which cannot take the cores from queries where its priority is low, and one for servers. They end with what is returned.
 pub(crate) fn start(
     workers: usize,
+    panics: Arc<Panics>,
     deliver: impl Fn(Ticket, WorkDone) + Send + Sync + 'static,
 ) -> std::io::Result<Submit> {
-    let deliver = Arc::new(deliver);
+    // A panic costs the one login it was for.
+    let deliver = Arc::new(move |ticket: Ticket, work: Work| {
+        let done = panics.guard("a crypto thread", || work.run());
+        deliver(ticket, done.unwrap_or(WorkDone::Nothing));
+    });
     let waiting = Arc::new(AtomicUsize::new(0));
     let (clients, jobs) = mpsc::channel::<(Ticket, Work)>();
     let jobs = Arc::new(Mutex::new(jobs));
@@ -98,7 +107,7 @@ pub(crate) fn start(
                 let Ok((ticket, job)) = next else { return };
                 let behind = waiting.fetch_sub(1, Relaxed) / workers;
                 let paced = matches!(job, Work::Handshake { beside_queries: true, .. });
-                deliver(ticket, job.run());
+                deliver(ticket, job);
                 let waited = wait.take();
                 if paced {
                     std::thread::sleep(pace.rest(waited, behind));
@@ -109,7 +118,7 @@ pub(crate) fn start(
     let (servers, jobs) = mpsc::channel::<(Ticket, Work)>();
     std::thread::Builder::new()
         .name("crypto-server".to_owned())
-        .spawn(move || jobs.into_iter().for_each(|(ticket, job)| deliver(ticket, job.run())))?;
+        .spawn(move || jobs.into_iter().for_each(|(ticket, job)| deliver(ticket, job)))?;
     // Sending fails only when the threads have gone, which is at the end of the process.
     Ok(Box::new(move |ticket, work| {
         if ticket.kind != Kind::Client {
@@ -151,7 +160,8 @@ mod tests {
         let (entered, inside) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let (released, entered) = (Mutex::new(released), Mutex::new(entered));
-        let submit = start(1, move |ticket: Ticket, _| {
+        let panics = Arc::new(Panics::new(weir_metrics::Metrics::new(1, &[])));
+        let submit = start(1, panics, move |ticket: Ticket, _| {
             entered.lock().unwrap().send(ticket.kind).unwrap();
             if ticket.kind == Kind::Client {
                 // The one thread for clients stands still until the test lets go.

@@ -18,6 +18,7 @@ pub mod hall;
 pub mod ids;
 pub mod line;
 pub mod mail;
+pub mod panics;
 pub mod pending;
 pub mod pool;
 mod routes;

@@ -3,7 +3,7 @@
 use crate::crypto::WorkDone;
 use crate::ids::{Key, Kind};
 use crate::line::Tls;
-use crate::pool::{Place, PoolEntry, Right};
+use crate::pool::{Place, PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
@@ -46,6 +46,11 @@ pub enum WingMail<W: Wing, N: Net> {
     SlotFree {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
+    },
+    /// Nobody has used these pools for long: let go of those of whom nobody here is a client.
+    Sweep {
+        /// Their numbers.
+        pools: Arc<[PoolId]>,
     },
     /// The size of this pool was changed.
     Sized {

@@ -1,7 +1,8 @@
-//! Keeps the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide.
+//! Keeps the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. And lets go of
+//! pools that nobody uses.
 //!
-//! Owns: one [`AutoSize`] for each pool whose size is `auto`, and what the workers were told of the size of any pool. Runs
-//! on the control thread, some times a second. Must not know: how a server is opened or closed; it tells the
+//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what the workers were told of the size of any pool, and for how
+//! long a pool has been without use. Runs on the control thread, some times a second. Must not know: how a server is opened or closed; it tells the
 //! workers that a size has changed.
 //!
 //! Invariant: one pool at most tries a size at a time, so that no two measure each other.
@@ -33,6 +34,10 @@ struct Pool {
     told: usize,
     served: Served,
     auto: Option<AutoSize>,
+    /// For how long nobody has used it, as far as can be seen from here.
+    unused: Duration,
+    /// The workers were asked to let go of it.
+    let_go: bool,
     /// What was served in each of the last moments.
     of_late: VecDeque<(Duration, Served)>,
 }
@@ -81,8 +86,49 @@ impl Sizing {
                 }
             }
         }
+        self.sweep::<W, N>(shared, elapsed);
+    }
+
+    /// Pools that have been unused for long are forgotten: the workers let go of them, and when none has one any more it
+    /// is gone. Those with a size that was found, or with servers to keep, stay.
+    fn sweep<W: Wing, N: Net>(&mut self, shared: &Shared<N>, elapsed: Duration) {
+        let registry = W::registry(shared);
+        let all = registry.all();
+        let patience = if all.len() > MANY_POOLS { UNUSED_OF_MANY } else { UNUSED };
+        let (mut unused, mut let_go) = (Vec::new(), Vec::new());
+        for entry in all.iter() {
+            let Some(pool) = self.pools.get_mut(&(W::INDEX, entry.id)) else { continue };
+            let spec = entry.spec();
+            let is_unused = entry.shared.is_unused() && spec.min_size == 0 && spec.auto.is_none();
+            pool.unused = if is_unused { pool.unused + elapsed } else { Duration::ZERO };
+            if std::mem::take(&mut pool.let_go) && is_unused {
+                let_go.push(entry.id);
+            }
+            if pool.unused >= patience {
+                (pool.unused, pool.let_go) = (Duration::ZERO, true);
+                unused.push(entry.id);
+            }
+        }
+        drop(all);
+        if !let_go.is_empty() {
+            for id in registry.forget(&let_go) {
+                self.pools.remove(&(W::INDEX, id));
+            }
+        }
+        if !unused.is_empty() {
+            let unused: Arc<[PoolId]> = unused.into();
+            for worker in 0..shared.workers {
+                (shared.post)(worker, W::mail(WingMail::Sweep { pools: unused.clone() }));
+            }
+        }
     }
 }
+
+/// A pool that nobody has used for so long is let go of: what is known of it is soon known again.
+const UNUSED: Duration = Duration::from_secs(60);
+/// The same where there are so many pools that clients seem to make up names.
+const UNUSED_OF_MANY: Duration = Duration::from_secs(2);
+const MANY_POOLS: usize = 128;
 
 impl Pool {
     /// Says how many clients may wait.

@@ -7,6 +7,7 @@ use crate::context::{Cx, Shared};
 use crate::hall::Hall;
 use crate::ids::{Kind, Tag};
 use crate::mail::Mail;
+use crate::panics::inject;
 use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
@@ -98,19 +99,46 @@ impl<N: Net> Worker<N> {
         &mut self.net
     }
 
-    /// Serves until it is told to stop. `mail` takes what is in the mailbox.
+    /// Serves until it is told to stop, also after a panic. `mail` takes what is in the mailbox.
     pub fn run(&mut self, mut mail: impl FnMut(&mut Vec<Mail<N>>)) -> std::io::Result<()> {
         let mut events = Vec::new();
         let mut letters = Vec::new();
+        let panics = self.shared.panics.clone();
+        let name = format!("worker {}", self.number);
         while !self.is_over() {
-            let timeout = self.timeout();
+            let timeout = if letters.is_empty() { self.timeout() } else { Some(Duration::ZERO) };
             self.net.wait(&mut events, timeout)?;
             if events.iter().any(|event| event.token == Token::MAIL) {
                 mail(&mut letters);
             }
-            self.turn(&events, &mut letters);
+            if panics.guard(&name, || self.turn(&events, &mut letters)).is_some() {
+                continue;
+            }
+            // What has come since, and what is behind the letter it was reading, is of those who have harmed nobody.
+            letters.reverse();
+            if panics.guard(&name, || self.begin_anew()).is_none() {
+                panics.fail("a worker that has panicked cannot begin anew");
+            }
         }
         Ok(())
+    }
+
+    /// A panic has left everything half done. The listeners, the mailbox and the thread's descriptors are as they were;
+    /// clients and servers are not.
+    fn begin_anew(&mut self) {
+        self.scratch = vec![0; SCRATCH_BYTES];
+        // Timers of those who are gone find nobody.
+        self.wheel = Wheel::new(self.net.now_ns() / 1_000_000);
+        self.fired = Vec::new();
+        self.with(|postgres, mysql, cx| {
+            postgres.begin_anew(cx);
+            mysql.begin_anew(cx);
+        });
+        self.doors.iter_mut().for_each(|door| door.pause.end());
+        // That somebody is at a door is said once, and may have been said in this turn.
+        self.again = (0..self.doors.len() as u32).collect();
+        self.finish_turn();
+        debug_assert_eq!(self.audit().err(), None);
     }
 
     /// It has been told to stop and is done.
@@ -135,7 +163,9 @@ impl<N: Net> Worker<N> {
 
     /// Handles what happened: mail, events, timers; then writes to servers.
     pub fn turn(&mut self, events: &[Event], letters: &mut Vec<Mail<N>>) {
-        for letter in letters.drain(..) {
+        // One by one: a panic must not take those behind with it.
+        letters.reverse();
+        while let Some(letter) = letters.pop() {
             self.mail(letter);
         }
         // Servers first, and their next requests on their way: none of them is idle while this worker reads
@@ -222,6 +252,7 @@ impl<N: Net> Worker<N> {
     }
 
     fn mail(&mut self, letter: Mail<N>) {
+        inject::here("mail");
         match letter {
             Mail::Postgres(mail) => self.with(|hall, _, cx| hall.mail(cx, mail)),
             Mail::MySql(mail) => self.with(|_, hall, cx| hall.mail(cx, mail)),

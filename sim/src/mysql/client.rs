@@ -386,6 +386,14 @@ impl MyClient {
         let error = (got.1.first() == Some(&ERR)).then(|| error_of(&got.1));
         let as_expected = self.expected.front().is_some_and(|want| same(&got, want));
         if let Some((code, text)) = error.filter(|_| !as_expected) {
+            if code == 1317 && self.half_shut {
+                // It took too long, and Weir could not tell whether this client is there. Nothing follows.
+                self.expected.clear();
+                self.pending.clear();
+                self.if_cancelled = None;
+                stage.oracle.cancelled += 1;
+                return;
+            }
             if code == 1317
                 && let Some(cancelled) = self.if_cancelled.take()
             {

@@ -48,6 +48,8 @@ pub struct PgClient {
     fatal: Option<String>,
     /// The number of bytes of the last message that came only in part.
     half_shut: bool,
+    /// What it ran when it shut its side took too long, and was cancelled: Weir could not tell whether it is there.
+    given_up: bool,
     startup: Vec<(String, String)>,
     /// It asked for its own cancellation.
     asked_cancel: bool,
@@ -138,6 +140,7 @@ impl PgClient {
             manner,
             fatal: None,
             half_shut: false,
+            given_up: false,
             startup,
             asked_cancel: false,
             has_asked: false,
@@ -442,6 +445,18 @@ impl PgClient {
 
     /// A message of an answer.
     fn answer(&mut self, tag: u8, body: &[u8], stage: &mut Stage<'_>) {
+        let as_expected =
+            self.expected.front().is_some_and(|(want, body_)| *want == b'E' && same_error(body, body_));
+        if self.half_shut && tag == b'E' && code_of(body) == "57014" && !as_expected {
+            self.given_up = true;
+            self.expected.clear();
+            self.pending.clear();
+            self.if_cancelled = None;
+            stage.oracle.cancelled += 1;
+        }
+        if self.given_up && matches!(tag, b'E' | b'Z') {
+            return;
+        }
         let cancelled = tag == b'E' && code_of(body) == "57014" && self.if_cancelled.is_some();
         if cancelled && let Some(cancelled) = self.if_cancelled.take() {
             let expected_error = self.expected.front().is_some_and(|(tag, _)| *tag == b'E');

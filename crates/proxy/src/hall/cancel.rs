@@ -13,6 +13,7 @@ use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
 use crate::line::{Line, Received};
 use crate::mail::{Kill, Warrant, WingMail};
+use crate::panics::inject;
 use crate::pending::Pending;
 use crate::server::{ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Wing};
@@ -45,6 +46,14 @@ pub struct Canceller<W: Wing, S> {
     output: Pending,
 }
 
+impl<W: Wing, S> Canceller<W, S> {
+    /// It is given up; returns who asked for it.
+    pub(super) fn close<N: Net<Socket = S>>(self, cx: &mut Cx<'_, N>) -> Option<(usize, Key)> {
+        self.line.close(cx.net, true);
+        self.asker
+    }
+}
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Brings a kill to the worker of its target.
     pub(super) fn send_kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
@@ -58,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    fn answer_kill(&mut self, cx: &mut Cx<'_, N>, asker: (usize, Key), outcome: KillOutcome) {
+    pub(super) fn answer_kill(&mut self, cx: &mut Cx<'_, N>, asker: (usize, Key), outcome: KillOutcome) {
         let (worker, asker) = asker;
         if worker == cx.worker {
             self.kill_done(cx, asker, outcome);
@@ -69,6 +78,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Ends a client of this worker, or what it runs, if the asker may.
     pub(super) fn kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
+        inject::here("kill");
         let key = self.clients.key_of(slot_of(kill.number));
         let client = key.and_then(|key| self.clients.get_mut(key));
         let (Some(key), Some(client)) = (key, client) else {
@@ -384,7 +394,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    pub(super) fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(canceller) = self.cancellers.remove(key) else { return };
         canceller.line.close(cx.net, false);
         if let Some(server) = self.servers.get_mut(canceller.server) {

@@ -5,6 +5,7 @@ use super::{Hall, Task};
 use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag, client_number};
+use crate::panics::inject;
 use crate::server::{Server, ServerPhase, ServerState};
 use crate::settings::Timeouts;
 use crate::wing::{Accept, Back, Front, Wing};
@@ -41,7 +42,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let unbounded = cx.settings.timeouts.sessions_are_unbounded();
         let Some(client) = self.clients.get(key) else { return };
         let in_session = matches!(client.phase, Phase::Session(_));
-        if unbounded && in_session && !client.link.is_linked() && !client.is.part_open {
+        let bounded = client.link.is_linked() || client.is.part_open || client.may_be_gone();
+        if unbounded && in_session && !bounded {
             return;
         }
         let boundary = self.boundary_of(key);
@@ -64,6 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn client_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("client_timer");
         let boundary = self.boundary_of(key);
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
@@ -90,7 +93,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
                 self.end_client(cx, key, kind.into());
             }
+            (Phase::Session(_), FaultKind::ClientGone) => self.give_up(cx, key),
             (Phase::Session(_), _) => self.end_client(cx, key, kind.into()),
+        }
+    }
+
+    /// A client that may be gone has had its time: what it runs is cancelled, and is answered to it if it is there after
+    /// all. If that does not help, it is gone.
+    fn give_up(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        self.seclude_with(cx, key);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let again = std::mem::replace(&mut client.is.given_up, true);
+        client.active_ms = now_ms;
+        match client.lease.filter(|_| !again) {
+            Some(server) if self.is_cancellable(server) => {
+                self.cancel_server(cx, server, None);
+                self.arm_client(cx, key);
+            }
+            Some(_) | None => self.close_client(cx, key, Some(FaultKind::ClientGone.into())),
         }
     }
 
@@ -285,8 +306,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The end of a client. The only place where one ceases to be.
     pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
+        inject::here("remove_client");
         self.leave_login(key);
         let Some(client) = self.clients.remove(key) else { return };
+        cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        cx.shared.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
         if cx.settings.logged.disconnections
             && let Some(pool) = client.pool.and_then(|id| self.pool(id))
@@ -296,8 +320,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             tracing::info!(protocol = W::NAME, client, user, database, broken, "client has left");
         }
         client.line.close(cx.net, abort);
-        cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        cx.shared.leave_seat(cx.worker);
         self.cells.wing.client_connections.dec();
     }
 }
@@ -348,7 +370,14 @@ fn client_deadline<W: Wing, N: Net>(
             let stalls = client.is.part_open && front.is_mid_message(client.input.len());
             let rest = stalls
                 .then(|| bound(client.active_ms, timeouts.client_read_ms, FaultKind::ClientReadTimeout));
-            [query, idle, transaction, rest].into_iter().flatten().flatten().min_by_key(|&(at_ms, _)| at_ms)
+            let gone = client
+                .may_be_gone()
+                .then(|| bound(client.active_ms, timeouts.cancel_wait_ms, FaultKind::ClientGone));
+            [query, idle, transaction, rest, gone]
+                .into_iter()
+                .flatten()
+                .flatten()
+                .min_by_key(|&(at_ms, _)| at_ms)
         }
     }
 }

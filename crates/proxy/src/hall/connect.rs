@@ -7,6 +7,7 @@ use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::{Line, Received};
+use crate::panics::inject;
 use crate::pending::Pending;
 use crate::pool::{Opening, Place, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
@@ -120,6 +121,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The same; `second`: by the other transport, after the first was refused.
     fn open_by(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>, second: bool) -> bool {
+        inject::here("open");
         let Some(pool) = self.pool(id) else { return false };
         let Some(target) = pool.spec.targets.pick(pool.next_target) else {
             self.connect_failed(
@@ -366,6 +368,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server has logged in.
     fn server_ready(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("server_ready");
         let now_ms = cx.now_ms();
         let Some(server) = self.servers.get_mut(key) else { return };
         let ServerPhase::Login { connect, .. } = &mut server.phase else { return };
@@ -547,6 +550,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
+        inject::here("drop_server");
         let Some(server) = self.servers.remove(key) else { return };
         if server.is.studies {
             self.study_ends(server.pool);

@@ -7,9 +7,14 @@ use crate::context::Cx;
 use crate::crypto::WorkDone;
 use crate::ids::Kind;
 use crate::mail::WingMail;
-use crate::wing::{Back, Wing};
+use crate::wing::{Back, Front, Wing};
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::KillOutcome;
 use weir_net::Net;
-use weir_wire::{Boundary, FaultKind};
+use weir_wire::{Boundary, Fault, FaultKind};
+
+/// Why a login ends whose slow work gave nothing.
+const WORK_LOST: &str = "the thread that worked on a login has panicked";
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A message for this hall.
@@ -23,6 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
             }
+            WingMail::Sweep { pools } => self.sweep(&pools),
             WingMail::Sized { pool } => self.sized(cx, &pool),
             WingMail::Place(place) => self.placed(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
@@ -33,6 +39,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 (Kind::Client, WorkDone::Handshake(step)) => self.handshake_back(cx, key, *step),
                 (Kind::Server, WorkDone::Login(done)) => self.server_job_done(cx, key, done),
                 (Kind::Canceller, WorkDone::Login(done)) => self.canceller_job_done(cx, key, done),
+                (Kind::Client, WorkDone::Nothing) => {
+                    self.end_client(cx, key, Fault::new(FaultKind::OutOfResources, WORK_LOST));
+                }
+                (Kind::Server, WorkDone::Nothing) => {
+                    self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, WORK_LOST));
+                }
+                (Kind::Canceller, WorkDone::Nothing) => self.canceller_over(cx, key),
                 (Kind::Server | Kind::Canceller, WorkDone::Handshake(_)) => {}
                 (Kind::Listener | Kind::Pool, _) => {}
             },
@@ -52,6 +65,53 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if !busy && !in_transaction {
                 self.end_client(cx, key, FaultKind::ShuttingDown.into());
             }
+        }
+    }
+
+    /// This worker has panicked: what it was doing is half done, and nothing of it can be relied on. All servers are closed,
+    /// none is used again; limits, seats and what others were told are given back. Clients go, too; those that wait for
+    /// nothing are told why. What the worker is to serve from here on begins anew.
+    pub fn begin_anew(&mut self, cx: &mut Cx<'_, N>) {
+        self.todo.clear();
+        self.later.clear();
+        self.dirty.clear();
+        self.login_queue.clear();
+        self.staging = Vec::new();
+        self.heir = None;
+        for key in self.servers.keys() {
+            let Some(server) = self.servers.remove(key) else { continue };
+            self.count_pool(server.pool, |cells| cells.server_closes.inc());
+            server.line.close(cx.net, true);
+        }
+        let cancellers = self.cancellers.keys().into_iter().filter_map(|key| self.cancellers.remove(key));
+        let askers: Vec<_> = cancellers.filter_map(|canceller| canceller.close(cx)).collect();
+        for key in self.clients.keys() {
+            let Some(mut client) = self.clients.remove(key) else { continue };
+            let waits = client.inflight > 0 || client.server().is_some() || client.is_waiting();
+            let mut words = Vec::new();
+            if let (false, true, Phase::Session(front)) = (waits, client.output.is_empty(), &mut client.phase)
+            {
+                front.fatal(&FaultKind::ShuttingDown.into(), &mut words);
+                drop(client.line.send(cx.net, &words));
+            }
+            client.line.close(cx.net, words.is_empty());
+            cx.shared.clients.fetch_sub(1, Relaxed);
+            cx.shared.leave_seat(cx.worker);
+        }
+        self.cells.wing.client_connections.set(0);
+        self.cells.wing.client_logins_pending.set(0);
+        askers.into_iter().for_each(|asker| self.answer_kill(cx, asker, KillOutcome::Killed));
+        let pools = self.pools.iter_mut().flatten();
+        let entries: Vec<_> = pools
+            .map(|pool| {
+                pool.begin_anew();
+                pool.entry.clone()
+            })
+            .collect();
+        for entry in entries {
+            self.cap_freed(cx, &entry);
+            self.room_for_waiters(cx, &entry);
+            self.fill(cx, entry.id);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::Line;
 use crate::mail::{Transfer, WingMail};
+use crate::panics::inject;
 use crate::pending::Pending;
 use crate::pool::{PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
@@ -59,6 +60,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server for what `client.pending` wants: now, or in its turn.
     pub(super) fn acquire_or_wait(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("acquire_or_wait");
         if let Some(server) = self.acquire_at_once(cx, key) {
             self.serve(cx, server, key);
             return;
@@ -79,6 +81,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Puts a client into the queue, at the place that `wait_since_ns` gives it.
     pub(super) fn enter_queue(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("enter_queue");
         let Some(client) = self.clients.get(key) else { return };
         let shares = client.shares();
         let Some(id) = client.pool else { return };
@@ -147,6 +150,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Gives a server to a client. The only place where a lease begins.
     pub(super) fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        inject::here("lease");
         let now_ms = cx.now_ms();
         let (Some(held), Some(client)) = (self.servers.get_mut(server), self.clients.get_mut(key)) else {
             return;
@@ -220,6 +224,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request at a server's head is answered.
     pub(super) fn done(&mut self, cx: &mut Cx<'_, N>, server: Key, owner: Owner, boundary: Boundary) {
+        inject::here("done");
         if owner == INTERNAL {
             self.studied(cx, server);
             self.todo.push_back(Task::SettleServer(server));
@@ -277,7 +282,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client is at a boundary: is its server free?
     pub(super) fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        let (inflight, part_open, eof) = (client.inflight, client.is.part_open, client.is.eof);
+        let (inflight, part_open) = (client.inflight, client.is.part_open);
+        // What it has sent before it ended is answered first.
+        let eof = client.has_said_all();
         if matches!(client.phase, Phase::Closing) {
             return;
         }
@@ -372,6 +379,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The client needs its server no longer. The only place where a lease of a living client ends.
     pub(super) fn end_lease(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("end_lease");
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(server) = client.lease.take() else { return };
         client.transaction_since_ms = 0;
@@ -391,6 +399,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client leaves its server, in whatever state that is.
     pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("abandon");
         self.leave_shared(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(server) = client.lease.take() else { return };
@@ -418,6 +427,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server that nobody holds: brings it to where it can be used again, then offers it. Called at each
     /// step on that way; does nothing while something is under way.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("settle");
         let Some(server) = self.servers.get_mut(key) else { return };
         if server.state == ServerState::Shared {
             return self.refill(cx, key);
@@ -520,6 +530,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A clean server: whoever has waited longest gets it.
     fn offer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("offer");
         let Some(server) = self.servers.get_mut(key) else { return };
         let id = server.pool;
         let Some(pool) = self.pool(id) else { return };
@@ -577,6 +588,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Moves a clean server to another worker.
     fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
+        inject::here("hand_over");
         let Some(server) = self.servers.remove(key) else { return };
         let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
@@ -603,6 +615,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
+        inject::here("taken_over");
         let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } =
             transfer;
         let entry = right.entry().clone();
@@ -647,6 +660,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server is gone, and there is room under its pool's limit: for a waiter here, or for one elsewhere.
     pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
+        inject::here("slot_freed");
         let entry = &right.entry().clone();
         self.leave_place(cx, right);
         self.cap_freed(cx, entry);

@@ -7,10 +7,11 @@ use crate::crypto::Work;
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
 use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
+use crate::panics::inject;
 use crate::pending::Pending;
 use crate::pool::Link;
 use crate::wing::{Accept, Front, Welcomes, Wing};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
 use weir_auth::{JobDone, Login};
 use weir_net::{Kept, Net, Peer};
@@ -49,10 +50,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client is here, and has a seat.
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
-        let total = cx.shared.clients.fetch_add(1, Relaxed) + 1;
+        inject::here("accepted");
+        let counted = Counted::new(cx);
+        let total = cx.client_total();
         let limit = cx.settings.max_client_conn;
         if total > limit + REFUSAL_SEATS || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
-            self.lost_on_its_way(cx, FaultKind::TooManyClients);
+            self.count_fault(FaultKind::TooManyClients);
             if let Arrival::Here(socket) = arrival {
                 cx.net.close(socket, true);
             }
@@ -64,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Arrival::Here(socket) => cx.net.register(&socket, token).map(|()| socket),
             Arrival::Parcel(parcel) => cx.net.unpack(parcel, token),
         };
-        let Ok(socket) = registered else { return self.lost_on_its_way(cx, FaultKind::OutOfResources) };
+        let Ok(socket) = registered else { return self.count_fault(FaultKind::OutOfResources) };
         let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
@@ -91,6 +94,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             inflight: 0,
             is: Flags { counted: true, header_due, ..Flags::default() },
         });
+        counted.stays();
         self.cells.wing.client_accepts.inc();
         self.cells.wing.client_connections.inc();
         self.cells.wing.client_logins_pending.inc();
@@ -98,12 +102,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.start_login(cx, key);
         }
         self.arm_client(cx, key);
-    }
-
-    fn lost_on_its_way(&mut self, cx: &mut Cx<'_, N>, kind: FaultKind) {
-        cx.shared.clients.fetch_sub(1, Relaxed);
-        cx.shared.leave_seat(cx.worker);
-        self.count_fault(kind);
     }
 
     /// Says what the protocol's server says first.
@@ -156,6 +154,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Looks at a client's login bytes once; returns how many are dealt with.
     pub(super) fn login_input(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
+        inject::here("login_input");
         if self.clients.get(key).is_some_and(|client| client.is.header_due) {
             return self.forwarded(cx, key, bytes);
         }
@@ -336,6 +335,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has proved itself: find its pool and greet it. `out` tells it that it has, and goes with the greeting, in
     /// one packet.
     fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
+        inject::here("logged_in");
         let Some(client) = self.clients.get_mut(key) else { return };
         let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
         let LoginPhase { accept, login, .. } = *phase;
@@ -444,6 +444,31 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             Phase::Closing => self.recycle(out),
         }
+    }
+}
+
+/// A client that is counted and has its seat, and gives up both unless it comes to stay, whatever it fails by.
+struct Counted<'a> {
+    clients: &'a AtomicUsize,
+    seat: &'a AtomicUsize,
+}
+
+impl<'a> Counted<'a> {
+    fn new<N: Net>(cx: &Cx<'a, N>) -> Self {
+        let counted = Counted { clients: &cx.shared.clients, seat: &cx.shared.seats[cx.worker] };
+        counted.clients.fetch_add(1, Relaxed);
+        counted
+    }
+
+    fn stays(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.clients.fetch_sub(1, Relaxed);
+        self.seat.fetch_sub(1, Relaxed);
     }
 }
 

@@ -28,6 +28,7 @@ pub use cancel::Canceller;
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::{Arena, Key, Kind, Tag};
+use crate::panics::inject;
 use crate::pool::{Pool, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::wing::Wing;
@@ -118,6 +119,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn client_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(client) = self.clients.get_mut(key) else { return };
+        if event.read_closed && !client.is.hup {
+            client.active_ms = cx.net.now_ns() / 1_000_000;
+        }
         client.is.hup |= event.read_closed || event.hangup;
         client.is.hangup |= event.hangup;
         if event.writable && (!client.output.is_empty() || client.line.has_unsent()) {
@@ -128,6 +132,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             client.is.readable = true;
             self.pump_client(cx, key);
+            if event.read_closed {
+                self.arm_client(cx, key);
+            }
         }
     }
 
@@ -251,7 +258,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut sent = 0;
         if client.output.is_empty() {
             match client.line.send(cx.net, bytes) {
-                Ok(n) => sent = n,
+                Ok(n) => {
+                    sent = n;
+                    // To one that is gone these are the first and the last.
+                    client.is.reads_on |= client.is.eof && n > 0;
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => {
                     client.is.broken = true;
@@ -326,6 +337,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Writes what waits for a server.
     fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("flush_server");
         let Some(server) = self.servers.get_mut(key) else { return };
         server.is.dirty = false;
         if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {

@@ -5,7 +5,7 @@
 
 use super::Hall;
 use crate::context::Cx;
-use crate::pool::{PoolEntry, PoolId};
+use crate::pool::{Pool, PoolEntry, PoolId};
 use crate::wing::Wing;
 use std::sync::Arc;
 use weir_net::Net;
@@ -24,6 +24,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         for key in self.servers.keys() {
             self.arm_server(cx, key);
+        }
+    }
+
+    /// Lets go of those of these pools that have no server, no waiter and no client here.
+    pub(super) fn sweep(&mut self, unused: &[PoolId]) {
+        let mut used = vec![false; self.pools.len()];
+        for (_, client) in self.clients.iter() {
+            let before = client.before.as_ref().and_then(|before| before.pool);
+            for id in [client.pool, before].into_iter().flatten() {
+                if let Some(used) = used.get_mut(id.0 as usize) {
+                    *used = true;
+                }
+            }
+        }
+        for id in unused {
+            let at = id.0 as usize;
+            let idle = |pool: &mut Box<Pool<W::Welcomes>>| pool.servers == 0 && pool.waiting_len() == 0;
+            if used.get(at) == Some(&false)
+                && let Some(pool) = self.pools[at].take_if(idle)
+            {
+                pool.cells.pool_size.add(-(pool.told_size as i64));
+            }
         }
     }
 

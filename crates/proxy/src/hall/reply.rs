@@ -5,6 +5,7 @@ use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
+use crate::panics::inject;
 use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
 use std::ops::Range;
@@ -65,6 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn server_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
+        inject::here("server_bytes");
         let Some(server) = self.servers.get_mut(key) else { return };
         if server.input.is_empty() {
             let used = self.replies(cx, key, bytes);
@@ -178,6 +180,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         parcel: &mut Parcel,
         input: &[u8],
     ) {
+        inject::here("deliver");
         if let Some(owner) = owner {
             if !parcel.staged.is_empty() {
                 self.send_client(cx, owner, &parcel.staged);

@@ -1,11 +1,12 @@
 //! Client bytes to servers.
 
 use super::{Hall, READS_PER_TURN, Task};
-use crate::client::{Phase, Wants};
+use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
 use crate::mail::{Kill, Warrant};
+use crate::panics::inject;
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_net::Net;
@@ -75,6 +76,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         *cx.scratch = scratch;
+        if self.clients.get(key).is_some_and(|client| client.is.eof && client.pending == Wants::Nothing) {
+            self.close_if_awaited_in_vain(cx, key);
+        }
     }
 
     /// There is room for more of this client's bytes.
@@ -171,6 +175,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn may_look(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
         if client.pending != Wants::Nothing
+            // What stood behind a request that was cancelled for it would run without that.
+            || client.is.given_up
             || !client.is.greeted
             || client.inflight as usize >= limits::CLIENT_PIPELINE
             || client.output.len() > limits::CLIENT_OUTPUT_BYTES
@@ -192,6 +198,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Finds the next request and deals with it. `None`: nothing more can be done with these bytes now.
     fn look(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
+        inject::arm(rest);
         let mut out = std::mem::take(&mut self.staging);
         let found = match self.clients.get_mut(key)?.front() {
             Some(front) => front.find(rest, &mut out),
@@ -233,6 +240,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         whole: bool,
         needs: Needs,
     ) -> bool {
+        inject::here("found");
         let Some(request) = rest.get(..len) else {
             self.end_client(cx, key, Fault::new(FaultKind::ClientProtocol, "found more than there is"));
             return true;
@@ -294,6 +302,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         request: &[u8],
         whole: bool,
     ) {
+        inject::here("dispatch");
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state, ServerState::Leased(key));
@@ -349,12 +358,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The client will send nothing more.
     fn client_ended(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("client_ended");
         let Some(client) = self.clients.get_mut(key) else { return };
         // Requests under way run to their end, as they would on the database itself. A request that only
         // waits is dropped: nobody has begun it and nobody will read its answer.
         let in_session = matches!(client.phase, Phase::Session(_));
         if in_session && !client.is.hangup && !self.has_all_it_gets(key) {
-            return;
+            return self.arm_client(cx, key);
         }
         self.close_client(cx, key, None);
     }
@@ -384,7 +394,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it would
     /// wait for ever.
     pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        if self.clients.get(key).is_some_and(|client| client.is.eof) && self.has_all_it_gets(key) {
+        let ended =
+            |client: &Client<W, N::Socket>| client.is.eof && matches!(client.phase, Phase::Session(_));
+        if self.clients.get(key).is_some_and(ended) && self.has_all_it_gets(key) {
             self.close_client(cx, key, None);
         }
     }

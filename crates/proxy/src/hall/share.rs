@@ -18,6 +18,7 @@ use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::Cx;
 use crate::ids::Key;
+use crate::panics::inject;
 use crate::pool::PoolId;
 use crate::server::{Cleaning, Server, ServerPhase, ServerState};
 use crate::settings::PoolMode;
@@ -225,6 +226,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request at the start of a client's input goes to the end of a shared server's queue.
     fn ride(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        inject::here("ride");
         let now_ns = cx.now_ns();
         if self.stop_waiting(key) {
             let waited_ns = self.clients.get(key).map_or(0, |c| now_ns.saturating_sub(c.wait_since_ns));
@@ -272,6 +274,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request of a client on a shared server is answered.
     pub(super) fn carried(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
+        inject::here("carried");
         let now_ns = cx.now_ns();
         if let Some(held) = self.servers.get_mut(server) {
             held.since_ms = now_ns / 1_000_000;
@@ -287,8 +290,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.keep_after_all(cx, key, server, boundary);
         }
         let Some(client) = self.clients.get(key) else { return };
-        if client.is.eof || self.draining {
-            let why = (!client.is.eof).then(|| FaultKind::ShuttingDown.into());
+        let eof = client.has_said_all();
+        if eof || self.draining {
+            let why = (!eof).then(|| FaultKind::ShuttingDown.into());
             self.close_client(cx, key, why);
         } else {
             self.arm_client(cx, key);
@@ -335,6 +339,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A shared server has room: the next ones get on, unless it is wanted elsewhere. Empty, it is free.
     pub(super) fn refill(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        inject::here("refill");
         loop {
             let Some(server) = self.servers.get_mut(key) else { return };
             if server.state != ServerState::Shared {
@@ -490,6 +495,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     ///
     /// [`Client::wants_alone`]: crate::client::Client::wants_alone
     fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
+        inject::here("take_back");
         let Some(held) = self.servers.get_mut(server) else { return Vec::new() };
         let id = held.pool;
         let Some(back) = held.back() else { return Vec::new() };

@@ -99,13 +99,14 @@ impl<X: Clone> PoolEntry<X> {
 /// Database, user, variant.
 type Identity = (String, String, u32);
 
-/// All pools of one wing. They are made at the first login that needs them and live as long as the process.
+/// All pools of one wing. They are made at the first login that needs them and live as long as anybody uses them: where
+/// clients may name any database, their names must not fill the memory.
 #[derive(Debug)]
 pub struct Registry<X> {
     workers: usize,
     changes: Changes,
     by_identity: Mutex<HashMap<Identity, Arc<PoolEntry<X>>>>,
-    /// By number. Read without the lock.
+    /// Oldest first. Read without the lock.
     all: ArcSwap<Vec<Arc<PoolEntry<X>>>>,
 }
 
@@ -152,7 +153,7 @@ impl<X: Default> Registry<X> {
         let group = group.map_or_else(Arc::default, |entry| Arc::clone(entry.knowledge.group()));
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
         let entry = Arc::new(PoolEntry {
-            id: PoolId(all.len() as u32),
+            id: free_number(&all),
             shared,
             spec: ArcSwap::from_pointee(spec),
             knowledge: Arc::new(Knowledge::new(group)),
@@ -165,10 +166,40 @@ impl<X: Default> Registry<X> {
         entry
     }
 
+    /// Forgets those of `unused` that no worker has any more, and no message is about; returns which. Their numbers are
+    /// given to other pools.
+    pub fn forget(&self, unused: &[PoolId]) -> Vec<PoolId> {
+        let mut pools = self.by_identity.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever wants one of them asks here, and waits; the two that are left have it for that.
+        let all = self.all.load_full();
+        let is_forgotten = |entry: &Arc<PoolEntry<X>>| {
+            unused.contains(&entry.id) && Arc::strong_count(entry) == 2 && entry.shared.is_unused()
+        };
+        let (gone, left): (Vec<_>, Vec<_>) = all.iter().partition(|entry| is_forgotten(entry));
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let gone: Vec<PoolId> = gone.into_iter().map(|entry| entry.id).collect();
+        self.all.store(Arc::new(left.into_iter().cloned().collect()));
+        pools.retain(|_, entry| !gone.contains(&entry.id));
+        gone
+    }
+
     /// All pools, oldest first.
     pub fn all(&self) -> arc_swap::Guard<Arc<Vec<Arc<PoolEntry<X>>>>> {
         self.all.load()
     }
+}
+
+/// The lowest number that no pool has: workers keep their pools by number.
+fn free_number<X>(all: &[Arc<PoolEntry<X>>]) -> PoolId {
+    let mut taken = vec![false; all.len()];
+    for entry in all {
+        if let Some(taken) = taken.get_mut(entry.id.0 as usize) {
+            *taken = true;
+        }
+    }
+    PoolId(taken.iter().position(|taken| !taken).unwrap_or(all.len()) as u32)
 }
 
 #[cfg(test)]
@@ -226,6 +257,24 @@ pub(super) mod tests {
         known.sort_unstable();
         assert_eq!(known, (0..4 * EACH).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn what_nobody_uses_is_forgotten_and_its_number_is_free() {
+        let registry = Registry::<()>::new(1);
+        let named = |name: &str| registry.enter(PoolSpec { database: name.into(), ..spec() });
+        let (first, second, third) = (named("first"), named("second"), named("third"));
+        let ids = [first.id, second.id, third.id];
+        assert_eq!(ids.map(|id| id.0), [0, 1, 2]);
+        assert_eq!(registry.forget(&ids), [], "all are held");
+        drop((first, third));
+        assert_eq!(registry.forget(&ids[..1]), [ids[0]]);
+        second.shared.publish_oldest(0, 5);
+        drop(second);
+        assert_eq!(registry.forget(&ids), [ids[2]], "somebody waits in the other");
+        assert_eq!(registry.all().len(), 1);
+        assert_eq!((named("fourth").id.0, named("fifth").id.0, named("second").id.0), (0, 2, 1));
+    }
+
     #[test]
     fn newer_settings_count_and_only_changed_servers_are_replaced() {
         let registry = Registry::<()>::new(1);

@@ -224,6 +224,12 @@ impl PoolShared {
         })
     }
 
+    /// No server is there or coming, and nobody waits for one.
+    pub fn is_unused(&self) -> bool {
+        let promised = self.desks.iter().any(|desk| desk.promised.load(SeqCst) > 0);
+        self.opened() == 0 && self.waiting() == 0 && self.longest_waiting() == NOBODY && !promised
+    }
+
     /// Servers that are not idle.
     pub fn active(&self) -> usize {
         let idle: usize = self.desks.iter().map(|desk| desk.idle.load(SeqCst) as usize).sum();

@@ -1,0 +1,143 @@
+//! Panics of the threads that serve: defects of Weir that must harm as few as possible.
+//!
+//! Owns: how often that has happened, when it is too often, and, in debug builds, how a test makes it happen. What becomes of
+//! a worker's clients and servers is `worker.rs`'s.
+//! Must not know: what a thread did.
+//!
+//! Invariant: a thread that serves goes on after a panic, or the process ends. Never is it left out: its listeners would take
+//! clients whom nobody serves, and others would send it servers.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use weir_metrics::Metrics;
+
+/// A panic that comes so often...
+const MOST: usize = 3;
+/// ...within this time will come again: a new process is the better start, and the service manager makes one.
+const WITHIN: Duration = Duration::from_secs(60);
+/// The exit status then, as for any error at run time.
+const STATUS: i32 = 1;
+
+/// The panics of a process.
+#[derive(Debug)]
+pub struct Panics {
+    metrics: Arc<Metrics>,
+    recent: Mutex<VecDeque<Instant>>,
+}
+
+impl Panics {
+    /// None yet.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Panics { metrics, recent: Mutex::default() }
+    }
+
+    /// Does something; `None` when it has panicked, which is counted and said.
+    pub fn guard<R>(&self, what: &str, work: impl FnOnce() -> R) -> Option<R> {
+        // Whoever calls it throws away what was half done.
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        if outcome.is_err() && self.note(Instant::now()) {
+            self.fail(&format!("{what} has panicked, and that has happened too often"));
+        } else if outcome.is_err() {
+            tracing::error!(
+                "{what} has panicked: this is a defect of Weir, please report it with the lines above"
+            );
+        }
+        outcome.ok()
+    }
+
+    /// Ends the process: it cannot serve as it should.
+    pub fn fail(&self, why: &str) -> ! {
+        tracing::error!("Weir ends with status {STATUS}: {why}");
+        std::process::exit(STATUS)
+    }
+
+    /// One more, now. True: too many.
+    fn note(&self, now: Instant) -> bool {
+        self.metrics.note_panic();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|&then| now.saturating_duration_since(then) < WITHIN);
+        recent.push_back(now);
+        recent.len() >= inject::most().unwrap_or(MOST)
+    }
+}
+
+/// A panic on purpose, for tests: in debug builds only, and only where `WEIR_TEST_PANICS` is set, to how many end the process. A
+/// request that says "weir panics at PLACE" makes its worker panic when it next gets there.
+#[cfg(debug_assertions)]
+pub(crate) mod inject {
+    use std::cell::RefCell;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    const WORDS: &[u8] = b"weir panics at ";
+
+    thread_local! {
+        static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    }
+    /// For threads that read no requests.
+    static CRYPTO: AtomicBool = AtomicBool::new(false);
+
+    pub fn most() -> Option<usize> {
+        static MOST: OnceLock<Option<usize>> = OnceLock::new();
+        *MOST.get_or_init(|| std::env::var("WEIR_TEST_PANICS").ok()?.parse().ok())
+    }
+
+    /// Looks for the words in a request.
+    pub fn arm(request: &[u8]) {
+        if most().is_none() {
+            return;
+        }
+        let Some(at) = request.windows(WORDS.len()).position(|window| window == WORDS) else { return };
+        let name = request[at + WORDS.len()..].iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_');
+        let name: String = name.map(|&b| char::from(b)).collect();
+        if name == "crypto" {
+            CRYPTO.store(true, Relaxed);
+        } else {
+            PLACE.set(Some(name));
+        }
+    }
+
+    /// Execution has got to a place.
+    pub fn here(place: &str) {
+        if most().is_none() {
+            return;
+        }
+        let armed = if place == "crypto" {
+            CRYPTO.swap(false, Relaxed)
+        } else {
+            PLACE.with_borrow_mut(|armed| armed.take_if(|armed| armed == place)).is_some()
+        };
+        assert!(!armed, "a test asked for a panic at {place}");
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) mod inject {
+    pub const fn most() -> Option<usize> {
+        None
+    }
+    #[inline(always)]
+    pub const fn arm(_request: &[u8]) {}
+    #[inline(always)]
+    pub const fn here(_place: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_counted_and_goes_no_further_and_a_few_in_a_row_are_too_many() {
+        let metrics = Metrics::new(1, &["postgres"]);
+        let panics = Panics::new(metrics.clone());
+        assert_eq!(panics.guard("a test", || 5), Some(5));
+        assert_eq!(panics.guard("a test", || assert!(metrics.panics() > 0, "on purpose")), None);
+        assert_eq!(metrics.panics(), 1);
+        let later = Instant::now() + WITHIN;
+        let at = |seconds| later + Duration::from_secs(seconds);
+        assert!(!panics.note(at(0)) && !panics.note(at(59)) && !panics.note(at(61)), "spread out");
+        assert!(panics.note(at(62)), "three within a minute");
+    }
+}

@@ -1,0 +1,194 @@
+"""A panic in a thread of Weir, asked for at one place after the other, under load: it costs the clients of one worker their
+connections and nothing else. Nothing that was answered is lost, no server is used in the state it was left in, no place and no
+waiter is left behind, and what panics again and again ends. In debug builds only."""
+
+import contextlib
+import functools
+import os
+import threading
+import urllib.error
+
+from weirtest import mywire, pgwire
+from weirtest.case import Skip, eventually, weir
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir, binary
+
+SERVERS = ["postgres", "mysql"]
+KIND = os.environ.get("WEIR_SUITE", "[postgres").split("[")[1].rstrip("]")
+PROTOCOL = "postgres" if KIND == "postgres" else "mysql"
+wires = pgwire if KIND == "postgres" else mywire
+REFUSED = (ConnectionError, TimeoutError, wires.Closed, pgwire.ServerError, mywire.MyError)
+
+# Where load gets to by itself, in crates/proxy/src/hall.
+PLACES = [
+    "found", "dispatch", "lease", "done", "end_lease", "settle", "offer", "server_bytes", "deliver", "flush_server",
+    "acquire_or_wait", "enter_queue", "abandon", "remove_client", "client_ended", "accepted", "login_input", "logged_in",
+    "open", "server_ready", "slot_freed", "drop_server", "refill", "ride", "carried", "mail", "hand_over", "taken_over",
+]
+CLIENTS, POOL = 16, 2
+
+
+@functools.cache
+def server():
+    private = PrivateServer(KIND, max_connections=60)
+    with wires.Wire(private.superuser()) as wire:
+        table = "counted" if KIND == "postgres" else "app.counted"
+        wire.ask(f"create table {table} (i int primary key, n int)")
+        wire.ask(f"insert into {table} values {','.join(f'({i}, 0)' for i in range(CLIENTS))}")
+        if KIND == "postgres":
+            wire.ask("grant all on counted to public")
+    return private
+
+
+@contextlib.contextmanager
+def start(most, settings=(), **kw):
+    if "release" in binary():
+        raise Skip("a release build cannot be asked to panic")
+    w = Weir.before(KIND, port=server().port, pool_size=POOL, settings=["workers=2", *settings],
+                    env={"WEIR_TEST_PANICS": str(most)}, **kw)
+    try:
+        yield w
+        w.signal(15)
+        assert w.wait() == 0, w.log()[-2000:]
+    finally:
+        w.kill()
+
+
+def panics(w):
+    return w.metric("weir_panics")
+
+
+def connections(admin):
+    if KIND == "postgres":
+        return int(admin.ask("select count(*) from pg_stat_activity where usename like 'app%'")[0][0])
+    return int(admin.ask("select count(*) from information_schema.processlist where user = 'app'")[0][0])
+
+
+def in_transaction(admin):
+    if KIND == "postgres":
+        return int(admin.ask("select count(*) from pg_stat_activity where state like 'idle in%'")[0][0])
+    return int(admin.ask("select count(*) from information_schema.innodb_trx")[0][0])
+
+
+class Load:
+    """Clients that write and read without a pause, and come back when they lose their connection."""
+
+    def __init__(self, w):
+        self.w = w
+        self.stop = threading.Event()
+        self.written, self.unknown, self.turns = [0] * CLIENTS, [0] * CLIENTS, [0] * CLIENTS
+        self.wrong = []
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(CLIENTS)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def run(self, i):
+        while not self.stop.is_set():
+            with contextlib.suppress(*REFUSED), wires.Wire(self.w.target()) as wire:
+                for turn in range(20):
+                    if self.stop.is_set():
+                        return
+                    self.turn(wire, i, turn)
+
+    def turn(self, wire, i, turn):
+        tag = f"{i}/{turn}"
+        got = wire.ask(f"select '{tag}'")
+        if got != [[tag]]:
+            self.wrong.append((tag, got))
+        wire.ask("begin")
+        wire.ask(f"update counted set n = n + 1 where i = {i}")
+        self.unknown[i] += 1
+        wire.ask("commit")
+        self.unknown[i] -= 1
+        self.written[i] += 1
+        self.turns[i] += 1
+
+
+@weir
+def a_panic_costs_the_clients_of_one_worker_and_nothing_else(_context):
+    # Servers come and go, so that their opening and closing can be asked to panic, too.
+    settings = ["pool.server_lifetime=1"]
+    with start(most=1_000, settings=settings) as w, wires.Wire(server().superuser()) as admin:
+        with Load(w) as load:
+            def all_go_on():
+                before = list(load.turns)
+                eventually(lambda: all(now > then + 2 for now, then in zip(load.turns, before, strict=True)), "all go on", 60)
+
+            all_go_on()
+            for place in PLACES:
+                before = panics(w)
+
+                def asked(place=place, before=before):
+                    # Asked once more if the worker was another's victim, or never gets there by this client.
+                    with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as wire:
+                        wire.ask(f"select 'weir panics at {place}'")
+                        wire.close(politely=False)
+                    return panics(w) > before
+
+                eventually(asked, f"a panic at {place}", 60)
+                assert w.alive() and w.http("/readyz") == "ready\n"
+                all_go_on()
+        assert not load.wrong, load.wrong[:3]
+        rows = admin.ask(f"select i, n from {'counted' if KIND == 'postgres' else 'app.counted'}")
+        for i, n in ((int(i), int(n)) for i, n in rows):
+            assert load.written[i] <= n <= load.written[i] + load.unknown[i], (i, n, load.written[i], load.unknown[i])
+        eventually(lambda: w.metric("weir_client_connections", protocol=PROTOCOL) == 0, "all have left")
+        eventually(lambda: in_transaction(admin) == 0, "nothing is left open")
+        for name in ("weir_waiting_clients", "weir_pinned_servers", "weir_client_logins_pending"):
+            assert w.metric(name, protocol=PROTOCOL) == 0, name
+        eventually(lambda: connections(admin) == w.metric("weir_server_connections", protocol=PROTOCOL) <= POOL,
+                   "Weir has the servers it says")
+        # No place is lost: as many as the pool may have are opened and served.
+        clients = [wires.Wire(w.target()) for _ in range(POOL)]
+        for client in clients:
+            client.ask("begin")
+            client.ask("select 1 from counted where i = 1")
+        assert connections(admin) == POOL
+        for client in clients:
+            client.close()
+        eventually(lambda: in_transaction(admin) == 0, "nothing is left open")
+
+
+@weir
+def a_panic_that_repeats_ends_the_process(_context):
+    with contextlib.suppress(AssertionError), start(most=3) as w:
+        for turn in range(3):
+            with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as wire:
+                wire.ask("select 'weir panics at done'")
+            if turn < 2:
+                eventually(lambda turn=turn: panics(w) == turn + 1, "it is counted")
+        status = w.wait()
+    assert status == 1, status
+    assert "that has happened too often" in w.log(), w.log()[-2000:]
+    with wires.Wire(server().superuser()) as admin:
+        eventually(lambda: connections(admin) == 0, "no server is left")
+
+
+@weir
+def a_panic_over_a_login_costs_that_login(_context):
+    """The threads for slow work go on."""
+    if KIND != "postgres":
+        raise Skip("without TLS no login of these clients has slow work; PostgreSQL's have SCRAM")
+    users = ["app_md5"]
+    with start(most=1_000, users=users) as w:
+        with wires.Wire(w.target()) as wire:
+            wire.ask("select 'weir panics at crypto'")
+            refused = None
+            try:
+                wires.Wire(w.target(user=users[0])).close()
+            except (*REFUSED, pgwire.LoginRefused) as e:
+                refused = e
+            assert refused is not None and panics(w) == 1, refused
+            assert wire.ask("select 1") == [["1"]]
+        with contextlib.suppress(urllib.error.URLError):
+            assert w.http("/readyz") == "ready\n"
+        wires.Wire(w.target(user=users[0])).close()
+        assert panics(w) == 1
