@@ -580,7 +580,8 @@ pub(crate) fn base_query(flavour: Flavour) -> String {
             }
         }
     }
-    query.push_str("CONNECTION_ID()");
+    // The global sql_select_limit may be 0.
+    query.push_str("CONNECTION_ID() LIMIT 1");
     query
 }
 

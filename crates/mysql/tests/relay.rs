@@ -384,7 +384,8 @@ fn who_stands_in_a_schema_that_is_gone_has_none() {
 
 #[test]
 fn code_that_is_not_in_the_text_pins_even_when_it_fails() {
-    for text in ["CALL p()", "SELECT own(1)", "DO own()", "INSERT INTO t VALUES (own())", "SELECT app.own()"] {
+    for text in ["CALL p()", "SELECT own(1)", "DO own()", "INSERT INTO t VALUES (own())", "SELECT app.own()"]
+    {
         let mut back = back(7);
         let mut a = front(1, MODERN, &mut back);
         send(&mut a, &mut back, 1, &c::query(text));
