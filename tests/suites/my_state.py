@@ -4,10 +4,11 @@ through Weir with one server (and more, where that matters), must see the same."
 import functools
 import os
 import struct
+import threading
 
 import pymysql
 from weirtest.case import eventually, weir
-from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, Wire,
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, MyError, Wire,
                              execute_payload, read_lenenc, text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -554,3 +555,58 @@ def no_rows_at_all(_context):
                                    a select last_insert_id()"""),
          ["drop table if exists app.it", "create table app.it (a int, id int auto_increment primary key)",
           "alter table app.it alter a set default 1"])
+
+
+# --- What one client may cost --------------------------------------------------------------------------------------------------
+
+
+@weir
+def wrong_passwords_are_answered_later_each_time(_context):
+    """And nobody else waits for it."""
+    with start() as w:
+        wrong = w.target(password="not it")
+        for _ in range(12):
+            try:
+                Wire(wrong)
+                raise AssertionError("a wrong password is let in")
+            except MyError as e:
+                assert e.code == 1045, e
+
+        def waits():
+            """A wrong login is not answered while a right one is greeted, asks and leaves."""
+            late = Wire(wrong, login=False)
+            answered = []
+
+            def log_in():
+                try:
+                    late.login(45, None)
+                except (MyError, Closed, OSError):
+                    answered.append(1)
+
+            asker = threading.Thread(target=log_in)
+            asker.start()
+            eventually(lambda: w.metric("weir_client_connections", protocol="mysql") > 0 or answered, "it has come")
+            for _ in range(3):
+                with Wire(w.target()) as right:
+                    assert right.ask("select 1") == [["1"]]
+            before = not answered
+            asker.join()
+            assert answered
+            return before
+
+        eventually(waits, "a refusal waits")
+
+
+@weir
+def prepared_texts_are_bounded_by_their_bytes(_context):
+    with start(2) as w:
+        with Wire(w.target()) as wire:
+            before, seen = w.rss_kb(), []
+            text = "/*" + "x" * 900_000 + "*/"
+            for n in range(150):
+                wire.command(STMT_PREPARE, f"select {n} {text}")
+                seen.append(wire.reply(STMT_PREPARE)[0][0])
+            assert seen[:10] == ["prepared"] * 10 and seen[-1] == "err", seen
+            assert w.rss_kb() - before < 60_000, w.rss_kb() - before
+            assert wire.ask("select 1") == [["1"]]
+        eventually(lambda: w.rss_kb() - before < 30_000, "most of it is given back when it has gone")

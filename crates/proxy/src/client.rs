@@ -7,7 +7,7 @@ use crate::pool::{Link, Linked, PoolId};
 use crate::wing::Wing;
 use weir_auth::Login;
 use weir_net::Peer;
-use weir_wire::Pins;
+use weir_wire::{Fault, Pins};
 
 /// A connection from an application.
 pub struct Client<W: Wing, S> {
@@ -112,6 +112,8 @@ pub struct LoginPhase<W: Wing> {
     pub busy: bool,
     /// Bytes it has sent so far.
     pub bytes: usize,
+    /// It has given a wrong password, and is told so then.
+    pub refused: Option<(u64, Box<Fault>)>,
 }
 
 /// What a client waits in the queue for.
