@@ -233,7 +233,7 @@ pub(crate) enum Charset {
 }
 
 /// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no safe one.
-pub(crate) type Base = Arc<[Option<Box<str>>]>;
+pub(crate) type Base = Arc<Vec<Option<Box<str>>>>;
 
 /// What moves with a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -603,7 +603,8 @@ mod tests {
             base: Slot::BASED
                 .iter()
                 .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into()))
-                .collect(),
+                .collect::<Vec<_>>()
+                .into(),
         }
     }
 
