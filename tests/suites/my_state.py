@@ -4,10 +4,11 @@ through Weir with one server (and more, where that matters), must see the same."
 import functools
 import os
 import struct
+import threading
 
 import pymysql
 from weirtest.case import eventually, weir
-from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, Wire,
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, MyError, Wire,
                              execute_payload, read_lenenc, text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -498,3 +499,114 @@ def locks_taken_by_code_have_one_owner(_context):
                      b insert into it values (1)""")
 
     same(blocked, CODE, pool_sizes=(2, 3))
+
+
+# --- Texts that are read otherwise than they look ------------------------------------------------------------------------------
+
+
+@weir
+def a_variable_behind_a_number(_context):
+    """To both servers the number ends where INTO begins."""
+    for text in ("select .5into @f", "select 1e1into @f", "select 1.5e-3into @f", "select 1.into @f", "select 'x'into @f"):
+        same(lambda room, text=text: room.play(f"a {text}\nb select @f\na select @f"), pool_sizes=(2,))
+
+
+@weir
+def a_client_finds_its_own_session(_context):
+    same(lambda room: room.play("""a begin
+                                   a insert into it values (1)
+                                   a select count(*) from information_schema.processlist where id = connection_id()
+                                   a select count(*) from information_schema.innodb_trx where trx_mysql_thread_id = connection_id()
+                                   a rollback
+                                   a select get_lock('ul', 0)
+                                   a select is_used_lock('ul') = connection_id()
+                                   b select is_used_lock('ul') = connection_id()
+                                   b select connection_id() = @ME@"""), IT, pool_sizes=(2,))
+    if not MARIADB:
+        same(lambda room: room.play("""a select count(*) from performance_schema.threads where processlist_id = connection_id()
+                                       a select count(*) from performance_schema.processlist where id = connection_id()"""))
+
+
+@weir
+def no_kill_reaches_a_server(_context):
+    """The numbers a client knows are Weir's; a server would take them for others'."""
+    with start() as w:
+        room = Room(w.target())
+        for text in ("select 1; kill 99999999", "select 1; kill query @ME@", "kill 99999999; select 1"):
+            assert room.a.ask(text)[-1] == "err 1235", text
+        assert room.a.ask("kill 99999999") == ["err 1094"]
+        assert room.a.wire.thread_id >= 1 << 30, "servers, which count, do not come to that"
+        assert room.a.ask("select 1") == [["1"]]
+        room.close()
+
+
+@weir
+def no_rows_at_all(_context):
+    """sql_select_limit = 0 holds for what Weir asks, too."""
+    same(lambda room: room.play("""a set sql_select_limit = 0
+                                   a select 1
+                                   a insert into it values (1)
+                                   a select last_insert_id()
+                                   a selec
+                                   a show warnings
+                                   b select 2
+                                   a select 3
+                                   a set sql_select_limit = 10
+                                   a select last_insert_id()"""),
+         ["drop table if exists app.it", "create table app.it (a int, id int auto_increment primary key)",
+          "alter table app.it alter a set default 1"])
+
+
+# --- What one client may cost --------------------------------------------------------------------------------------------------
+
+
+@weir
+def wrong_passwords_are_answered_later_each_time(_context):
+    """And nobody else waits for it."""
+    with start() as w:
+        wrong = w.target(password="not it")
+        for _ in range(12):
+            try:
+                Wire(wrong)
+                raise AssertionError("a wrong password is let in")
+            except MyError as e:
+                assert e.code == 1045, e
+
+        def waits():
+            """A wrong login is not answered while a right one is greeted, asks and leaves."""
+            late = Wire(wrong, login=False)
+            answered = []
+
+            def log_in():
+                try:
+                    late.login(45, None)
+                except (MyError, Closed, OSError):
+                    answered.append(1)
+
+            asker = threading.Thread(target=log_in)
+            asker.start()
+            eventually(lambda: w.metric("weir_client_connections", protocol="mysql") > 0 or answered, "it has come")
+            for _ in range(3):
+                with Wire(w.target()) as right:
+                    assert right.ask("select 1") == [["1"]]
+            before = not answered
+            asker.join()
+            assert answered
+            return before
+
+        eventually(waits, "a refusal waits")
+
+
+@weir
+def prepared_texts_are_bounded_by_their_bytes(_context):
+    with start(2) as w:
+        with Wire(w.target()) as wire:
+            before, seen = w.rss_kb(), []
+            text = "/*" + "x" * 900_000 + "*/"
+            for n in range(150):
+                wire.command(STMT_PREPARE, f"select {n} {text}")
+                seen.append(wire.reply(STMT_PREPARE)[0][0])
+            assert seen[:10] == ["prepared"] * 10 and seen[-1] == "err", seen
+            assert w.rss_kb() - before < 60_000, w.rss_kb() - before
+            assert wire.ask("select 1") == [["1"]]
+        eventually(lambda: w.rss_kb() - before < 30_000, "most of it is given back when it has gone")

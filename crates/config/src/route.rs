@@ -66,6 +66,11 @@ impl Snapshot {
         };
         match user {
             Some(user) if method == AuthMethod::Peer => realm.admit_peer(user, from),
+            // MySQL's servers refuse who gives a password where there is none.
+            Some(user) if user.local_trust && from.local && protocol == Protocol::Mysql => {
+                let secret = Some(Arc::new(Secret::plain("")));
+                Admission { method: asking(method, protocol), secret, names: None }
+            }
             Some(user) if user.local_trust && from.local => {
                 Admission { method: AuthMethod::Trust, secret: None, names: None }
             }

@@ -12,6 +12,7 @@ mod find;
 mod finish;
 mod words;
 
+pub(crate) use self::find::NO_MORE_STATEMENTS;
 use self::finish::{runs_code, sets_insert_id};
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;

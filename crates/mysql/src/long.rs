@@ -6,8 +6,9 @@
 //! A long text is classified when its end is seen, so what would have to be changed in it (CONNECTION_ID(),
 //! KILL) cannot be: the request is then given up before its last part is sent, and the client with it.
 
+use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{Front, Phase, Request, malformed};
+use crate::front::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
 use crate::rewrite;
@@ -32,6 +33,8 @@ pub(crate) struct Long {
     /// The command byte was skipped.
     begun: bool,
     ended: bool,
+    /// There is no room for it: it goes nowhere, and is answered with an error.
+    refused: bool,
 }
 
 impl Long {
@@ -77,7 +80,12 @@ impl Long {
 
 impl Front {
     /// The first bytes of a request above the gather bound are there.
-    pub(crate) fn begin_long(&mut self, header: Header, input: &[u8]) -> Result<Found, Fault> {
+    pub(crate) fn begin_long(
+        &mut self,
+        header: Header,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Found, Fault> {
         if input.len() < limits::REQUEST_GATHER_BYTES {
             return Ok(Found::Incomplete);
         }
@@ -86,17 +94,30 @@ impl Front {
         let too_large =
             || Fault::new(FaultKind::ClientTooLarge, format!("command {code} of {} bytes", header.len));
         let command = Command::from_code(code).ok_or_else(too_large)?;
-        let mut long =
-            Long { scanner: None, text: None, left: 0, continues: false, seq: 0, begun: false, ended: false };
+        let mut long = Long {
+            scanner: None,
+            text: None,
+            left: 0,
+            continues: false,
+            seq: 0,
+            begun: false,
+            ended: false,
+            refused: false,
+        };
         let mut number = 0;
         let mut class = weir_sql::Class::default();
         match command {
             Command::Query => long.scanner = Some(Scanner::new(self.dialect())),
             Command::StmtPrepare => {
-                long.scanner = Some(Scanner::new(self.dialect()));
-                long.text = Some(Vec::new());
                 let statements = self.statements.get_or_insert_default();
-                number = statements.next_id().ok_or_else(too_large)?;
+                match statements.next_id(header.len) {
+                    Some(id) => {
+                        number = id;
+                        long.scanner = Some(Scanner::new(self.dialect()));
+                        long.text = Some(Vec::new());
+                    }
+                    None => long.refused = true,
+                }
             }
             Command::StmtExecute | Command::StmtSendLongData => {
                 let said = statement_id(payload).map_err(|_| malformed("a command about a statement"))?;
@@ -134,14 +155,27 @@ impl Front {
         };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));
-        self.find_part(input, false)
+        self.find_part(input, false, out)
     }
 
-    pub(crate) fn find_part(&mut self, input: &[u8], continues: bool) -> Result<Found, Fault> {
+    pub(crate) fn find_part(
+        &mut self,
+        input: &[u8],
+        continues: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Found, Fault> {
         let Phase::Long(long) = &mut self.phase else { return Ok(Found::Incomplete) };
         let len = long.read(input)?;
         self.reply_seq = long.seq.wrapping_add(1);
         let needs = Needs { lease: true, continues, ..Needs::default() };
+        if long.refused {
+            if !long.ended {
+                return Ok(if len == 0 { Found::Incomplete } else { Found::Drop { len } });
+            }
+            error::put(out, self.reply_seq, 1461, "42000", NO_MORE_STATEMENTS);
+            self.phase = Phase::Idle;
+            return Ok(Found::Answered { len });
+        }
         if !long.ended {
             return Ok(if len == 0 { Found::Incomplete } else { Found::Part { len, needs } });
         }

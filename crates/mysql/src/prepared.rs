@@ -130,14 +130,17 @@ impl ClientStatement {
 pub(crate) struct ClientStatements {
     by_id: HashMap<u32, ClientStatement>,
     last_id: u32,
+    /// Bytes of their texts.
+    bytes: usize,
     /// Some statement asks for FOUND_ROWS() or ROW_COUNT(), which cannot be answered in its text.
     pub asks_about_last: bool,
 }
 
 impl ClientStatements {
-    /// The number the next statement gets, if there is room for one.
-    pub(crate) fn next_id(&self) -> Option<u32> {
-        if self.by_id.len() >= limits::CLIENT_PREPARED {
+    /// The number the next statement gets, if there is room for one with a text of `bytes`.
+    pub(crate) fn next_id(&self, bytes: usize) -> Option<u32> {
+        let full = self.by_id.len() >= limits::CLIENT_PREPARED;
+        if full || self.bytes.saturating_add(bytes) > limits::CLIENT_PREPARED_BYTES {
             return None;
         }
         let free = |id: &u32| *id != 0 && *id != LAST_PREPARED && !self.by_id.contains_key(id);
@@ -146,6 +149,7 @@ impl ClientStatements {
 
     pub(crate) fn insert(&mut self, id: u32, statement: ClientStatement) {
         self.last_id = id;
+        self.bytes += statement.text.text.len();
         self.by_id.insert(id, statement);
     }
 
@@ -159,7 +163,9 @@ impl ClientStatements {
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<ClientStatement> {
-        self.by_id.remove(&id)
+        let statement = self.by_id.remove(&id)?;
+        self.bytes -= statement.text.text.len();
+        Some(statement)
     }
 
     /// Some statement has a cursor open.
@@ -265,6 +271,8 @@ pub(crate) struct ServerStatements {
     /// Numbers of statements that are no longer known here and must be closed.
     leaving: Vec<u32>,
     most: usize,
+    /// Bytes of the texts, counted for each copy.
+    bytes: usize,
     clock: u64,
 }
 
@@ -272,7 +280,7 @@ impl ServerStatements {
     /// No statements, and never more than `most` (at least one).
     pub(crate) fn new(most: usize) -> ServerStatements {
         let (by_key, replies, leaving) = (HashMap::new(), HashMap::new(), Vec::new());
-        ServerStatements { by_key, replies, leaving, most: most.max(1), clock: 0 }
+        ServerStatements { by_key, replies, leaving, most: most.max(1), bytes: 0, clock: 0 }
     }
 
     /// The statement, which thereby is the one used last.
@@ -295,9 +303,12 @@ impl ServerStatements {
         self.close(&key, out);
         let (types, executors) = (Box::default(), Executors::Nobody);
         self.by_key.insert(key, ServerStatement { id, types, executors, used: self.clock });
+        self.bytes += text.text.len();
         let known = self.replies.entry(text).or_insert_with(|| (reply.clone(), 0));
         *known = (reply, known.1 + 1);
-        while self.by_key.len() > self.most {
+        while self.by_key.len() > self.most
+            || self.bytes > limits::SERVER_PREPARED_BYTES && self.by_key.len() > 1
+        {
             let oldest = self.by_key.iter().min_by_key(|(_, statement)| statement.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
             self.close(&key, out);
@@ -363,6 +374,7 @@ impl ServerStatements {
     /// The server no longer has this statement. Returns its number there.
     pub(crate) fn forget(&mut self, key: &Key) -> Option<u32> {
         let statement = self.by_key.remove(key)?;
+        self.bytes -= key.text.text.len();
         if let Some((_, copies)) = self.replies.get_mut(&key.text) {
             *copies -= 1;
             if *copies == 0 {
@@ -375,6 +387,7 @@ impl ServerStatements {
     /// The server no longer has any.
     pub(crate) fn clear(&mut self) {
         self.by_key.clear();
+        self.bytes = 0;
         self.replies.clear();
         self.leaving.clear();
     }
@@ -475,6 +488,25 @@ mod tests {
         assert_ne!(key("a"), other);
         assert_eq!(key("a"), key("a"));
         assert_ne!(key("a"), Key { private: Some((1, 1)), ..key("a") });
+    }
+
+    #[test]
+    fn texts_are_bounded_by_their_bytes() {
+        let long = |n: usize| key(&"x".repeat(limits::SERVER_PREPARED_BYTES / 4 + n));
+        let (mut server, mut out) = (ServerStatements::new(100), Vec::new());
+        for n in 0..6 {
+            server.insert(long(n), n as u32 + 1, reply(), &mut out);
+        }
+        assert_eq!(server.len(), 3);
+        let mut client = ClientStatements::default();
+        let mut kept = 0;
+        while let Some(id) = client.next_id(limits::SERVER_PREPARED_BYTES / 4) {
+            client.insert(id, client_statement(&long(0)));
+            kept += 1;
+        }
+        assert_eq!(kept, limits::CLIENT_PREPARED_BYTES / (limits::SERVER_PREPARED_BYTES / 4));
+        client.remove(1);
+        assert!(client.next_id(limits::SERVER_PREPARED_BYTES / 4).is_some());
     }
 
     fn client_statement(text: &Key) -> ClientStatement {
@@ -610,9 +642,9 @@ mod tests {
     #[test]
     fn numbers_are_never_zero_nor_the_last() {
         let mut statements = ClientStatements { last_id: u32::MAX - 2, ..ClientStatements::default() };
-        let id = statements.next_id().unwrap();
+        let id = statements.next_id(1).unwrap();
         assert_eq!(id, u32::MAX - 1);
         statements.last_id = id;
-        assert_eq!(statements.next_id(), Some(1));
+        assert_eq!(statements.next_id(1), Some(1));
     }
 }

@@ -7,6 +7,9 @@
 //!
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
+//! Where the text reads what the server says of its sessions (the process list and its like), CONNECTION_ID() stays
+//! as it is.
+//!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
 //! expression without an alias the column's name shows the number instead of the call.
 
@@ -40,10 +43,12 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bo
     {
         return Some(answer);
     }
+    let own_session = !class.calls().is_empty() && looks_at_servers(text);
     let mut out = Vec::new();
     let mut at = 0;
     for call in class.calls() {
         let answer = match call.kind {
+            CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
             CallKind::ConnectionId | CallKind::PseudoThreadId => format!("CAST({} AS UNSIGNED)", answers.id),
             CallKind::RowCount if about_last => format!("CAST({} AS SIGNED)", answers.row_count),
@@ -74,6 +79,23 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bo
     }
     out.extend_from_slice(text.get(at..)?);
     Some(out)
+}
+
+/// The text reads what the server says of its sessions: there the client is its server's connection, and only by that number it
+/// finds itself.
+fn looks_at_servers(text: &[u8]) -> bool {
+    let views: [&[u8]; 8] = [
+        b"processlist",
+        b"performance_schema",
+        b"sys",
+        b"threads",
+        b"innodb_trx",
+        b"innodb_locks",
+        b"innodb_lock_waits",
+        b"is_used_lock",
+    ];
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    text.split(|b| !word(b)).any(|found| views.iter().any(|view| found.eq_ignore_ascii_case(view)))
 }
 
 /// `KILL [QUERY] CONNECTION_ID()`: whether only the request is meant.

@@ -233,7 +233,7 @@ pub(crate) enum Charset {
 }
 
 /// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no safe one.
-pub(crate) type Base = Arc<[Option<Box<str>>]>;
+pub(crate) type Base = Arc<Vec<Option<Box<str>>>>;
 
 /// What moves with a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -580,7 +580,8 @@ pub(crate) fn base_query(flavour: Flavour) -> String {
             }
         }
     }
-    query.push_str("CONNECTION_ID()");
+    // The global sql_select_limit may be 0.
+    query.push_str("CONNECTION_ID() LIMIT 1");
     query
 }
 
@@ -602,7 +603,8 @@ mod tests {
             base: Slot::BASED
                 .iter()
                 .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into()))
-                .collect(),
+                .collect::<Vec<_>>()
+                .into(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::pool::{Link, Linked, PoolId};
 use crate::wing::Wing;
 use weir_auth::Login;
 use weir_net::Peer;
-use weir_wire::Pins;
+use weir_wire::{Fault, Pins};
 
 /// A connection from an application.
 pub struct Client<W: Wing, S> {
@@ -117,6 +117,8 @@ pub struct LoginPhase<W: Wing> {
     pub busy: bool,
     /// Bytes it has sent so far.
     pub bytes: usize,
+    /// It has given a wrong password, and is told so then.
+    pub refused: Option<(u64, Box<Fault>)>,
 }
 
 /// What a client waits in the queue for.
@@ -219,6 +221,6 @@ mod tests {
         assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
         // Hundred thousands of them are idle: what makes them larger needs a reason.
         let sizes = (size_of::<Client<Postgres, Socket>>(), size_of::<Client<MySql, Socket>>());
-        assert!(sizes.0 <= 440 && sizes.1 <= 472, "{sizes:?}");
+        assert!(sizes.0 <= 440 && sizes.1 <= 480, "{sizes:?}");
     }
 }

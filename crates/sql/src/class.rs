@@ -500,7 +500,7 @@ impl Class {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }
 
-    /// KILL, if that is the only statement.
+    /// KILL, if that is the only statement; [`Kill::Other`], if it is one of several.
     pub fn kill(&self) -> Option<Kill> {
         self.details.as_deref()?.kill
     }

@@ -43,6 +43,10 @@ pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
 
 /// Statements one client may hold prepared.
 pub const CLIENT_PREPARED: usize = 10_000;
+/// Bytes of the texts of these (MySQL). They are kept to be prepared again on other servers.
+pub const CLIENT_PREPARED_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of the texts of the statements kept prepared on one server (MySQL); those used least recently leave.
+pub const SERVER_PREPARED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Readings of one text that a server keeps prepared, when its types have changed in between. Clients that prepared
 /// it before are refused by PostgreSQL sooner or later, so that more than a few are never in use.

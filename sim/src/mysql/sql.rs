@@ -170,13 +170,15 @@ fn command(text: &str) -> Command {
         ["SELECT", "@V"] => Command::ReadVariable,
         ["SELECT", "DATABASE()"] => Command::ShowSchema,
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
-        ["SELECT", "LAST_INSERT_ID()"] => Command::InsertId,
+        ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
         }
         ["SELECT", lock, ..] if lock.starts_with("GET_LOCK(") => Command::Lock,
         ["SELECT", "RELEASE_ALL_LOCKS()"] => Command::Unlock,
-        ["SELECT", list, ..] if list.starts_with("@@") => settings(&text["SELECT ".len()..]),
+        ["SELECT", list, ..] if list.starts_with("@@") => {
+            settings(text["SELECT ".len()..].trim_end_matches(" LIMIT 1"))
+        }
         ["SELECT", value, ..] if value.starts_with('\'') => Command::Literal(literal(text)),
         ["SET", "@V", ..] => Command::SetVariable(literal(text)),
         ["SET", ..] => set(&text["SET ".len()..]),

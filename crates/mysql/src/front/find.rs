@@ -14,6 +14,9 @@ use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
 use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
 
+/// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
+pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
+
 /// After so many refused logins on top of a session, MariaDB hears no more of them.
 const REFUSED_LOGINS: u8 = 3;
 
@@ -26,8 +29,15 @@ impl Front {
     pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
         match &mut self.phase {
             Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
-            Phase::Idle => self.find_command(input, out),
-            Phase::Long(_) => self.find_part(input, true),
+            Phase::Idle => {
+                let found = self.find_command(input, out);
+                if found.is_err() {
+                    // It waits for an answer: that is what it is about to get.
+                    self.phase = Phase::Busy;
+                }
+                found
+            }
+            Phase::Long(_) => self.find_part(input, true, out),
             Phase::File(file) => {
                 let (found, ended) = file.find(input);
                 if ended {
@@ -45,7 +55,7 @@ impl Front {
         }
         self.reply_seq = 1;
         if header.total() > limits::REQUEST_GATHER_BYTES {
-            return self.begin_long(header, input);
+            return self.begin_long(header, input, out);
         }
         let Some(payload) = input.get(HEADER_BYTES..header.total()) else { return Ok(Found::Incomplete) };
         let len = header.total();
@@ -187,8 +197,8 @@ impl Front {
     /// The text is to be prepared.
     pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
         let statements = self.statements.get_or_insert_default();
-        let Some(id) = statements.next_id() else {
-            error::put(out, 1, 1461, "42000", "Can't create more prepared statements for this client");
+        let Some(id) = statements.next_id(text.len()) else {
+            error::put(out, 1, 1461, "42000", NO_MORE_STATEMENTS);
             return Found::Answered { len };
         };
         self.request.number = id;

@@ -5,6 +5,7 @@
 use super::{Front, Phase, Request};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
+use crate::session_state::Flavour;
 use crate::{error, frame};
 use weir_auth::login::KillOutcome;
 use weir_wire::{Fault, FaultKind, Found};
@@ -35,7 +36,9 @@ impl Front {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
         } else if !self.reply_begun {
-            error::put_fault(out, self.reply_seq, fault.kind);
+            // To a client that waits for nothing it is the first packet of all.
+            let idle = matches!(self.phase, Phase::Idle) && self.traits.flavour == Flavour::MySql;
+            error::put_fault(out, if idle { 0 } else { self.reply_seq }, fault.kind);
         }
     }
 

@@ -184,7 +184,7 @@ impl Back {
         if !front.insert_unknown || front.insert_server != id || !idle || !front.pins().is_empty() {
             return false;
         }
-        put_query(way.to_server, "SELECT LAST_INSERT_ID()");
+        put_query(way.to_server, "SELECT LAST_INSERT_ID() LIMIT 1");
         self.last_client = 0;
         self.warned_client = 0;
         front.phase = Phase::Busy;

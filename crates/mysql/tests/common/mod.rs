@@ -308,7 +308,8 @@ pub fn set_up_answers(questions: &[u8], id: u32) -> Vec<u8> {
     let questions = packets(questions);
     let [_, (_, base)] = questions.as_slice() else { panic!("{} questions", questions.len()) };
     let text = std::str::from_utf8(&base[1..]).expect("a text");
-    let names: Vec<&str> = text.strip_prefix("SELECT ").expect("a SELECT").split(',').collect();
+    let names: Vec<&str> =
+        text.strip_prefix("SELECT ").expect("a SELECT").trim_end_matches(" LIMIT 1").split(',').collect();
     let mut out = s::ok_with(1, IDLE, 0, &s::state_change());
     out.extend(s::packet(1, &[names.len() as u8]));
     let mut seq = 2;

@@ -83,7 +83,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         match (&client.phase, kind) {
             (Phase::Closing, _) => self.remove_client(cx, key, false),
-            (Phase::Login(_), _) => self.refuse(cx, key, kind.into()),
+            (Phase::Login(phase), _) => {
+                let fault =
+                    phase.refused.as_ref().map_or_else(|| kind.into(), |(_, fault)| Fault::clone(fault));
+                self.refuse(cx, key, fault);
+            }
             (Phase::Session(_), FaultKind::QueryTimeout) => {
                 // What it runs is stopped too; leaving it running would hold a server for nobody.
                 self.seclude_with(cx, key);
@@ -338,6 +342,9 @@ fn client_deadline<W: Wing, N: Net>(
     let wait_since_ms = client.wait_since_ns / 1_000_000;
     match &client.phase {
         Phase::Closing => Some((client.active_ms + CLOSING_MS, FaultKind::ClientGone)),
+        Phase::Login(phase) if phase.refused.is_some() => {
+            phase.refused.as_ref().map(|(due_ms, _)| (*due_ms, FaultKind::LoginFailed))
+        }
         Phase::Login(_) => {
             bound(client.active_since_login_ms(), timeouts.client_login_ms, FaultKind::LoginTimeout)
         }

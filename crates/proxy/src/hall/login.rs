@@ -70,7 +70,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Ok(socket) = registered else { return self.count_fault(FaultKind::OutOfResources) };
         let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
-        let phase = LoginPhase { accept, login: None, busy: false, bytes: 0 };
+        let phase = LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None };
         self.clients.insert(Client {
             line: Line::new(socket),
             peer,
@@ -133,7 +133,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Forwarded::From(address) => client.peer = Peer::Tcp(address),
         }
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &client.peer));
-        client.phase = Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0 }));
+        client.phase =
+            Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
         self.start_login(cx, key);
         used
     }
@@ -263,6 +264,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Ends a login with a reason that the client can read.
     pub(super) fn refuse(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
+        if fault.kind == FaultKind::LoginFailed && self.refuse_later(cx, key, &fault) {
+            return;
+        }
         let mut out = std::mem::take(&mut self.staging);
         if let Some(client) = self.clients.get_mut(key)
             && let Phase::Login(phase) = &mut client.phase
@@ -280,6 +284,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if fault.kind != FaultKind::LoginFailed || !self.go_back(cx, key) {
             self.begin_closing(cx, key);
         }
+    }
+
+    /// After several wrong passwords the next one is not answered at once. False: this one is, or its time has come.
+    fn refuse_later(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: &Fault) -> bool {
+        let now_ms = cx.now_ms();
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let from = match client.peer {
+            Peer::Tcp(address) => Some(address.ip()),
+            Peer::Unix { .. } | Peer::Unknown => None,
+        };
+        let Phase::Login(phase) = &mut client.phase else { return false };
+        if phase.refused.is_some() {
+            return false;
+        }
+        let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
+        let wait_ms = self.failures.count(now_ms, from, user);
+        if wait_ms == 0 {
+            return false;
+        }
+        phase.busy = true;
+        phase.refused = Some((now_ms + wait_ms, Box::new(fault.clone())));
+        self.arm_client(cx, key);
+        true
     }
 
     /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes over into
@@ -302,7 +329,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         };
-        client.phase = Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0 }));
+        client.phase =
+            Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
         client.before = Some(Box::new(Before { front, pool }));
         client.request_since_ns = now_ns;
         client.is.greeted = false;

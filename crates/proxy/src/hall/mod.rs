@@ -27,6 +27,7 @@ pub use cancel::Canceller;
 
 use crate::client::{Client, Phase};
 use crate::context::Cx;
+use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::panics::inject;
 use crate::pool::{Pool, PoolEntry, PoolId};
@@ -60,6 +61,8 @@ pub struct Hall<W: Wing, N: Net> {
     login_queue: VecDeque<Key>,
     /// Login work of this turn.
     login_work: u32,
+    /// Wrong passwords of late.
+    failures: Failures,
     /// Whether clients query beside those who log in.
     asked: handshake::Asked,
     /// Whom the server that is being closed leaves its place to.
@@ -97,6 +100,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             draining: false,
             login_queue: VecDeque::new(),
             login_work: 0,
+            failures: Failures::default(),
             asked: handshake::Asked::default(),
             heir: None,
         }

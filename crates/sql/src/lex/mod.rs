@@ -450,6 +450,10 @@ impl Lexer {
         if (!self.mysql || dotted) && !(text.len() < MAX_NAME_BYTES && text.iter().all(plain)) {
             self.doubtful = true;
         }
+        // `2fa_codes` is a name; but `1e1INTO` and, behind a dot or an exponent's sign, `5INTO` end in a word of the grammar.
+        if self.mysql && !dotted && ends_in_keyword(text) {
+            self.doubtful = true;
+        }
     }
 
     /// A `$` before a word may open a dollar quote in newer versions of MySQL.
@@ -529,4 +533,15 @@ impl Lexer {
         self.emit_carried(Kind::UserVariable, at + len, sink);
         at + len
     }
+}
+/// What follows the digits, and an exponent if there is one, is a word that means something.
+fn ends_in_keyword(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let rest = text.get(digits(text)..).unwrap_or_default();
+    let behind_exponent = match rest {
+        [b'e' | b'E', exponent @ ..] if digits(exponent) > 0 => exponent.get(digits(exponent)..),
+        _ => None,
+    };
+    let rest = behind_exponent.unwrap_or(rest);
+    !rest.is_empty() && crate::words::lookup(rest).word != crate::words::Word::Name
 }

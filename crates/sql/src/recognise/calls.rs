@@ -111,7 +111,8 @@ impl Recogniser {
                 | Verb::Declare
                 | Verb::Prepare
         ) || self.mysql
-            && (matches!(self.now.verb, Verb::Show | Verb::Load | Verb::Handler | Verb::Execute | Verb::Kill)
+            && (matches!(self.now.verb, Verb::Show | Verb::Handler | Verb::Execute | Verb::Kill)
+                || (self.now.verb == Verb::Load && self.now.step == super::steps::LOAD_SETS)
                 || self.now.step == super::steps::FILLED)
     }
 

@@ -254,7 +254,8 @@ impl Recogniser {
             && let Some(details) = &mut class.details
         {
             details.set = None;
-            details.kill = None;
+            // One of them is a KILL, and its number is one of ours.
+            details.kill = details.kill.map(|_| crate::Kill::Other);
             details.name = None;
         }
         if class.details.as_deref().is_some_and(|details| *details == Details::default()) {

@@ -7,6 +7,8 @@ use crate::class::{Clears, Kill, Locks, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::Word;
 
+/// The step behind SET in LOAD.
+pub(super) const LOAD_SETS: u8 = 3;
 /// The step behind CREATE TABLE.
 const OF_TABLE: u8 = 250;
 /// The step behind the first SELECT of CREATE TABLE.
@@ -107,6 +109,11 @@ impl Recogniser {
                 self.uses(Uses::WITH_WRITES);
             }
             Word::Into => self.now.target = Target::Next,
+            Word::Update | Word::Share | Word::Lock if self.mysql => self.uses(Uses::ROW_LOCK),
+            Word::Value if self.mysql && matches!(self.now.last.word, Word::Next | Word::Previous) => {
+                self.uses(if self.now.last.word == Word::Next { Uses::NEXTVAL } else { Uses::LASTVAL });
+                self.alone = true;
+            }
             _ => {}
         }
     }
@@ -164,7 +171,8 @@ impl Recogniser {
                 | Word::HighPriority
                 | Word::Delayed
         );
-        if of_insert {
+        // `SELECT 1 merge INTO OUTFILE ...` gives a column that name.
+        if of_insert && !matches!(self.now.verb, Verb::Select | Verb::Values) {
             self.now.target = Target::Next;
             return;
         }
@@ -549,6 +557,7 @@ impl Recogniser {
         match word {
             Word::Local if self.now.step == 1 => self.uses(Uses::LOAD_LOCAL),
             Word::Infile => self.now.step = 2,
+            Word::Set => self.now.step = LOAD_SETS,
             _ => {}
         }
     }

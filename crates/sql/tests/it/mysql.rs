@@ -1,5 +1,5 @@
 //! MySQL and MariaDB.
-use weir_sql::{Dialect, Encoding};
+use weir_sql::{Dialect, Encoding, Kill, classify};
 
 use crate::summary::check;
 
@@ -34,6 +34,37 @@ fn what_stands_in_quotes_and_comments_is_not_seen() {
             (";;;", "empty x0"),
         ],
     );
+}
+
+#[test]
+fn a_number_may_end_where_a_word_begins() {
+    for text in [
+        "SELECT .5INTO @f",
+        "SELECT 1e1INTO @g",
+        "SELECT 1.5e-3into @h",
+        "SELECT 1e1FOR UPDATE",
+        "SELECT 1.INTO @f",
+    ] {
+        assert!(classify(Dialect::MYSQL, text.as_bytes()).doubtful, "{text}");
+    }
+    for text in ["SELECT 2fa_codes, 1e1, 0x1F, 1e1x FROM 2fa", "SELECT 1.5e3, .5, 1e-3"] {
+        assert!(!classify(Dialect::MYSQL, text.as_bytes()).doubtful, "{text}");
+    }
+}
+
+#[test]
+fn what_a_select_locks_writes_and_takes_is_seen_wherever_it_stands() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT 1 merge INTO OUTFILE '/tmp/x'", "select"),
+            ("WITH x AS (SELECT a FROM t FOR UPDATE) SELECT * FROM x", "select share row_lock"),
+            ("WITH x AS (SELECT a FROM t LOCK IN SHARE MODE) SELECT * FROM x", "select share row_lock"),
+            ("WITH x AS (SELECT NEXT VALUE FOR s) SELECT * FROM x", "select nextval"),
+        ],
+    );
+    let class = classify(Dialect::MYSQL, b"SELECT 1; KILL 5");
+    assert_eq!(class.kill(), Some(Kill::Other));
 }
 
 #[test]
@@ -439,7 +470,7 @@ fn transactions() {
             ("SET TRANSACTION READ ONLY", "set <set_transaction> +setting transaction {...}"),
             (
                 "SET @@tx_isolation = 'SERIALIZABLE'",
-                "set <set_transaction> +setting transaction {tx_isolation='SERIALIZABLE'...}",
+                "set <set_transaction> +setting transaction {tx_isolation='SERIALIZABLE', ...}",
             ),
             ("XA START 'x'", "xa <xa> +session_lock takes xa transaction"),
             ("XA BEGIN 'x'", "xa <xa> +session_lock takes xa transaction"),
@@ -705,7 +736,7 @@ fn prepared_statements_files_and_kills() {
             ("KILL ?", "kill kill ?"),
             ("KILL", "kill kill ?"),
             ("KILL 99999999999999999999999", "kill kill ?"),
-            ("KILL 5; KILL 6", "kill x2"),
+            ("KILL 5; KILL 6", "kill x2 kill ?"),
         ],
     );
 }

@@ -1,0 +1,98 @@
+//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that a password is not found
+//! by trying.
+//!
+//! Owns: how many there were lately, by address and by user. Must not know: clients, protocols.
+//!
+//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two addresses or names that
+//! fall together are late together.
+
+use std::net::IpAddr;
+
+/// Addresses and names that are told apart.
+const SLOTS: usize = 1024;
+/// So many are answered at once: a typing error, a fleet that has not heard of the new password yet.
+const FREE: u32 = 5;
+/// The first wait, which doubles up to the last.
+const FIRST_MS: u64 = 50;
+const LAST_MS: u64 = 1_000;
+/// After so long half of them is forgotten.
+const HALF_MS: u64 = 10_000;
+
+/// The wrong passwords of late.
+#[derive(Debug)]
+pub struct Failures {
+    slots: Box<[(u64, u32)]>,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Failures { slots: vec![(0, 0); SLOTS].into() }
+    }
+}
+
+impl Failures {
+    /// Counts one more; returns how long its answer has to wait.
+    pub fn count(&mut self, now_ms: u64, from: Option<IpAddr>, user: &str) -> u64 {
+        let address = match from {
+            Some(IpAddr::V4(v4)) => self.add(now_ms, &v4.octets()),
+            // Whoever has one address of such a network has them all.
+            Some(IpAddr::V6(v6)) => self.add(now_ms, v6.octets().get(..8).unwrap_or_default()),
+            None => 0,
+        };
+        let user = self.add(now_ms, user.as_bytes());
+        wait_ms(address.max(user))
+    }
+
+    fn add(&mut self, now_ms: u64, name: &[u8]) -> u32 {
+        // FNV-1a: spread is all it is for.
+        let hash = name.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        });
+        let at = usize::try_from(hash >> 32).unwrap_or_default() % SLOTS;
+        let Some((since_ms, count)) = self.slots.get_mut(at) else { return 0 };
+        let halves = now_ms.saturating_sub(*since_ms) / HALF_MS;
+        if halves > 0 {
+            *count = u32::try_from(halves).ok().and_then(|halves| count.checked_shr(halves)).unwrap_or(0);
+            *since_ms = now_ms;
+        }
+        *count = count.saturating_add(1);
+        *count
+    }
+}
+
+fn wait_ms(count: u32) -> u64 {
+    match count.checked_sub(FREE + 1) {
+        None => 0,
+        Some(over) => (FIRST_MS << over.min(16)).min(LAST_MS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_free_and_the_rest_later_each_time() {
+        let mut failures = Failures::default();
+        let from = Some(IpAddr::from([10, 0, 0, 1]));
+        let waits: Vec<u64> = (0..12).map(|_| failures.count(1_000_000, from, "app")).collect();
+        assert_eq!(waits, [0, 0, 0, 0, 0, 50, 100, 200, 400, 800, 1_000, 1_000]);
+        assert_eq!(failures.count(1_000_000, Some(IpAddr::from([10, 0, 0, 2])), "other"), 0);
+        assert_eq!(
+            failures.count(1_000_000, Some(IpAddr::from([10, 0, 0, 3])), "app"),
+            LAST_MS,
+            "by its name"
+        );
+        assert_eq!(failures.count(1_000_000, from, "third"), LAST_MS, "by its address");
+    }
+
+    #[test]
+    fn they_are_forgotten() {
+        let mut failures = Failures::default();
+        for _ in 0..8 {
+            failures.count(1_000_000, None, "app");
+        }
+        assert_eq!(failures.count(1_000_000 + HALF_MS, None, "app"), 0);
+        assert_eq!(failures.count(u64::MAX, None, "app"), 0);
+    }
+}
