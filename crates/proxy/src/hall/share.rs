@@ -348,11 +348,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let (id, kept) = (server.pool, server.is.paused || server.holds > 0);
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let Some(queued) = server.back().map(|back| back.queued()) else { return };
-            if !kept && !full && queued < self.depth(id) && !self.must_drain(cx, id, key) {
-                if let Some(next) = self.next_sharing(id) {
-                    self.ride(cx, key, next);
-                    continue;
-                }
+            if !kept
+                && !full
+                && queued < self.depth(id)
+                && !self.must_drain(cx, id, key)
+                && let Some(next) = self.next_sharing(id)
+            {
+                self.ride(cx, key, next);
+                continue;
             }
             if queued == 0 {
                 self.no_longer_drains(id, key);
