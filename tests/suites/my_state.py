@@ -610,3 +610,46 @@ def prepared_texts_are_bounded_by_their_bytes(_context):
             assert w.rss_kb() - before < 60_000, w.rss_kb() - before
             assert wire.ask("select 1") == [["1"]]
         eventually(lambda: w.rss_kb() - before < 30_000, "most of it is given back when it has gone")
+
+
+# --- Reasons that go -----------------------------------------------------------------------------------------------------------
+
+
+@weir
+def a_pin_goes_with_its_cause(_context):
+    """With one server: who keeps it when nothing is left on it keeps it from everybody."""
+    for script in (
+        """a create temporary table tq (a int)
+           a drop temporary table tq
+           b select 1
+           a select * from tq""",
+        """a create temporary table tq (a int)
+           a create temporary table tr (a int)
+           a drop temporary table tr
+           a drop temporary table `tq` ;
+           b select 1""",
+        """a set @@session.sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), sql_auto_is_null = 0
+           b select @@sql_mode
+           a select @@sql_mode
+           a set sql_mode = concat(concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO'), ',PIPES_AS_CONCAT')
+           b select @@sql_mode, 1 || 2
+           a select @@sql_mode, 1 || 2""",
+        """a set sql_mode = (select replace(@@sql_mode, 'STRICT_TRANS_TABLES', ''))
+           b select @@sql_mode
+           a select @@sql_mode""",
+    ):
+        same(lambda room, script=script: room.play(script))
+
+
+@weir
+def a_temporary_table_that_is_still_there_keeps_its_server(_context):
+    for script in ("a drop temporary table if exists nono", "a drop table pt", "a drop table if exists tr", "a select 1; drop temporary table tr",
+                   "a drop temporary table nono"):
+        def play(room, script=script):
+            room.play(f"""a create temporary table tq (a int)
+                          a create temporary table tr (a int)
+                          {script}
+                          b select count(*) from tq
+                          a select count(*) from tq""")
+
+        same(play, TABLE, pool_sizes=(2,))

@@ -62,6 +62,8 @@ pub(crate) struct Request {
     pub extra: Option<Box<Extra>>,
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
+    /// It drops one temporary table, by its name.
+    pub drops_table: bool,
     /// It changes accounts or global settings: sessions that begin behind it are others.
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
@@ -161,6 +163,8 @@ pub struct Front {
     pub(crate) traits: Traits,
     /// Sequence number of the packet that ends the login.
     pub(crate) seq: u8,
+    /// Temporary tables it has, at most; [`TEMPORARY_UNKNOWN`] when that is not known.
+    temporary: u8,
     /// SET TRANSACTION was said about the next transaction.
     pub(crate) one_shot: bool,
     /// The next request may ask about the last one.
@@ -190,6 +194,7 @@ pub struct Front {
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
+const TEMPORARY_UNKNOWN: u8 = u8::MAX;
 
 impl Extra {
     /// The text to send instead of the client's; `here`: to the server that gave the last reply.
@@ -209,6 +214,7 @@ impl Request {
             number: 0,
             extra: None,
             only_once: false,
+            drops_table: false,
             changes_others: false,
             judged_by: 0,
         }
@@ -274,6 +280,7 @@ impl Front {
             login_charset: Charset::Collation(collation),
             traits: Traits::UNKNOWN,
             seq,
+            temporary: 0,
             one_shot: false,
             last_result: false,
             only_warnings: false,

@@ -150,6 +150,7 @@ impl Front {
             number,
             extra: None,
             only_once: true,
+            drops_table: false,
             changes_others: false,
             judged_by: 0,
         };

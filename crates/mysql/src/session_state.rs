@@ -364,7 +364,7 @@ fn encoding_numbered(number: u16) -> Encoding {
 
 /// What a single SET changes of the settings, if all of that can move with the client (user variables are a
 /// pin of their own). `text` is the scanned text.
-pub(crate) fn changes_of(set: &SetTarget, text: &[u8]) -> Option<Vec<(Slot, Box<str>)>> {
+pub(crate) fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Vec<(Slot, Box<str>)>> {
     if !set.complete {
         return None;
     }
@@ -373,8 +373,16 @@ pub(crate) fn changes_of(set: &SetTarget, text: &[u8]) -> Option<Vec<(Slot, Box<
         if assignment.scope == Scope::Global {
             continue;
         }
-        if assignment.scope != Scope::Session || assignment.default || !assignment.constant {
+        if assignment.scope != Scope::Session || assignment.default {
             return None;
+        }
+        if !assignment.constant {
+            if Slot::named(&assignment.name) != Some(Slot::SqlMode) || !changes.is_empty() && before(&changes)
+            {
+                return None;
+            }
+            changes.push((Slot::SqlMode, mode_of(assignment.value.of(text)?, state)?));
+            continue;
         }
         match assignment.name.as_str() {
             "names" => changes.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
@@ -388,6 +396,77 @@ pub(crate) fn changes_of(set: &SetTarget, text: &[u8]) -> Option<Vec<(Slot, Box<
         }
     }
     Some(changes)
+}
+
+/// An assignment in front of it may change what `@@sql_mode` is.
+fn before(changes: &[(Slot, Box<str>)]) -> bool {
+    changes.iter().any(|(slot, _)| *slot == Slot::SqlMode)
+}
+
+/// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks begin: made of
+/// literals, `@@sql_mode`, CONCAT and REPLACE.
+fn mode_of(value: &[u8], state: &State) -> Option<Box<str>> {
+    let mut value = std::str::from_utf8(value).ok()?.trim();
+    // `(SELECT REPLACE(...))`
+    if let Some(inner) = value.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        let (select, rest) = inner.trim().split_at_checked(6)?;
+        value = rest.trim();
+        if !select.eq_ignore_ascii_case("select") || !rest.starts_with(|c: char| c.is_ascii_whitespace()) {
+            return None;
+        }
+    }
+    quoted(&evaluate(value, state, 0)?)
+}
+
+fn evaluate(text: &str, state: &State, depth: u8) -> Option<String> {
+    /// Deeper ones nobody writes.
+    const DEEPEST: u8 = 8;
+    let text = text.trim();
+    if text.starts_with(['\'', '"']) {
+        return unquoted(text).map(str::to_owned);
+    }
+    if let Some(name) = text.strip_prefix("@@") {
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_prefix("session.").or_else(|| name.strip_prefix("local.")).unwrap_or(&name);
+        let mode = state.setting(Slot::SqlMode).or_else(|| state.based(Slot::SqlMode))?;
+        return (name == "sql_mode").then(|| unquoted(mode).map(str::to_owned))?;
+    }
+    let (function, rest) = text.split_once('(')?;
+    let arguments = arguments(rest.strip_suffix(')')?)?;
+    if depth >= DEEPEST {
+        return None;
+    }
+    if function.trim().eq_ignore_ascii_case("concat") {
+        return arguments.iter().map(|argument| evaluate(argument, state, depth + 1)).collect();
+    }
+    // The server's own spelling is replaced in, which only a value that it reported has.
+    if function.trim().eq_ignore_ascii_case("replace") && state.setting(Slot::SqlMode).is_none() {
+        let [all, from, to] = arguments.as_slice() else { return None };
+        let from = evaluate(from, state, depth + 1).filter(|from| !from.is_empty())?;
+        return Some(evaluate(all, state, depth + 1)?.replace(&from, &evaluate(to, state, depth + 1)?));
+    }
+    None
+}
+
+/// What the commas outside quotes and parentheses separate.
+fn arguments(text: &str) -> Option<Vec<&str>> {
+    let (mut found, mut depth, mut quote, mut from) = (Vec::new(), 0_u32, None, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match (quote, byte) {
+            (Some(open), _) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'\'' | b'"') => quote = Some(byte),
+            (None, b'(') => depth += 1,
+            (None, b')') => depth = depth.checked_sub(1)?,
+            (None, b',') if depth == 0 => {
+                found.push(text.get(from..at)?);
+                from = at + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    found.push(text.get(from..)?);
+    (quote.is_none() && depth == 0).then_some(found)
 }
 
 /// `utf8mb4 COLLATE utf8mb4_bin` as `'utf8mb4' COLLATE 'utf8mb4_bin'`.
@@ -731,6 +810,31 @@ mod tests {
         );
         assert_eq!(names_literal(b"utf8mb4 collate"), None);
         assert_eq!(names_literal(b"default x"), None);
+    }
+
+    #[test]
+    fn modes_that_are_made_of_the_one_before() {
+        let base: Base =
+            Slot::BASED.iter().map(|_| Some("'STRICT_TRANS_TABLES,ANSI'".into())).collect::<Vec<_>>().into();
+        let state = State { base: Some(base), ..State::new(45, true) };
+        for (value, expected) in [
+            ("CONCAT(@@sql_mode, ',X')", Some("'STRICT_TRANS_TABLES,ANSI,X'")),
+            ("concat(CONCAT(@@SESSION.sql_mode, ',X'), \",Y\")", Some("'STRICT_TRANS_TABLES,ANSI,X,Y'")),
+            ("(SELECT REPLACE(@@sql_mode,'ANSI',''))", Some("'STRICT_TRANS_TABLES,'")),
+            ("(SELECT CONCAT('A,(', @@sql_mode))", Some("'A,(STRICT_TRANS_TABLES,ANSI'")),
+            ("@@sql_mode", Some("'STRICT_TRANS_TABLES,ANSI'")),
+            ("CONCAT(@@global.sql_mode, ',X')", None),
+            ("CONCAT(@@sql_mode, @x)", None),
+            ("own(@@sql_mode)", None),
+            ("CONCAT(@@sql_mode, ',X'", None),
+            ("(SELECT a FROM t)", None),
+            ("CONCAT(@@sql_mode, 'it''s')", None),
+        ] {
+            assert_eq!(mode_of(value.as_bytes(), &state).as_deref(), expected, "{value}");
+        }
+        let own = changed(state, &[(Slot::SqlMode, "'x'")]);
+        assert_eq!(mode_of(b"CONCAT(@@sql_mode, ',y')", &own).as_deref(), Some("'x,y'"));
+        assert_eq!(mode_of(b"REPLACE(@@sql_mode, 'X', '')", &own), None);
     }
 
     #[test]

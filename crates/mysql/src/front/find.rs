@@ -133,7 +133,7 @@ impl Front {
         }
         let counts = class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS);
         let extra = Extra {
-            changes: class.set().and_then(|set| changes_of(set, text)),
+            changes: class.set().and_then(|set| changes_of(set, text, &self.state)),
             text: rewrite::text(&class, text, &self.answers(), true),
             text_here: counts.then(|| rewrite::text(&class, text, &self.answers(), false)),
             ..Extra::default()
@@ -144,6 +144,7 @@ impl Front {
             class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
+        self.request.drops_table = class.verb == Verb::Drop && class.statements == 1 && drops_table(text);
         self.request.class = class;
         self.request.judged_by = state;
         if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
@@ -271,7 +272,8 @@ impl Front {
                 self.request.class = (*statement.class).clone();
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
                 let set = self.request.class.set();
-                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text)) {
+                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text, &self.state))
+                {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
                 // A cursor belongs to its server, and so do warnings.
@@ -336,6 +338,17 @@ impl FileData {
             (len, false) => (Found::Part { len, needs }, false),
         }
     }
+}
+
+/// `DROP TEMPORARY TABLE name`, which fails unless there is one. With IF EXISTS, or without TEMPORARY, nobody tells what was
+/// dropped.
+fn drops_table(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let words: Vec<&[u8]> =
+        text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).take(5).collect();
+    matches!(words.as_slice(), [_, temporary, table, name]
+        if temporary.eq_ignore_ascii_case(b"temporary") && table.eq_ignore_ascii_case(b"table") && !name.contains(&b','))
 }
 
 /// It may change accounts or global settings. Words that only look so cost a few logins at the server.

@@ -2,7 +2,7 @@
 //!
 //! Owns: pins and state after a reply, what may be asked about the last statement. Must not know: packets.
 
-use super::{Front, Outcome, Phase, ROWS_UNKNOWN, Request};
+use super::{Front, Outcome, Phase, ROWS_UNKNOWN, Request, TEMPORARY_UNKNOWN};
 use crate::message::{Command, status};
 use crate::session_state::{Charset, Flavour, State};
 use crate::warnings::Kept;
@@ -59,6 +59,7 @@ impl Front {
             // The tracker says where it led.
             pins.remove(Pin::Setting);
         }
+        self.finish_temporary(class, outcome, request.drops_table);
         self.finish_locks(class, outcome);
         pins.remove(Pin::SessionLock);
         // LastResult lasts to the next statement, see below.
@@ -78,6 +79,21 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         self.finish_last(&request.class, outcome, server);
+    }
+
+    /// Counts temporary tables, so that their pin goes with the last one.
+    fn finish_temporary(&mut self, class: &Class, outcome: &Outcome, drops_table: bool) {
+        if class.pins.contains(Pin::TemporaryTable) {
+            let one = class.statements == 1 && class.verb == weir_sql::Verb::Create;
+            self.temporary = if one { self.temporary.saturating_add(1) } else { TEMPORARY_UNKNOWN };
+        } else if drops_table && outcome.any_ok && !outcome.failed {
+            if self.temporary != TEMPORARY_UNKNOWN {
+                self.temporary = self.temporary.saturating_sub(1);
+            }
+            if self.temporary == 0 {
+                self.pins.remove(Pin::TemporaryTable);
+            }
+        }
     }
 
     pub(super) fn finish_locks(&mut self, class: &Class, outcome: &Outcome) {
@@ -160,6 +176,7 @@ impl Front {
         self.pins = Pins::NONE;
         self.locks = Locks::NONE;
         self.status = status::AUTOCOMMIT;
+        self.temporary = 0;
         self.one_shot = false;
         self.last_result = false;
         self.only_warnings = false;
