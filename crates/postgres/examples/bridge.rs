@@ -104,6 +104,8 @@ fn connect(address: &str, user: &str, database: &str, secret: Option<Arc<Secret>
         cancel: None,
         max_prepared_statements: 100,
         variant: 0,
+        changes: Default::default(),
+        trust: Default::default(),
     });
     connect.start(&mut pipe.output);
     loop {

@@ -37,6 +37,8 @@ pub struct Back {
     pub(crate) boundary: Boundary,
     /// The open transaction may have changed settings for its own time.
     pub(crate) may_have_set: bool,
+    /// The client that may have drawn from a sequence here last; 0 for none.
+    pub(crate) drawn_by: u32,
     /// What clients have left behind here.
     pub(crate) traces: Traces,
     /// What must not be sent before the server has answered what is in front of it.
@@ -109,6 +111,7 @@ impl Back {
             queue: Queue::default(),
             boundary: Boundary::Idle,
             may_have_set: false,
+            drawn_by: 0,
             traces: Traces::default(),
             held: None,
             stop: None,

@@ -11,8 +11,8 @@ use crate::back::{ACCEPTED_KEPT, Back, Held};
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
-use crate::message::query::{SYNC, lone_parse, put_close_portal, read_execute, read_query};
-use crate::relay::{Kind, Owed};
+use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
+use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
@@ -174,6 +174,7 @@ impl Back {
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         let has_them = Arc::ptr_eq(&self.applied, &front.settings);
+        self.forget_sequences(front, out);
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();
@@ -183,6 +184,47 @@ impl Back {
                     self.held = Some(Box::new(Held { settings_of: number, ..Held::default() }));
                 }
             }
+        }
+    }
+
+    /// In front of a request that asks what was drawn from a sequence: what another client has drawn here is not its
+    /// business, and where it has drawn elsewhere since, what it finds here is too old. The server then says itself that
+    /// there is no value.
+    fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        let draws = std::mem::take(&mut front.draws);
+        if !std::mem::take(&mut front.asks_sequence) {
+            front.traces.soften();
+            self.traces.soften();
+            return;
+        }
+        let here = self.server_pid();
+        if self.boundary == Boundary::Failed
+            || self.skipping
+            || self.needs_sync
+            || (self.drawn_by == front.id() && front.drew_at == here)
+        {
+            return;
+        }
+        self.drawn_by = 0;
+        front.asks_later |= front.drew_at != 0 && !draws;
+        let mut bytes = Vec::new();
+        put_query(&mut bytes, b"DISCARD SEQUENCES");
+        self.queue.push(Owed::Internal(Internal::Sequences));
+        self.unnamed = None;
+        self.write(&bytes, out);
+    }
+
+    /// A text of these effects runs here now.
+    fn note_run(&mut self, front: &mut Front, effects: &Effects) {
+        self.run(effects);
+        self.read_anew_behind_temporary(front, effects);
+        if effects.draws {
+            self.drawn_by = front.id();
+            front.drew_at = self.server_pid();
+        }
+        if let Some(tail) = self.queue.tail_mut() {
+            tail.controls |= effects.controls;
+            tail.draws |= effects.draws;
         }
     }
 
@@ -209,8 +251,7 @@ impl Back {
         {
             *effects = front.next_long_text();
             if let Some(effects) = effects.clone() {
-                self.run(&effects);
-                self.read_anew_behind_temporary(front, &effects);
+                self.note_run(front, &effects);
             }
         }
     }
@@ -225,7 +266,8 @@ impl Back {
         match tag {
             ClientTag::Query => self.query(front, message, out)?,
             ClientTag::FunctionCall => {
-                self.queue.push(Owed::FunctionCall);
+                let leaves_nothing = leaves_nothing(body(message.bytes));
+                self.queue.push(Owed::FunctionCall { leaves_nothing });
                 out.extend_from_slice(message.bytes);
                 self.end_entry();
             }
@@ -271,8 +313,7 @@ impl Back {
         let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
-        self.run(&effects);
-        self.read_anew_behind_temporary(front, &effects);
+        self.note_run(front, &effects);
         out.extend_from_slice(message);
         self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
         self.close_stand_ins(names, out);
@@ -322,8 +363,7 @@ impl Back {
         };
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
-        self.run(&effects);
-        self.read_anew_behind_temporary(front, &effects);
+        self.note_run(front, &effects);
         let added = !names.is_empty();
         if added {
             out.extend_from_slice(SYNC);
@@ -338,6 +378,14 @@ impl Back {
         }
         Ok(())
     }
+}
+
+/// The function that a FunctionCall names is one of large objects, which live in their transaction (`pg_proc.dat`).
+fn leaves_nothing(body: &[u8]) -> bool {
+    const LARGE_OBJECTS: [u32; 17] =
+        [715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460];
+    let oid = body.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
+    oid.is_some_and(|oid| LARGE_OBJECTS.contains(&oid))
 }
 
 /// Remembers that a server took these settings.

@@ -30,8 +30,14 @@ pub struct Effects {
     pub is_planned: bool,
     /// It may change settings, if only until the transaction ends: what is prepared behind it may be read otherwise.
     pub may_set: bool,
-    /// Asks `currval()` or `lastval()` without having called `nextval()` itself.
+    /// Asks `currval()` or `lastval()`.
     pub asks_sequence: bool,
+    /// May draw from a sequence: an INSERT does where a column has such a default.
+    pub draws: bool,
+    /// Has transaction control: what it or its neighbours clear may come back in the same request.
+    pub controls: bool,
+    /// May change the role, which RESET ALL leaves as it is.
+    pub role: bool,
     /// The names of a lone SET or RESET, when all were understood; else the pin stands.
     pub names: Option<Box<[SetName]>>,
     /// The name of a lone `DEALLOCATE name`.
@@ -118,8 +124,10 @@ impl Effects {
             shareable: class.proven && class.only_reads() && pins.is_empty(),
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
-            asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL)
-                && !class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::TRANSACTION),
+            asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
+            draws: may_draw(class),
+            controls: class.uses.intersects(Uses::TRANSACTION),
+            role: class.uses.intersects(Uses::ROLE),
             names,
             deallocates,
             executes,
@@ -128,15 +136,20 @@ impl Effects {
             doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 7] = [
-                Arc::new(Effects { is_planned: true, shareable: true, ..Effects::default() }),
-                Arc::new(Effects { is_planned: true, ..Effects::default() }),
-                Arc::new(Effects::default()),
-                Arc::new(Effects { is_planned: true, may_set: true, ..Effects::default() }),
-                Arc::new(Effects { may_set: true, ..Effects::default() }),
-                Arc::new(Effects { is_planned: true, doubtful: true, ..Effects::default() }),
-                Arc::new(Effects { is_planned: true, may_set: true, doubtful: true, ..Effects::default() }),
-            ];
+            static PLAIN: [Arc<Effects>; 9] = {
+                let planned = || Effects { is_planned: true, ..Effects::default() };
+                [
+                    Arc::new(Effects { shareable: true, ..planned() }),
+                    Arc::new(Effects { draws: true, ..planned() }),
+                    Arc::new(Effects { controls: true, ..Effects::default() }),
+                    Arc::new(planned()),
+                    Arc::new(Effects { draws: true, may_set: true, ..planned() }),
+                    Arc::new(Effects { draws: true, may_set: true, ..Effects::default() }),
+                    Arc::new(Effects::default()),
+                    Arc::new(Effects { doubtful: true, ..planned() }),
+                    Arc::new(Effects { doubtful: true, draws: true, ..planned() }),
+                ]
+            };
         }
         PLAIN.with(|plain| match plain.iter().find(|known| ***known == effects) {
             Some(known) => Arc::clone(known),
@@ -148,6 +161,19 @@ impl Effects {
     pub fn resets_settings(&self) -> bool {
         self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
             || self.names.as_deref().is_some_and(|names| names.iter().any(|set| set.reset))
+    }
+
+    /// It may give this parameter another value.
+    pub fn may_set_name(&self, name: &str) -> bool {
+        match &self.names {
+            Some(names) if !self.role => names
+                .iter()
+                // SET SESSION CHARACTERISTICS stands for parameters of other names.
+                .any(|set| {
+                    set.name.eq_ignore_ascii_case(name) || &*set.name == "transaction characteristics"
+                }),
+            _ => self.may_set,
+        }
     }
 
     /// All prepared statements of the server are gone afterwards.
@@ -170,6 +196,16 @@ impl Effects {
             && self.executes.is_none()
     }
 
+    /// What may be left of it although it failed: what no ROLLBACK takes back.
+    pub fn of_failure(&self) -> Option<Arc<Effects>> {
+        let mut pins = self.pins;
+        for transactional in [Pin::Setting, Pin::TemporaryTable, Pin::Listen, Pin::Cursor, Pin::SqlPrepare] {
+            pins.remove(transactional);
+        }
+        let left = Effects { pins, takes: self.takes, ..Effects::default() };
+        (!left.is_nothing()).then(|| Arc::new(left))
+    }
+
     /// These effects and those of what it executes.
     pub fn and(&self, other: &Effects) -> Effects {
         let mut both = self.clone();
@@ -182,6 +218,9 @@ impl Effects {
         both.frees.insert(other.frees);
         both.names = self.names.clone().or_else(|| other.names.clone());
         both.may_set |= other.may_set;
+        both.draws |= other.draws;
+        both.controls |= other.controls;
+        both.role |= other.role;
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
@@ -224,31 +263,51 @@ fn is_planned(verb: Verb) -> bool {
     )
 }
 
-/// A known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
+/// Not a known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
 fn may_set(class: &Class) -> bool {
-    let alone = class.statements <= 1;
-    let harmless = match class.verb {
+    let sets = matches!(class.verb, Verb::Set | Verb::Reset | Verb::Discard);
+    // What the lexer does not know is an error nearly always, and pins otherwise.
+    let other = matches!(class.verb, Verb::Copy | Verb::Unrecognised);
+    let quiet = class.shareable || is_quiet(class.verb) || other;
+    sets || class.statements > 1 || !quiet
+}
+
+/// Not a known statement, alone, that writes nothing and calls nothing but what is known to be harmless.
+fn may_draw(class: &Class) -> bool {
+    let asks = Uses::CURRVAL | Uses::LASTVAL;
+    let does = Uses::NEXTVAL | Uses::SETVAL | Uses::UNKNOWN_FUNCTION | Uses::WITH_WRITES | Uses::BLOCK;
+    let only_asks = matches!(class.verb, Verb::Select | Verb::Values)
+        && class.uses.intersects(asks)
+        && !class.uses.intersects(does)
+        && class.pins.is_empty();
+    !(class.statements <= 1 && (class.only_reads() || is_quiet(class.verb) || only_asks))
+}
+
+/// Statements that run nothing of the database's own.
+fn is_quiet(verb: Verb) -> bool {
+    matches!(
+        verb,
         Verb::Empty
-        | Verb::Begin
-        | Verb::Commit
-        | Verb::Rollback
-        | Verb::Savepoint
-        | Verb::Release
-        | Verb::RollbackTo
-        | Verb::Fetch
-        | Verb::Close
-        | Verb::Show
-        | Verb::Listen
-        | Verb::Unlisten
-        | Verb::Notify
-        | Verb::Lock
-        | Verb::Prepare
-        | Verb::Deallocate
-        | Verb::Truncate
-        | Verb::Copy => true,
-        _ => class.shareable,
-    };
-    !(alone && harmless)
+            | Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::RollbackTo
+            | Verb::Fetch
+            | Verb::Close
+            | Verb::Show
+            | Verb::Listen
+            | Verb::Unlisten
+            | Verb::Notify
+            | Verb::Lock
+            | Verb::Prepare
+            | Verb::Deallocate
+            | Verb::Set
+            | Verb::Reset
+            | Verb::Discard
+            | Verb::Truncate
+    )
 }
 
 /// How sure it is that the effects of a text will stay.
@@ -267,8 +326,10 @@ pub enum Outcome {
 pub struct Traces {
     pins: Pins,
     locks: Locks,
-    /// `SET ROLE` or `SET SESSION AUTHORIZATION`, which RESET ALL does not undo.
+    /// `SET ROLE`, `SET SESSION AUTHORIZATION` or what may be one, which RESET ALL does not undo.
     role: bool,
+    /// `last_result` is there only until the next request that asks for nothing.
+    soft: bool,
 }
 
 impl Traces {
@@ -281,6 +342,20 @@ impl Traces {
     /// A reason that does not come from a text.
     pub fn pin(&mut self, pin: Pin) {
         self.pins.insert(pin);
+    }
+
+    /// The next request may ask what this one has drawn from a sequence; any other takes this reason away.
+    pub fn pin_softly(&mut self) {
+        self.soft |= !self.pins.contains(Pin::LastResult);
+        self.pins.insert(Pin::LastResult);
+    }
+
+    /// Takes away what [`Traces::pin_softly`] gave.
+    #[inline]
+    pub fn soften(&mut self) {
+        if std::mem::take(&mut self.soft) {
+            self.pins.remove(Pin::LastResult);
+        }
     }
 
     /// Nothing is left behind (DISCARD ALL).
@@ -301,15 +376,19 @@ impl Traces {
         if let Some(names) = &effects.names {
             pins.remove(Pin::Setting);
             for set in names.iter().filter(|set| !set.local) {
-                let is_role = matches!(&*set.name, "role" | "session_authorization");
-                if is_role {
-                    self.role = !set.reset;
-                }
-                if !set.reset && (is_role || !followed(&set.name)) {
+                if !set.reset && !followed(&set.name) {
                     pins.insert(Pin::Setting);
                 }
             }
         }
+        // RESET ROLE and its kin leave something behind only where something was. Nothing but DISCARD ALL takes it away:
+        // each of them may be rolled back, and one does not undo the other.
+        let only_resets = effects.names.as_deref().is_some_and(|names| names.iter().all(|set| set.reset));
+        if effects.role && !only_resets {
+            self.role = true;
+            pins.insert(Pin::Setting);
+        }
+        self.soft &= !pins.contains(Pin::LastResult);
         self.locks.insert(effects.takes);
         self.pins.union(pins);
     }
@@ -318,7 +397,8 @@ impl Traces {
         // These do not come back with a ROLLBACK.
         const AT_ONCE: [Pin; 2] = [Pin::SqlPrepare, Pin::LastResult];
         for pin in effects.releases.iter() {
-            if pin != Pin::SessionLock && (settled || AT_ONCE.contains(&pin)) {
+            let stays = pin == Pin::SessionLock || (pin == Pin::Setting && self.role);
+            if !stays && (settled || AT_ONCE.contains(&pin)) {
                 self.pins.remove(pin);
             }
         }
@@ -371,7 +451,11 @@ mod tests {
         assert!(t.pins().contains(Pin::Setting), "a ROLLBACK would bring the setting back");
         t.apply(&reset_all, Outcome::Settled, follows);
         assert!(t.pins().is_empty());
-        t.apply(&set("role", false, false), Outcome::Settled, follows);
+        let role = |reset| Effects { role: true, ..set("role", reset, false) };
+        t.apply(&role(true), Outcome::Settled, follows);
+        assert!(t.pins().is_empty(), "there was none");
+        t.apply(&role(false), Outcome::Settled, follows);
+        t.apply(&role(true), Outcome::Settled, follows);
         t.apply(&reset_all, Outcome::Settled, follows);
         assert!(t.pins().contains(Pin::Setting), "RESET ALL leaves the role");
     }

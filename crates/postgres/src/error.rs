@@ -42,13 +42,6 @@ const fn words(sqlstate: &'static str, message: &'static str, hint: &'static str
     Words { sqlstate, message, hint }
 }
 
-/// `currval()` or `lastval()` where the server that knows the value is no longer this client's.
-pub const SEQUENCE_VALUE_UNKNOWN: Words = words(
-    "55000",
-    "currval() and lastval() are not known here: the server connection that used the sequence may have gone to another client",
-    "Use INSERT ... RETURNING or the value nextval() returned, call both in one transaction, or use session pooling.",
-);
-
 /// What a prepared statement returns has changed since it was prepared: PostgreSQL's own words (`RevalidateCachedQuery`).
 pub const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not change result type", "");
 

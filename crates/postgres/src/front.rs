@@ -10,7 +10,7 @@
 
 use crate::cancel::ClientKey;
 use crate::effects::{Effects, Judge, Traces};
-use crate::error::{SEQUENCE_VALUE_UNKNOWN, Severity, put_as_fatal, put_error, words_of};
+use crate::error::{Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
@@ -37,12 +37,24 @@ pub struct Front {
     pub(crate) were_reset: bool,
     /// A request under way gives or takes names of statements, and it is not known yet whether it succeeds.
     names_under_way: bool,
+    /// Its texts were read otherwise before.
+    dialect_changed: bool,
+    /// A request under way may change how texts are to be read.
+    dialect_under_way: bool,
     /// Every request that is under way provably leaves no trace.
     under_way_is_shareable: bool,
     /// Requests dispatched and not answered.
     pub(crate) outstanding: u16,
     /// The server refused the settings of its login.
     pub(crate) welcome_refused: bool,
+    /// The request found last asks what was drawn from a sequence.
+    pub(crate) asks_sequence: bool,
+    /// The same request may draw itself.
+    pub(crate) draws: bool,
+    /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
+    pub(crate) drew_at: u32,
+    /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
+    pub(crate) asks_later: bool,
     /// Its server's farewell was passed on.
     pub(crate) told_fatal: bool,
     /// Statements that are this client's own have been numbered up to here.
@@ -86,18 +98,10 @@ struct Scan {
     /// The request found last puts settings back to the server's defaults. What this client named at its
     /// start must be brought back behind it, so nothing is looked at until it is answered.
     resetting: bool,
-    /// What was found uses names whose meaning is not known yet: it waits until everything before it is answered.
-    waits: Option<Waits>,
+    /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is read: it
+    /// waits until everything before it is answered, and is looked at again then.
+    waits: bool,
     batch: Batch,
-}
-
-/// What of the bytes looked at waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    /// A request.
-    Request,
-    /// The first part of one.
-    Part,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +125,7 @@ struct Batch {
     /// Of all its texts.
     fingerprint: u32,
     asks_sequence: bool,
+    draws: bool,
     parses: bool,
     parses_unnamed: bool,
     binds: bool,
@@ -134,6 +139,8 @@ struct Batch {
     changes_names: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: Option<u64>,
+    /// What decides how a text is read may be another behind it.
+    changes_dialect: bool,
 }
 
 impl Batch {
@@ -141,6 +148,7 @@ impl Batch {
         shareable: true,
         fingerprint: 0,
         asks_sequence: false,
+        draws: false,
         parses: false,
         parses_unnamed: false,
         binds: false,
@@ -149,6 +157,7 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
         judged_by: None,
+        changes_dialect: false,
     };
 
     /// Another text of it was judged by this state.
@@ -158,6 +167,11 @@ impl Batch {
 
     fn note_fingerprint(&mut self, fingerprint: u32) {
         self.fingerprint = self.fingerprint.rotate_left(7) ^ fingerprint;
+    }
+
+    fn note_sequences(&mut self, effects: &Effects) {
+        self.asks_sequence |= effects.asks_sequence;
+        self.draws |= effects.draws;
     }
 
     /// A text of these effects is run or prepared in it.
@@ -206,9 +220,15 @@ impl Front {
             copy_in: false,
             were_reset: false,
             names_under_way: false,
+            dialect_changed: false,
+            dialect_under_way: false,
             under_way_is_shareable: true,
             outstanding: 0,
             welcome_refused: false,
+            asks_sequence: false,
+            draws: false,
+            drew_at: 0,
+            asks_later: false,
             told_fatal: false,
             private_statements: 0,
             asked: None,
@@ -229,7 +249,7 @@ impl Front {
                 open: false,
                 discarding: false,
                 resetting: false,
-                waits: None,
+                waits: false,
                 batch: Batch::EMPTY,
             },
             texts: Texts::default(),
@@ -281,16 +301,15 @@ impl Front {
             }
             self.scan.resetting = false;
         }
-        if let Some(waits) = self.scan.waits {
+        if self.scan.waits {
             if self.outstanding > 0 {
                 return Ok(Found::Incomplete);
             }
-            self.scan.waits = None;
-            let at = self.scan.looked;
-            return Ok(match waits {
-                Waits::Request => self.request(at, out),
-                Waits::Part => self.part_before(at),
-            });
+            // What its names mean and how its texts are to be read is known now.
+            self.scan.waits = false;
+            self.scan.looked = 0;
+            self.scan.batch = Batch::EMPTY;
+            self.texts.clear();
         }
         loop {
             let at = self.scan.looked;
@@ -330,7 +349,7 @@ impl Front {
                 return Ok(part(end, true));
             }
             self.scan.looked = end;
-            if let Some(found) = self.look(header.tag, message, end, out)? {
+            if let Some(found) = self.look(header.tag, message, end)? {
                 return Ok(found);
             }
         }
@@ -342,13 +361,7 @@ impl Front {
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
-    fn look(
-        &mut self,
-        tag: ClientTag,
-        message: &[u8],
-        end: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Found>, Fault> {
+    fn look(&mut self, tag: ClientTag, message: &[u8], end: usize) -> Result<Option<Found>, Fault> {
         let body = body(message);
         match tag {
             ClientTag::Query => {
@@ -357,17 +370,18 @@ impl Front {
                 self.scan.batch.note_fingerprint(fingerprint);
                 self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
-                self.scan.batch.asks_sequence |= effects.asks_sequence;
+                self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.texts.push(effects, state);
-                Ok(Some(self.request(end, out)))
+                Ok(Some(self.request(end)))
             }
             ClientTag::FunctionCall => {
                 self.scan.batch.shareable = false;
-                Ok(Some(self.request(end, out)))
+                Ok(Some(self.request(end)))
             }
-            ClientTag::Sync => Ok(Some(self.request(end, out))),
+            ClientTag::Sync => Ok(Some(self.request(end))),
             ClientTag::Flush => {
                 if end == message.len() && !self.scan.open {
                     // Nothing is under way that it could bring forward.
@@ -383,10 +397,11 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
-                self.scan.batch.asks_sequence |= effects.asks_sequence;
+                self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
                 self.scan.batch.parses_unnamed |= parse.name.is_empty();
@@ -411,9 +426,8 @@ impl Front {
                         self.scan.batch.shareable &= effects.shareable;
                         self.scan.batch.resets |= effects.resets_settings();
                         self.scan.batch.note_names(effects);
-                        // The unnamed one may be replaced in this very batch; a named one cannot.
-                        let replaced = bind.statement.is_empty() && self.scan.batch.parses;
-                        self.scan.batch.asks_sequence |= effects.asks_sequence && !replaced;
+                        self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
+                        self.scan.batch.note_sequences(effects);
                     }
                     None => self.scan.batch.shareable &= self.scan.batch.parses,
                 }
@@ -441,9 +455,20 @@ impl Front {
         }
     }
 
+    /// A text behind one of these effects may be read otherwise.
+    fn may_change_dialect(&self, effects: &Effects) -> bool {
+        let goes_back = || {
+            self.dialect != Dialect::POSTGRES || self.settings.get("standard_conforming_strings").is_some()
+        };
+        (effects.controls && goes_back())
+            || effects.may_set_name("standard_conforming_strings")
+            || effects.may_set_name("client_encoding")
+    }
+
     /// A text that was the unnamed statement before is not lexed again.
     fn effects_of_parse(&self, name: &[u8], text: &[u8], content: &[u8]) -> (Arc<Effects>, u64) {
-        let known = self.prepared.as_deref().and_then(|p| p.get(name)).filter(|s| s.content() == content);
+        let prepared = self.prepared.as_deref().filter(|_| !self.dialect_changed);
+        let known = prepared.and_then(|p| p.get(name)).filter(|s| s.content() == content);
         match known {
             Some(statement) => {
                 let state = self.knowledge.state();
@@ -457,9 +482,9 @@ impl Front {
     }
 
     /// The request ends at `end`.
-    fn request(&mut self, end: usize, out: &mut Vec<u8>) -> Found {
+    fn request(&mut self, end: usize) -> Found {
         if self.must_wait(false) {
-            self.scan.waits = Some(Waits::Request);
+            self.scan.waits = true;
             return Found::Incomplete;
         }
         let batch = std::mem::replace(&mut self.scan.batch, Batch::EMPTY);
@@ -467,12 +492,8 @@ impl Front {
         self.scan.looked = 0;
         self.scan.resetting = batch.resets && !self.startup.is_empty();
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
-        if batch.asks_sequence && alone && self.traces.pins().is_empty() {
-            self.texts.clear();
-            put_error(out, Severity::Error, SEQUENCE_VALUE_UNKNOWN);
-            put_ready(out, self.boundary);
-            return Found::Answered { len: end };
-        }
+        self.asks_sequence |= batch.asks_sequence;
+        self.draws |= batch.draws;
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let shareable = batch.shareable
             && quiet
@@ -500,12 +521,13 @@ impl Front {
     /// The first `at` bytes go ahead of a batch that has not ended.
     fn part_before(&mut self, at: usize) -> Found {
         if self.must_wait(true) {
-            self.scan.looked = at;
-            self.scan.waits = Some(Waits::Part);
+            self.scan.waits = true;
             return Found::Incomplete;
         }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
+        self.asks_sequence |= self.scan.batch.asks_sequence;
+        self.draws |= self.scan.batch.draws;
         part(at, std::mem::replace(&mut self.scan.open, true))
     }
 
@@ -514,14 +536,18 @@ impl Front {
     fn must_wait(&mut self, part: bool) -> bool {
         let under_way = self.outstanding > 0;
         self.names_under_way &= under_way;
+        self.dialect_under_way &= under_way;
         let batch = &self.scan.batch;
         let uses_names = batch.uses_names || part;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
-        if !self.scan.open && ((self.names_under_way && uses_names) || (under_way && uses_unnamed)) {
+        let waits =
+            (self.names_under_way && uses_names) || (under_way && uses_unnamed) || self.dialect_under_way;
+        if !self.scan.open && waits {
             return true;
         }
         self.names_under_way |= self.scan.batch.changes_names;
+        self.dialect_under_way |= self.scan.batch.changes_dialect;
         false
     }
 
@@ -543,6 +569,8 @@ impl Front {
         self.scan.left = total;
         match tag {
             ClientTag::Query => {
+                // What it asks is known at its end only.
+                (self.asks_sequence, self.draws) = (true, true);
                 let mut scanner = Box::new(Scanner::new(self.dialect));
                 let proof = self.knowledge.proof();
                 self.scan.scanned_by = proof.as_ref().map_or(0, |proof| proof.state);
@@ -602,6 +630,7 @@ impl Front {
                 }
                 if let Some(scanner) = self.scan.scanner.take() {
                     let effects = Effects::of_class(&scanner.finish());
+                    self.dialect_under_way |= self.may_change_dialect(&effects);
                     self.names_under_way |= effects.deallocates.is_some() || effects.drops_all_statements();
                     self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();
                     let state = self.scan.scanned_by;
@@ -718,7 +747,9 @@ impl Front {
         } else if name.eq_ignore_ascii_case("client_encoding") {
             encoding = encoding_of(value);
         }
-        self.dialect = Dialect::Postgres { standard_conforming_strings, encoding };
+        let now = Dialect::Postgres { standard_conforming_strings, encoding };
+        self.dialect_changed |= now != self.dialect;
+        self.dialect = now;
     }
 
     pub(crate) fn observe_all(&mut self, reported: &Reported) {

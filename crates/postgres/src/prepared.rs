@@ -325,7 +325,7 @@ impl ClientPrepared {
             return;
         }
         self.portals.retain(|(name, _)| **name != *portal);
-        if let Some(effects) = effects.filter(|e| !e.is_nothing()) {
+        if let Some(effects) = effects.filter(|e| !e.is_nothing() || e.controls || e.draws) {
             if self.portals.len() >= PORTALS {
                 self.portals.pop();
             }

@@ -24,6 +24,8 @@ pub(crate) enum Internal {
     Reset,
     /// A question about the catalogue; `catalogue.rs`.
     Catalogue,
+    /// `DISCARD SEQUENCES` in front of a client's request.
+    Sequences,
 }
 
 /// What kind of request an entry is.
@@ -59,6 +61,10 @@ pub(crate) struct Entry {
     pub from_idle: bool,
     /// It holds a Parse that went as it was: the owner stays here, whatever else the request does.
     pub raw: bool,
+    /// It has transaction control.
+    pub controls: bool,
+    /// It may draw from a sequence.
+    pub draws: bool,
     /// It is one Parse of a named statement and nothing else.
     pub only_prepares: bool,
     /// It may change the catalogue.
@@ -97,7 +103,7 @@ pub(crate) enum Owed {
     /// For a simple Query, through ReadyForQuery.
     Query { effects: Option<Arc<Effects>>, undo: Option<Box<Undo>> },
     /// For a FunctionCall, through ReadyForQuery.
-    FunctionCall,
+    FunctionCall { leaves_nothing: bool },
     /// ParseComplete.
     Parse {
         /// The statement and the number of this Parse; `None` for the unnamed one and for raw names.
@@ -161,7 +167,7 @@ impl Owed {
             Owed::HiddenClose { .. }
             | Owed::Settings { .. }
             | Owed::Internal(_)
-            | Owed::FunctionCall
+            | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
             | Owed::Doomed
             | Owed::Bind { .. }
@@ -190,7 +196,7 @@ impl Owed {
             Owed::HiddenClose { leftover } => prepared.leftovers.extend(leftover),
             Owed::Settings { .. }
             | Owed::Internal(_)
-            | Owed::FunctionCall
+            | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
             | Owed::Doomed
             | Owed::Bind { .. }
@@ -273,6 +279,31 @@ impl Queue {
         self.entries.iter().any(|entry| entry.ddl)
     }
 
+    /// The request at the head may have set this parameter.
+    pub fn head_may_set(&self, name: &str) -> bool {
+        let Some(entry) = self.entries.front() else { return false };
+        let under_way = self.owed.range(..entry.items).filter_map(|owed| match owed {
+            Owed::Query { effects, .. } | Owed::Execute { effects, .. } => effects.as_ref(),
+            Owed::Settings { .. }
+            | Owed::Internal(_)
+            | Owed::FunctionCall { .. }
+            | Owed::Parse { .. }
+            | Owed::Shape { .. }
+            | Owed::Doomed
+            | Owed::Bind { .. }
+            | Owed::Describe { .. }
+            | Owed::Close { .. }
+            | Owed::KnownClose { .. }
+            | Owed::HiddenClose { .. }
+            | Owed::Sync
+            | Owed::HiddenSync
+            | Owed::CopyEnd => None,
+        });
+        entry.kind == Kind::Internal
+            || entry.raw
+            || entry.succeeded.iter().chain(under_way).any(|effects| effects.may_set_name(name))
+    }
+
     /// Requests of clients stand behind the head.
     pub fn others_wait(&self) -> bool {
         self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
@@ -298,6 +329,8 @@ impl Queue {
             ready: false,
             from_idle,
             raw: false,
+            controls: false,
+            draws: false,
             only_prepares: false,
             ddl: false,
             succeeded: Vec::new(),
@@ -359,7 +392,7 @@ impl Queue {
                 Owed::Settings { .. }
                 | Owed::Internal(_)
                 | Owed::Query { .. }
-                | Owed::FunctionCall
+                | Owed::FunctionCall { .. }
                 | Owed::Parse { .. }
                 | Owed::Shape { .. }
                 | Owed::Doomed

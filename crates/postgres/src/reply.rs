@@ -210,7 +210,7 @@ impl Back {
             ) => Way::Hide,
             Some(
                 Owed::Query { .. }
-                | Owed::FunctionCall
+                | Owed::FunctionCall { .. }
                 | Owed::Parse { hidden: false, .. }
                 | Owed::Shape { visible: true, .. }
                 | Owed::Bind { .. }
@@ -254,7 +254,7 @@ impl Back {
                 T::RowDescription | T::DataRow | T::CopyOutResponse | T::CopyData | T::CopyDone,
             )
             | (Owed::Execute { .. }, T::DataRow | T::CopyOutResponse | T::CopyData | T::CopyDone)
-            | (Owed::FunctionCall, T::FunctionCallResponse) => {}
+            | (Owed::FunctionCall { .. }, T::FunctionCallResponse) => {}
             (Owed::Query { .. }, T::CommandComplete | T::EmptyQueryResponse) => {
                 if let Some(entry) = self.queue.head_mut() {
                     entry.completed = true;

@@ -887,6 +887,7 @@ impl Engine {
                 self.discard_all();
                 "DISCARD ALL"
             }
+            Command::DiscardSequences => "DISCARD SEQUENCES",
             Command::DeallocateAll => {
                 self.statements.clear();
                 "DEALLOCATE ALL"

@@ -47,6 +47,8 @@ pub enum Command {
     Unlisten,
     /// DISCARD ALL.
     DiscardAll,
+    /// DISCARD SEQUENCES.
+    DiscardSequences,
     /// DEALLOCATE ALL.
     DeallocateAll,
     /// A session lock.
@@ -238,6 +240,7 @@ fn command(text: &str) -> Command {
         ["LISTEN", ..] => Command::Listen,
         ["UNLISTEN", ..] => Command::Unlisten,
         ["DISCARD", "ALL"] => Command::DiscardAll,
+        ["DISCARD", "SEQUENCES"] => Command::DiscardSequences,
         ["DEALLOCATE", "ALL"] => Command::DeallocateAll,
         _ => Command::Unknown,
     }

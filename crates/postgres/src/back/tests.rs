@@ -253,11 +253,49 @@ fn trap_6_replies_of_weirs_own_vanish_behind_an_error() {
 #[test]
 fn trap_7_function_calls() {
     let (mut f, mut b) = (front(1), back());
+    // lo_open leaves nothing behind its transaction.
+    let mut large_object = c::function_call();
+    large_object[5..9].copy_from_slice(&952_u32.to_be_bytes());
     let reply = cat(&[s::function_result(), s::idle()]);
-    assert_eq!(run(&mut f, &mut b, &c::function_call(), &reply), reply);
+    assert_eq!(run(&mut f, &mut b, &large_object, &reply), reply);
+    assert!(b.is_reusable());
     let reply = cat(&[s::error("42883", "no such function"), s::idle()]);
     assert_eq!(run(&mut f, &mut b, &c::function_call(), &reply), reply);
-    assert!(b.is_reusable());
+    assert!(f.pins().contains(Pin::Unrecognised) && !b.is_reusable(), "whatever it is");
+}
+
+#[test]
+fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
+    let text =
+        |text: &str| crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
+    let (mut f, mut g, mut b) = (front(1), front(2), back());
+    let run = |front: &mut Front, back: &mut Back, sql: &str, discards: bool| {
+        let request = c::q(sql);
+        let mut out = Vec::new();
+        assert!(matches!(front.find(&request, &mut out), Ok(Found::Request { .. })));
+        let owner = u64::from(front.id());
+        back.dispatch(front, owner, &request, true, &mut out).unwrap();
+        assert_eq!(tags(&out), if discards { "QQ" } else { "Q" }, "{sql}");
+        let forgotten = cat(&[s::complete("DISCARD SEQUENCES"), s::idle()]);
+        let reply = cat(&[s::complete("DONE"), s::idle()]);
+        let all = if discards { cat(&[forgotten, reply.clone()]) } else { reply.clone() };
+        assert_eq!(receive(back, Some(front), &all).to_client, reply);
+    };
+    assert!(text("insert into t values (1)").draws && !text("select 1").draws && !text("begin").draws);
+    run(&mut f, &mut b, "insert into t values (1)", false);
+    run(&mut f, &mut b, "select lastval()", false);
+    run(&mut g, &mut b, "select currval('s')", true);
+    run(&mut f, &mut b, "select lastval()", true);
+    assert!(!f.pins().contains(Pin::LastResult));
+    // It is known now that this client asks: it keeps its server from its next INSERT to the next request but a question.
+    run(&mut f, &mut b, "insert into t values (1)", false);
+    assert!(f.pins().contains(Pin::LastResult) && !b.is_reusable());
+    run(&mut f, &mut b, "select lastval()", false);
+    assert!(f.pins().contains(Pin::LastResult));
+    run(&mut f, &mut b, "select 1", false);
+    assert!(f.pins().is_empty() && b.is_reusable());
+    // In one text.
+    run(&mut g, &mut b, "insert into t values (1); select lastval()", true);
 }
 
 #[test]
@@ -448,7 +486,7 @@ fn column(of: u8) -> Vec<u8> {
 }
 
 fn planned() -> Arc<crate::effects::Effects> {
-    crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, b"select * from t").0
+    Arc::new(crate::effects::Effects { is_planned: true, shareable: true, ..Default::default() })
 }
 
 #[test]

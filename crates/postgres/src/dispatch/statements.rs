@@ -13,7 +13,7 @@ use crate::message::query::{FLUSH, Object, put_parse, put_statement, read_bind, 
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
 use std::sync::Arc;
-use weir_wire::{Fault, Pin};
+use weir_wire::{Fault, Pin, Pins};
 
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
@@ -97,8 +97,9 @@ impl Back {
     /// The first temporary table of a session stands in front of others of its name, also for what is prepared already.
     /// The server may have had some before, for another client, and would not look again.
     pub(super) fn read_anew_behind_temporary(&mut self, front: &Front, effects: &Effects) {
-        let first = !front.traces.pins().contains(Pin::TemporaryTable);
-        if first && effects.pins.contains(Pin::TemporaryTable) {
+        // Code may make one, too.
+        let may_make = |pins: Pins| pins.contains(Pin::TemporaryTable) || pins.contains(Pin::Code);
+        if may_make(effects.pins) && !may_make(front.traces.pins()) {
             self.prepared.distrust_all();
             self.unnamed = None;
         }
@@ -237,7 +238,9 @@ impl Back {
     fn origin(&self, front: &mut Front) -> Origin {
         let pins = self.traces.pins();
         let unknown = pins.contains(Pin::Setting)
+            || pins.contains(Pin::Unrecognised)
             || pins.contains(Pin::TemporaryTable)
+            || pins.contains(Pin::Code)
             || self.may_have_set
             || self.queue.may_change_settings(front.owner);
         let private = if unknown { front.next_private() } else { 0 };

@@ -75,29 +75,6 @@ fn only_what_provably_leaves_no_trace_is_shareable() {
 }
 
 #[test]
-fn currval_without_its_server_is_an_error_and_not_a_wrong_value() {
-    let query = c::q("select currval('s')");
-    let batch = [c::parse("", "select lastval()"), c::bind(""), c::execute(), c::sync()].concat();
-    for request in [query.clone(), batch] {
-        let (mut f, mut out) = (front(1), Vec::new());
-        let found = f.find(&request, &mut out).unwrap();
-        assert_eq!(found, Found::Answered { len: request.len() });
-        assert_eq!(crate::testing::tags(&out), "EZ");
-        assert_eq!(crate::error::field(&out[5..], b'C'), Some(&b"55000"[..]));
-        assert!(f.next_text().is_none());
-    }
-    let allowed: [fn(&mut Front); 3] =
-        [|f| f.boundary = Boundary::InTransaction, |f| f.traces.pin(Pin::LastResult), |f| f.outstanding = 1];
-    for allow in allowed {
-        let mut f = front(1);
-        allow(&mut f);
-        assert!(matches!(find(&mut f, &query), Found::Request { .. }));
-    }
-    let both = c::q("select nextval('s'), currval('s')");
-    assert!(matches!(find(&mut front(1), &both), Found::Request { .. }));
-}
-
-#[test]
 fn what_is_too_long_goes_in_parts() {
     let mut f = front(1);
     let bind = c::bind("s");

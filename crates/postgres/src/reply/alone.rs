@@ -44,8 +44,17 @@ impl Back {
             if self.applied.get(name).is_none() {
                 self.base.set(name, value);
             }
-        } else if !brought && follows(name) {
-            self.follow(front.as_deref_mut().filter(|_| way == Way::Forward), name, value);
+        } else if brought {
+            if self.applied.get(name).is_none() {
+                self.base.set(name, value);
+            }
+        } else if follows(name) {
+            if self.may_have_set || self.queue.head_may_set(name) {
+                self.follow(front.as_deref_mut().filter(|_| way == Way::Forward), name, value);
+            } else if self.applied.get(name).is_none() {
+                // A server notices a reload of its configuration with its next request, whatever that is.
+                self.base.set(name, value);
+            }
         }
         match front {
             Some(front) if way == Way::Forward => {
@@ -108,7 +117,10 @@ impl Back {
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;
         let doomed = matches!(self.queue.next(), Some(Owed::Doomed));
-        let quiet = matches!(self.queue.next(), Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync));
+        let quiet = matches!(
+            self.queue.next(),
+            Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Sequences))
+        );
         match self.queue.next() {
             Some(
                 Owed::Parse { .. }
@@ -126,11 +138,12 @@ impl Back {
             }
             // Who may not read the catalogue can do everything else.
             Some(Owed::Internal(Internal::Catalogue)) => {}
-            Some(Owed::Internal(_)) => self.spoiled = true,
+            Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }
+                | Owed::Internal(Internal::Sequences)
                 | Owed::Query { .. }
-                | Owed::FunctionCall
+                | Owed::FunctionCall { .. }
                 | Owed::Sync
                 | Owed::HiddenSync,
             ) => {}
@@ -176,6 +189,11 @@ impl Back {
         // At once, and what came last first: the error may speak of a name that a skipped Close has taken away.
         self.skip(front.as_deref_mut());
         let mut taken_name = None;
+        if let Owed::Execute { effects: Some(effects), .. } = &owed
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.succeeded.extend(effects.of_failure());
+        }
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
             taken_name.clone_from(taken);
             match (statement, front.as_deref_mut()) {

@@ -14,7 +14,7 @@ use crate::relay::{Internal, Owed, Undo, put_right};
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;
 use weir_sql::Clears;
-use weir_wire::{Boundary, Fault, FaultKind};
+use weir_wire::{Boundary, Fault, FaultKind, Pin};
 
 /// See [`Owed::Settings`].
 struct SettingsOwed {
@@ -63,7 +63,16 @@ impl Back {
                 return Ok(Way::Hide);
             }
             Owed::Query { effects, undo } => self.query_done(front.as_deref_mut(), effects, undo),
-            Owed::Sync | Owed::FunctionCall => {}
+            Owed::FunctionCall { leaves_nothing } => {
+                self.may_have_set |= !leaves_nothing;
+                if !leaves_nothing && let Some(entry) = self.queue.head_mut() {
+                    // Whether it failed or not, and whatever the transaction comes to.
+                    entry
+                        .succeeded
+                        .push(Arc::new(Effects { pins: Pin::Unrecognised.into(), ..Effects::default() }));
+                }
+            }
+            Owed::Sync => {}
             other => return Err(protocol(format!("ReadyForQuery where {other:?} is owed"))),
         }
         self.end_copy(front.as_deref_mut());
@@ -72,7 +81,9 @@ impl Back {
         }
         if let Some(entry) = self.queue.head_mut() {
             entry.ready = entry.items == 0;
-            let outcome = match (entry.failed, entry.from_idle && boundary == Boundary::Idle) {
+            let drew = entry.draws && boundary == Boundary::Idle;
+            let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
+            let outcome = match (entry.failed, settled) {
                 (true, _) => Outcome::Doubtful,
                 (false, true) => Outcome::Settled,
                 (false, false) => Outcome::InTransaction,
@@ -80,6 +91,10 @@ impl Back {
             let raw = entry.raw;
             for effects in std::mem::take(&mut entry.succeeded) {
                 self.apply(front.as_deref_mut(), &effects, outcome);
+            }
+            if drew && let Some(front) = front.as_deref_mut().filter(|front| front.asks_later) {
+                self.traces.pin_softly();
+                front.traces.pin_softly();
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -124,9 +139,11 @@ impl Back {
             prepared.answered = None;
         }
         // Of several statements some may have taken effect before the error.
-        if let Some(effects) = effects.filter(|_| !entry.failed || entry.completed) {
-            entry.succeeded.push(effects);
-        }
+        let left = match effects {
+            Some(effects) if entry.failed && !entry.completed => effects.of_failure(),
+            effects => effects,
+        };
+        entry.succeeded.extend(left);
         if entry.failed {
             put_right(undo, true, front);
         }
@@ -134,7 +151,7 @@ impl Back {
 
     /// Something with effects has succeeded.
     pub(super) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
-        self.may_have_set |= effects.may_set;
+        self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
@@ -210,7 +227,7 @@ impl Back {
             return;
         }
         match what {
-            Internal::Rollback | Internal::Catalogue => {}
+            Internal::Rollback | Internal::Catalogue | Internal::Sequences => {}
             Internal::Reset => {
                 self.traces.clear();
                 self.doubtful = false;

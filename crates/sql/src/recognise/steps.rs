@@ -109,7 +109,8 @@ impl Recogniser {
                 self.uses(Uses::WITH_WRITES);
             }
             Word::Into => self.now.target = Target::Next,
-            Word::Update | Word::Share | Word::Lock if self.mysql => self.uses(Uses::ROW_LOCK),
+            // FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE of a SELECT in there.
+            Word::Update | Word::Share | Word::Lock => self.uses(Uses::ROW_LOCK),
             Word::Value if self.mysql && matches!(self.now.last.word, Word::Next | Word::Previous) => {
                 self.uses(if self.now.last.word == Word::Next { Uses::NEXTVAL } else { Uses::LASTVAL });
                 self.alone = true;

@@ -555,3 +555,15 @@ fn what_is_not_recognised_is_pinned() {
         ],
     );
 }
+
+#[test]
+fn a_row_lock_inside_with_is_a_row_lock() {
+    for text in [
+        "WITH x AS (SELECT i FROM t FOR UPDATE NOWAIT) SELECT i FROM x",
+        "WITH x AS MATERIALIZED (SELECT i FROM t FOR NO KEY UPDATE) SELECT i FROM x",
+        "WITH x AS (SELECT 1), y AS (SELECT i FROM t FOR KEY SHARE SKIP LOCKED) SELECT * FROM x, y",
+    ] {
+        let class = weir_sql::classify(weir_sql::Dialect::POSTGRES, text.as_bytes());
+        assert!(!class.only_reads(), "{text}");
+    }
+}

@@ -60,9 +60,6 @@ fn nothing_is_sent_behind_a_reset_that_takes_settings_away() {
     receive(&mut b, Some(&mut f), &reply);
     let sent = send(&mut f, &mut b, 1, &c::q("x")).to_server;
     assert!(sent.windows(10).any(|w| w == b"set_config"), "they are brought back first");
-    // A client that named nothing has nothing to lose.
-    let (mut f, mut b) = (front(1), back());
-    assert_eq!(tags(&send(&mut f, &mut b, 1, &cat(&[c::q("DISCARD ALL"), c::q("x")])).to_server), "QQ");
 }
 
 #[test]
