@@ -417,7 +417,7 @@ fn code_that_is_not_in_the_text_pins_even_when_it_fails() {
         let mut a = front(1, MODERN, &mut back);
         send(&mut a, &mut back, 1, &c::query(text));
         receive(&mut back, Some(&mut a), &[s::err(1, 1644, "Signalled"), s::ok(IDLE)].concat());
-        assert!(a.pins().contains(Pin::Unrecognised), "{text}");
+        assert!(a.pins().contains(Pin::Code), "{text}");
     }
 }
 

@@ -15,6 +15,7 @@ use weir_mysql::message::lenenc::{put_number, put_string};
 use weir_mysql::message::response::HandshakeResponse;
 use weir_mysql::message::{Capabilities, Command, status};
 use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
+use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, Found, Needs, Owner, Step};
 
 /// What a client of today has.
@@ -361,7 +362,17 @@ pub fn back_with(id: u32, params: ConnectParams, version: &str) -> Back {
 }
 
 pub fn back(id: u32) -> Back {
-    back_with(id, connect_params(None), "9.7.4")
+    let mut back = back_with(id, connect_params(None), "9.7.4");
+    back.know(&knowledge());
+    back
+}
+
+/// A database without code of its own, as all of a test know it.
+fn knowledge() -> Arc<Knowledge> {
+    thread_local! {
+        static KNOWLEDGE: Arc<Knowledge> = Knowledge::settled(Catalogue::default());
+    }
+    KNOWLEDGE.with(Arc::clone)
 }
 
 /// A client that has proved itself and was not greeted yet.
@@ -396,6 +407,7 @@ pub fn client(id: u32, capabilities: Capabilities, database: Option<&str>) -> Fr
 /// A client that was greeted by the pool of `back`.
 pub fn front(id: u32, capabilities: Capabilities, back: &mut Back) -> Front {
     let mut front = client(id, capabilities, None);
+    front.know(&knowledge());
     let mut out = Vec::new();
     back.dispatch_welcome(&mut front, 900, &mut out).expect("a welcome");
     let got = receive(back, Some(&mut front), &[]);
