@@ -207,7 +207,9 @@ impl Back {
         outcome.failed = false;
         outcome.warnings = end.warnings;
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
-        outcome.affected_rows = (!had_rows).then_some(end.affected_rows);
+        outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
+        outcome.matched_rows = matched_rows(end.info);
+        outcome.had_rows |= had_rows;
         if had_rows {
             outcome.rows = entry.reply.rows;
         }
@@ -325,6 +327,14 @@ impl Reply {
             At::First | At::File | At::FileRefused | At::One | At::Text | At::Prepare | At::Definitions => {}
         }
     }
+}
+
+/// The number in `Rows matched: 5  Changed: 0  Warnings: 0` and in `Records: 5  Duplicates: 0  Warnings: 0`, which both
+/// servers say in English unless they are told otherwise.
+fn matched_rows(info: &[u8]) -> Option<u64> {
+    let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
+    let number = number.split(|byte| *byte == b' ').next()?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// A packet that goes to the client as it is, but for its number.
