@@ -56,7 +56,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             true => ("error_count", errors),
             false => ("warning_count", all),
         };
-        return Some(format!("SELECT CAST({count:021} AS UNSIGNED) AS `@@session.{name}`").into());
+        return Some(format!("SELECT {} AS `@@session.{name}`", count_of(count)).into());
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
         return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count);
@@ -121,6 +121,11 @@ fn looks_at_servers(text: &[u8]) -> bool {
 /// With so many digits it is a BIGINT of the width that the functions have, on MariaDB, too.
 fn signed(number: i64) -> String {
     format!("CAST({number:021} AS SIGNED)")
+}
+
+/// As a variable that may be NULL.
+fn count_of(number: u64) -> String {
+    format!("IF(1,CAST({number:021} AS UNSIGNED),NULL)")
 }
 
 /// The first statement may ask about the last reply, in a form that is evaluated at once.
@@ -193,7 +198,7 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     for variable in crate::warnings::counts_in(text) {
         if is_in_first(class, variable.span) {
             let number = if variable.errors { errors } else { all };
-            let answer = format!("CAST({number:021} AS UNSIGNED)");
+            let answer = count_of(number);
             found.push(Place { span: variable.span, answer, bare: variable.bare });
         }
     }

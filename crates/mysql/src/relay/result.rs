@@ -6,6 +6,7 @@ use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
+use crate::front::Front;
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use weir_sql::Uses;
@@ -216,6 +217,8 @@ impl Back {
         if end.insert_id != 0 {
             outcome.insert_id = end.insert_id;
         }
+        let told = way.front.as_deref().filter(|_| entry.elsewhere).map(|front| with_schema(&end, front));
+        let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
         let progress = pass_end(way, entry.reply.shift, header, &end, first);
         if end.status & status::MORE_RESULTS != 0 {
             entry.reply.at = At::First;
@@ -335,6 +338,17 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
     let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
     let number = number.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The changes of an OK with the client's schema among them: a server that executes a statement in another schema comes
+/// back to its client's, and says so.
+fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
+    let mut changes = end.changes.to_vec();
+    let (mut entry, name) = (Vec::new(), front.state.schema.as_deref().unwrap_or_default());
+    lenenc::put_string(&mut entry, name.as_bytes());
+    changes.push(1);
+    lenenc::put_string(&mut changes, &entry);
+    changes
 }
 
 /// A packet that goes to the client as it is, but for its number.
