@@ -5,8 +5,9 @@ import contextlib
 import functools
 import os
 
-from weirtest.case import weir
-from weirtest.mywire import PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, text_row
+from weirtest.case import in_threads, weir
+from weirtest.mywire import (BASIC, MULTI_STATEMENTS, PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, ok_packet,
+                             text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
 
@@ -82,3 +83,181 @@ def nobody_sees_anothers_warnings(_context):
                     seen = one.ask(ask)
                     assert "secret" not in str(seen), (secret, name, ask, seen)
                     assert seen in ([], [["0"]], [["0", "0"]]), (secret, name, ask, seen)
+
+
+def seen_by(wire, steps):
+    """What a client sees of each step: rows of texts, [code] of errors, affected rows and id of an OK."""
+    out = []
+    for step in steps:
+        if step == PING:
+            wire.command(PING)
+            out.append([what for what, _ in wire.reply(PING)])
+            continue
+        if step.startswith("P:"):
+            try:
+                wire.command(STMT_EXECUTE, execute_payload(wire.prepare(step[2:])))
+                got = wire.reply(STMT_EXECUTE)
+            except MyError as e:
+                out.append([e.code])
+                continue
+        else:
+            wire.command(QUERY, step)
+            got = wire.reply()
+        rows = []
+        for what, payload in got:
+            if what == "row":
+                rows.append(payload.hex() if step.startswith("P:") else text_row(payload))
+            elif what == "err":
+                rows.append([MyError(payload).code])
+            elif what == "ok":
+                said = ok_packet(payload, wire.capabilities)
+                rows.append((said["affected"], said["insert_id"]))
+        out.append(rows)
+    return out
+
+
+TABLES = ("drop table if exists app.made, app.given, app.others; create table app.made (id bigint primary key auto_increment, v int unique); "
+          "create table app.given (id bigint primary key, v int); create table app.others (id bigint primary key auto_increment) auto_increment = 90001; "
+          "insert into app.made (v) values (1), (2); insert into app.given values (1, 1); update app.five set i = i - 100 where i > 100")
+
+
+def differences(sequences, pool_size=2):
+    """Each sequence direct and through Weir, where another client that is alive the whole time runs statements of all kinds on
+    the same servers between any two steps."""
+    noise = ["insert into others values ()", "select i from five where i < 3", "select cast('secret' as signed) from five",
+             "update five set i = i where i < 4", "select * from secret"]
+    many = BASIC | MULTI_STATEMENTS
+    found = []
+    with start(pool_size) as w, Wire(server().superuser(), many) as a, Wire(w.target()) as other:
+        for steps in sequences:
+            a.ask(TABLES)
+            with Wire(server().direct(), many) as wire:
+                direct = seen_by(wire, steps)
+            a.ask(TABLES)
+            with Wire(w.target(), many) as wire:
+                seen = []
+                for n, step in enumerate(steps):
+                    seen += seen_by(wire, [step])
+                    for text in (noise[n % 5], noise[(n + 2) % 5]):
+                        with contextlib.suppress(MyError):
+                            other.ask(text)
+            if seen != direct:
+                found.append((steps, direct, seen))
+    return found
+
+
+INSERTS = [
+    "insert into made (v) values (10)", "insert into made (id, v) values (500, 11)", "insert into made (id, v) values (-5, 12)",
+    "insert into made (v) values (13), (14)", "insert into made (id, v) values (600, 15), (null, 16)",
+    "insert into made (v) values (1) on duplicate key update v = 100",
+    "insert into made (v) values (2) on duplicate key update id = last_insert_id(id), v = 102",
+    "insert ignore into made (v) values (1)", "insert into made (v) values (17), (1)", "replace into made (v) values (2)",
+    "replace into made (id, v) values (1, 99)", "insert into given values (7, 7)", "insert into given values (last_insert_id(5), 1)",
+    "update given set v = last_insert_id(31)", "update given set v = last_insert_id(31) where id = 0", "do last_insert_id(81)",
+    "select last_insert_id(83)", "P:insert into made (v) values (22)", "P:insert into made (id, v) values (501, 23)",
+    "call calls_nothing()", "call sets_it()", "call makes_one()", "call makes_one_and_fails()", "selec", "set last_insert_id = 7",
+    "/*!80000 select 1 */",
+]
+RETURNING = ["insert into made (v) values (30) returning v", "insert into made (id, v) values (5001, 31) returning id"]
+
+
+def routines():
+    with admin() as a:
+        for name, body in {"calls_nothing": "do 0", "sets_it": "select last_insert_id(79)",
+                           "makes_one": "insert into app.made (v) values (777)",
+                           "makes_one_and_fails": "begin insert into app.made (v) values (778); select * from app.missing; end"}.items():
+            a.ask(f"drop procedure if exists app.{name}")
+            a.ask(f"create procedure app.{name}() {body}")
+
+
+@weir
+def last_insert_id_is_the_clients_own(_context):
+    routines()
+    inserts = INSERTS + (RETURNING if KIND == "mariadb" else [])
+    asks = ["select last_insert_id()", "P:select last_insert_id()"]
+    sequences = [[insert, asks[n % 2], PING, asks[n % 2]] for n, insert in enumerate(inserts)]
+    # An id of its own first: what is given later does not replace it.
+    sequences += [["insert into made (v) values (10000)", insert, "select @@identity"] for insert in inserts]
+    sequences += [["begin", "insert into made (v) values (10000)", insert, "select last_insert_id()", "commit", "select last_insert_id()"]
+                  for insert in inserts[:8]]
+    found = differences(sequences)
+    assert not found, (len(found), found[:3])
+
+
+@weir
+def what_a_text_asks_about_its_own_statements_is_answered_by_the_server(_context):
+    """As Entity Framework saves."""
+    check = "select id, v from made where row_count() = 1 and id = last_insert_id()"
+    found = differences([
+        [f"insert into made (v) values (20); {check}", "select row_count()"],
+        [f"insert into made (id, v) values (900, 20); {check}"],
+        ["update five set i = i + 100 where i > 2; select row_count()", "select row_count()"],
+        ["select i from five; select found_rows()"],
+        ["select row_count(); select row_count()"],
+        ["update five set i = i + 100 where i > 2", "select row_count(); select row_count()"],
+    ])
+    assert not found, found
+    # SET of several statements keeps its server.
+    found = differences([[f"set autocommit = 1; insert into made (v) values (21); {check}"]], pool_size=2)
+    assert not found, found
+
+
+@weir
+def row_count_is_that_of_the_clients_own_statement(_context):
+    acts = ["update five set i = i + 100 where i > 2", "delete from given where id = 77", "insert into given values (7, 7), (8, 8)", "select i from five",
+            "selec", "do 0", "begin", PING, "P:update five set i = i + 100 where i > 3", "P:select i from five", "call makes_one()",
+            "create table if not exists five (i int)", "use app"]
+    asks = ["select row_count()", "P:select row_count()", "insert into given values (row_count() + 1000, 1)"]
+    routines()
+    found = differences([[act, ask, "select id from given"] for act in acts for ask in asks])
+    found += differences([["update five set i = i + 100 where i > 2", PING, "select row_count()"]])
+    assert not found, (len(found), found[:3])
+
+
+@weir
+def found_rows_is_that_of_the_clients_own_read(_context):
+    acts = [["select i from five"], ["select i from five where i > 9"], ["select i from five limit 2"], ["P:select i from five"],
+            ["show tables like 'five'"], ["desc five"], ["select sql_calc_found_rows i from five limit 2"],
+            ["select sql_calc_found_rows i from five limit 2", "begin", "commit"],
+            ["select sql_calc_found_rows i from five limit 2", "set @@sql_notes = 1"],
+            ["select sql_calc_found_rows i from five limit 2", "selec"],
+            ["select sql_calc_found_rows i from five limit 2", "update given set v = 2"],
+            ["select sql_calc_found_rows i from five limit 1, 2", "select found_rows()", "select i from five limit 1, 2"],
+            ["select sql_calc_found_rows i from five limit 2; select 1"]]
+    found = differences([[*act, ask] for act in acts for ask in ("select found_rows()", "P:select found_rows()")])
+    assert not found, (len(found), found[:3])
+
+
+@weir
+def warnings_are_answered_in_all_forms(_context):
+    acts = ["select cast('mine' as signed) from five", "select mine from five", "select i from five", "P:select cast('mine' as signed) from five",
+            "insert into made (v) values ('mine')", "select 'no table'", "create table if not exists five (i int)"]
+    asks = ["show warnings", "show errors", "show warnings limit 1", "show warnings limit 1, 2", "/* so */ show warnings",
+            "show count(*) warnings", "show count(*) errors", "select @@warning_count", "select @@warning_count, @@error_count"]
+    found = differences([[act, ask] for act in acts for ask in asks])
+    # On MariaDB these leave them.
+    found += differences([[acts[0], between, ask] for between in (PING, "set @@sql_notes = 1", "use app", "begin", "select 1", "do 0", "select i from five")
+                          for ask in ("show warnings", "select @@warning_count")])
+    found += differences([[act, "get diagnostics @n = number", "select @n"] for act in acts])
+    found += differences([[act, "get diagnostics condition 1 @m = message_text, @c = mysql_errno", "select @m, @c"] for act in acts[:2]])
+    assert not found, (len(found), found[:3])
+
+
+@weir
+def sessions_that_begin_without_autocommit(_context):
+    """With the server's own autocommit off, each read is in a transaction: none is sent behind another client's."""
+    with admin() as a:
+        a.ask("set global autocommit = 0")
+    try:
+        with start() as w:
+            def work(i):
+                with Wire(w.target()) as wire:
+                    for n in range(20):
+                        assert wire.ask(f"select i + {i} from five where i = 1") == [[str(i + 1)]], n
+                        wire.ask("commit")
+
+            raised = in_threads(4, work)
+            assert not raised, raised[:3]
+    finally:
+        with admin() as a:
+            a.ask("set global autocommit = 1")

@@ -13,9 +13,11 @@
 
 mod dispatch;
 mod finish;
+mod insert_id;
 mod send;
 mod texts;
 
+use self::insert_id::{InsertId, InsertUse};
 use self::texts::Texts;
 use crate::catalogue::Study;
 use crate::front::Front;
@@ -45,6 +47,10 @@ pub(crate) enum Ahead {
     Prepare(PrepareAhead),
     /// A read whose warnings the request asks for is run again; its rows go nowhere.
     Repeat,
+    /// What is LAST_INSERT_ID() here?
+    AskInsertId,
+    /// A condition like the one the client's last statement left is raised.
+    Signal,
 }
 
 /// The reply to a statement prepared for an EXECUTE, as far as it came.
@@ -86,6 +92,8 @@ pub(crate) enum Stage {
     Answered,
     /// All is done but for one question: what are the warnings?
     AskWarnings,
+    /// All is done but for one question: what is FOUND_ROWS()?
+    AskFoundRows,
 }
 
 /// A request in the queue.
@@ -122,6 +130,14 @@ pub(crate) struct Entry {
     pub studies: bool,
     /// It may change the catalogue.
     pub unsettled: Option<Unsettled>,
+    /// That copy has Weir's answers in its text: it is of use for this one execution.
+    pub answered: bool,
+    /// What it has to do with LAST_INSERT_ID().
+    pub insert_use: InsertUse,
+    /// The request was refused by Weir with this error, of which no server knows.
+    pub refusal: Option<Box<[u8]>>,
+    /// Its warnings were asked for.
+    pub asked_warnings: bool,
     /// Its place among the texts that may have to be asked again.
     pub text: Range<u64>,
     pub reply: Reply,
@@ -148,6 +164,10 @@ impl Entry {
             elsewhere: false,
             studies: false,
             unsettled: None,
+            answered: false,
+            insert_use: InsertUse::Nothing,
+            refusal: None,
+            asked_warnings: false,
             text: 0..0,
             reply: Reply::new(command),
             outcome: Outcome::default(),
@@ -181,10 +201,10 @@ pub struct Back {
     pub(crate) status: u16,
     /// A savepoint was set with autocommit off: the flags do not show that transaction.
     pub(crate) quiet_transaction: bool,
-    /// The client whose LAST_INSERT_ID() this session would give.
-    pub(crate) insert_client: u32,
-    /// The client whose text ran here last, if nothing else has run since.
-    pub(crate) last_client: u32,
+    /// Whose LAST_INSERT_ID() this session would give.
+    pub(crate) insert_id: InsertId,
+    /// The client whose FOUND_ROWS() only this session knows.
+    pub(crate) found_client: u32,
     /// The client whose warnings SHOW WARNINGS would show here.
     pub(crate) warned_client: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
@@ -215,6 +235,8 @@ pub struct Back {
     changes: Changes,
     /// What it was when the login here began.
     born: u64,
+    /// Sessions begin with autocommit off, whatever the flags say.
+    pub(crate) autocommit_off: bool,
 }
 
 impl Back {
@@ -228,7 +250,10 @@ impl Back {
         state.base = Some(facts.base.clone());
         state.multi_statements = facts.capabilities.has(Capabilities::MULTI_STATEMENTS);
         state.schema = (!database.is_empty()).then(|| database.into());
+        let autocommit_at = Slot::BASED.iter().position(|slot| *slot == Slot::Autocommit);
+        let autocommit = autocommit_at.and_then(|at| facts.base.get(at)?.as_deref());
         Back {
+            autocommit_off: autocommit == Some("0"),
             queue: VecDeque::new(),
             session: ServerState {
                 state,
@@ -242,8 +267,8 @@ impl Back {
             capabilities: facts.capabilities,
             status: facts.status,
             quiet_transaction: false,
-            insert_client: 0,
-            last_client: 0,
+            insert_id: InsertId::Zero,
+            found_client: 0,
             warned_client: 0,
             broken: false,
             injected_prepares: 0,
@@ -295,7 +320,13 @@ impl Back {
         let mode_at = Slot::BASED.iter().position(|slot| *slot == Slot::SqlMode);
         let mode = mode_at.and_then(|at| self.session.base.get(at)?.as_deref()).unwrap_or_default();
         let (ansi_quotes, no_backslash_escapes) = modes_of(mode);
-        Traits { flavour: self.session.flavour, trackers: self.trackers, ansi_quotes, no_backslash_escapes }
+        Traits {
+            flavour: self.session.flavour,
+            trackers: self.trackers,
+            ansi_quotes,
+            no_backslash_escapes,
+            autocommit_off: self.autocommit_off,
+        }
     }
 
     /// Whose request is at the head.
@@ -405,8 +436,8 @@ impl Back {
         // They are what the global ones are now, which may not be what they were at the login.
         self.session.settings_known = false;
         self.session.state.settings = None;
-        self.insert_client = 0;
-        self.last_client = 0;
+        self.insert_id = InsertId::Zero;
+        self.found_client = 0;
         self.warned_client = 0;
         self.quiet_transaction = false;
         self.tainted = false;

@@ -130,7 +130,7 @@ impl Back {
         entry.studies = true;
         self.push(entry);
         // It is the last statement of this session now.
-        self.last_client = 0;
+        self.found_client = 0;
         self.warned_client = 0;
         let builder = whole.then(|| Builder::new(self.dialect()));
         self.study = Some(Box::new(Study {

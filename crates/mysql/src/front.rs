@@ -10,10 +10,11 @@
 
 mod find;
 mod finish;
+mod last;
 mod words;
 
 pub(crate) use self::find::NO_MORE_STATEMENTS;
-use self::finish::{runs_code, sets_insert_id};
+use self::finish::runs_code;
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
@@ -21,7 +22,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite;
 use crate::session_state::{Charset, Flavour, Slot, State};
-use crate::warnings::Kept;
+use crate::warnings::{Kept, Shows};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -68,6 +69,10 @@ pub(crate) struct Request {
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
     pub judged_by: u64,
+    /// The warnings of the statement before it stay, unless it warns itself.
+    pub leaves_warnings: bool,
+    /// What SHOW, DESCRIBE and EXPLAIN make of FOUND_ROWS().
+    pub shows: Shows,
 }
 
 /// What few requests have.
@@ -77,8 +82,6 @@ pub(crate) struct Extra {
     pub changes: Option<Vec<(Slot, Box<str>)>>,
     /// The text to send instead of the client's.
     pub text: Option<Vec<u8>>,
-    /// The same for the server that gave the last reply, if it is not the same: `Some(None)` is the client's.
-    pub text_here: Option<Option<Vec<u8>>>,
     /// The statement to prepare.
     pub prepare: Option<Arc<Text>>,
 }
@@ -93,11 +96,23 @@ pub(crate) struct Traits {
     pub ansi_quotes: bool,
     /// `sql_mode` at login has NO_BACKSLASH_ESCAPES.
     pub no_backslash_escapes: bool,
+    /// Sessions begin with autocommit off.
+    pub autocommit_off: bool,
 }
 
 impl Traits {
-    const UNKNOWN: Traits =
-        Traits { flavour: Flavour::MySql, trackers: false, ansi_quotes: false, no_backslash_escapes: false };
+    const UNKNOWN: Traits = Traits {
+        flavour: Flavour::MySql,
+        trackers: false,
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        autocommit_off: false,
+    };
+
+    /// The status flags of a session that has just begun.
+    pub(crate) fn fresh_status(self) -> u16 {
+        if self.autocommit_off { 0 } else { status::AUTOCOMMIT }
+    }
 }
 
 /// How the reply to a request ended, for [`Front::finish`].
@@ -117,6 +132,10 @@ pub(crate) struct Outcome {
     pub affected_rows: Option<u64>,
     /// Rows of the last result that had rows.
     pub rows: u64,
+    /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.
+    pub matched_rows: Option<u64>,
+    /// Some result had rows, or might have had.
+    pub had_rows: bool,
     /// The tracker said that the session changed.
     pub state_changed: bool,
     /// A COM_PING followed.
@@ -151,8 +170,13 @@ pub struct Front {
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,
-    /// What FOUND_ROWS() gives; `u64::MAX` when only the server knows.
+    /// What FOUND_ROWS() gives; `u64::MAX` when only `found_server` knows.
     found_rows: u64,
+    found_server: u64,
+    /// This client uses FOUND_ROWS().
+    asks_found_rows: bool,
+    /// FOUND_ROWS() is what a routine left.
+    found_by_routine: bool,
     pins: Pins,
     locks: Locks,
     /// Status flags of the session as the client saw them last.
@@ -167,14 +191,12 @@ pub struct Front {
     temporary: u8,
     /// SET TRANSACTION was said about the next transaction.
     pub(crate) one_shot: bool,
-    /// The next request may ask about the last one.
+    /// The warnings of the last statement are on its server only.
     last_result: bool,
-    /// What it may ask for is the warnings and nothing else.
-    only_warnings: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
     /// This client uses LAST_INSERT_ID().
-    asks_insert_id: bool,
+    pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
     pub(crate) insert_unknown: bool,
     /// This client has set trackers of its own.
@@ -195,16 +217,8 @@ pub struct Front {
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
 const TEMPORARY_UNKNOWN: u8 = u8::MAX;
-
-impl Extra {
-    /// The text to send instead of the client's; `here`: to the server that gave the last reply.
-    pub(crate) fn text(&self, here: bool) -> Option<&[u8]> {
-        match &self.text_here {
-            Some(text) if here => text.as_deref(),
-            Some(_) | None => self.text.as_deref(),
-        }
-    }
-}
+/// FOUND_ROWS() of a session that has run nothing.
+const ROWS_FRESH: u64 = u64::MAX - 1;
 
 impl Request {
     fn new(command: Command) -> Request {
@@ -217,6 +231,8 @@ impl Request {
             drops_table: false,
             changes_others: false,
             judged_by: 0,
+            leaves_warnings: false,
+            shows: Shows::Other,
         }
     }
 
@@ -240,11 +256,6 @@ impl Request {
             }
             _ => false,
         }
-    }
-
-    /// LAST_INSERT_ID() is something else after it, or may be.
-    pub(crate) fn sets_insert_id(&self, outcome: &Outcome) -> bool {
-        sets_insert_id(&self.class, outcome)
     }
 
     /// What it does to its server cannot be undone by setting everything anew.
@@ -271,8 +282,11 @@ impl Front {
             statements: None,
             insert_id: 0,
             insert_server: 0,
-            row_count: -1,
-            found_rows: ROWS_UNKNOWN,
+            row_count: 0,
+            found_rows: ROWS_FRESH,
+            found_server: 0,
+            asks_found_rows: false,
+            found_by_routine: false,
             pins: Pins::NONE,
             locks: Locks::NONE,
             status: status::AUTOCOMMIT,
@@ -283,7 +297,6 @@ impl Front {
             temporary: 0,
             one_shot: false,
             last_result: false,
-            only_warnings: false,
             warnings: None,
             asks_insert_id: false,
             insert_unknown: false,
@@ -402,6 +415,9 @@ impl Front {
         if class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET) {
             self.asks_insert_id = true;
         }
+        if class.uses.intersects(Uses::FOUND_ROWS | Uses::CALC_FOUND_ROWS) {
+            self.asks_found_rows = true;
+        }
     }
 
     /// The TLS of this client's connection.
@@ -410,14 +426,39 @@ impl Front {
     }
 
     /// What the text may ask about this client, for [`rewrite::text`].
-    fn answers(&self) -> rewrite::Answers {
+    pub(crate) fn answers(&self) -> rewrite::Answers<'_> {
         rewrite::Answers {
             id: self.id,
             row_count: self.row_count,
-            found_rows: (self.found_rows != ROWS_UNKNOWN).then_some(self.found_rows),
+            found_rows: match self.found_rows {
+                ROWS_UNKNOWN => None,
+                ROWS_FRESH => Some(0),
+                rows => Some(rows),
+            },
+            warning_counts: self.warning_counts(),
+            diagnostics: match self.warnings() {
+                Some(Kept::Answer(warnings)) => Some(warnings),
+                Some(Kept::Read(_) | Kept::Lost) | None => None,
+            },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
         }
+    }
+
+    /// The text of the prepared statement that the request executes, with what it asks about the last statement answered.
+    pub(crate) fn answered_statement(&mut self) -> Option<Vec<u8>> {
+        if !rewrite::asks_about_last(&self.request.class) {
+            return None;
+        }
+        let number = self.request.number;
+        let text = self.statements.as_deref_mut()?.get_mut(number)?.text.clone();
+        // What was answered when it was prepared has moved the places.
+        rewrite::text(&weir_sql::classify(self.dialect(), &text.text), &text.text, &self.answers(), true)
+    }
+
+    /// The last statement left warnings, or may have.
+    fn may_have_warnings(&self) -> bool {
+        self.last_result || self.warnings.is_some()
     }
 
     /// The rules by which this client's texts are read.

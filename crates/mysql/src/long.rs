@@ -153,6 +153,8 @@ impl Front {
             drops_table: false,
             changes_others: false,
             judged_by: 0,
+            leaves_warnings: false,
+            shows: crate::warnings::Shows::Other,
         };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));

@@ -132,8 +132,6 @@ pub(crate) struct ClientStatements {
     last_id: u32,
     /// Bytes of their texts.
     bytes: usize,
-    /// Some statement asks for FOUND_ROWS() or ROW_COUNT(), which cannot be answered in its text.
-    pub asks_about_last: bool,
 }
 
 impl ClientStatements {
@@ -357,6 +355,12 @@ impl ServerStatements {
         if let Some(statement) = self.by_key.remove(from) {
             self.by_key.insert(to, statement);
         }
+    }
+
+    /// A copy is of no use any more; it is closed with the next request.
+    pub(crate) fn give_up(&mut self, key: &Key) {
+        let id = self.forget(key);
+        self.leaving.extend(id);
     }
 
     /// Appends the closing of statements that were given up where nothing could be sent.

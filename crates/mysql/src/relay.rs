@@ -75,8 +75,10 @@ pub(crate) struct Reply {
     file_seq: u8,
     file: FileShift,
     prepare: Option<Box<PrepareAhead>>,
-    /// Packets of the answer about LAST_INSERT_ID() that have come.
-    asked: u8,
+    /// Packets of the answer to a question of Weir's that have come.
+    pub(crate) asked: u8,
+    /// Columns of that answer.
+    pub(crate) asked_columns: u8,
     /// The answer to SHOW WARNINGS as far as it has come.
     warnings: Option<Box<Warnings>>,
 }
@@ -101,6 +103,7 @@ impl Reply {
             file: FileShift::default(),
             prepare: None,
             asked: 0,
+            asked_columns: 1,
             warnings: None,
         }
     }
@@ -229,29 +232,20 @@ impl Back {
                 }
                 Stage::Finished => {
                     self.finish(entry, way.front.as_deref_mut());
-                    // The warnings first: the other question would wipe them away.
-                    entry.stage = Stage::Answered;
-                    if self.asks_warnings(entry, way) {
-                        entry.stage = Stage::AskWarnings;
-                    } else if self.asks_insert_id(way) {
-                        entry.stage = Stage::AskInsertId;
-                    }
+                    entry.stage = self.next_question(entry, way);
                     if entry.stage != Stage::Answered {
                         return Ok(Step::Consumed(0));
                     }
                 }
-                Stage::AskWarnings => {
+                Stage::AskWarnings | Stage::AskFoundRows | Stage::AskInsertId => {
                     let Some((header, payload)) = whole(input)? else { return Ok(Step::Incomplete) };
-                    if self.read_warnings(entry, way, payload)? {
-                        let asks = self.asks_insert_id(way);
-                        entry.stage = if asks { Stage::AskInsertId } else { Stage::Answered };
-                    }
-                    return Ok(Step::Consumed(header.total()));
-                }
-                Stage::AskInsertId => {
-                    let Some((header, payload)) = whole(input)? else { return Ok(Step::Incomplete) };
-                    if self.read_insert_id(entry, way, payload)? {
-                        entry.stage = Stage::Answered;
+                    let over = match entry.stage {
+                        Stage::AskWarnings => self.read_warnings(entry, way, payload)?,
+                        Stage::AskFoundRows => self.read_found_rows(entry, way, payload)?,
+                        _ => self.read_insert_id(entry, way, payload)?,
+                    };
+                    if over {
+                        entry.stage = self.next_question(entry, way);
                     }
                     return Ok(Step::Consumed(header.total()));
                 }

@@ -2,8 +2,8 @@
 //!
 //! CONNECTION_ID() and @@pseudo_thread_id give Weir's number of the client. (Setting pseudo_thread_id would
 //! do it on the server, but needs a privilege that applications do not have.) ROW_COUNT() and
-//! FOUND_ROWS() give what the last reply said, unless the text runs on the server that gave that reply and
-//! nothing else has run there since.
+//! FOUND_ROWS(), @@warning_count and @@error_count give what the last reply said. Only the first statement of a text is about the last
+//! reply: what stands behind it asks about the statement before it, and the server answers right there.
 //!
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
@@ -15,15 +15,20 @@
 
 use crate::session_state::Flavour;
 use crate::ssl_status;
-use weir_sql::{CallKind, Class, Uses, Verb};
+use crate::warnings::Warnings;
+use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
 /// What can be answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answers {
+pub(crate) struct Answers<'a> {
     pub id: u32,
     pub row_count: i64,
     /// `None` when only the server knows.
     pub found_rows: Option<u64>,
+    /// Warnings altogether, and errors among them. `None` when only the server knows.
+    pub warning_counts: Option<(u64, u64)>,
+    /// The warnings themselves, if they are kept.
+    pub diagnostics: Option<&'a Warnings>,
     /// Version and cipher of the client's own TLS; empty: none.
     pub tls: (&'static str, &'static str),
     pub flavour: Flavour,
@@ -36,7 +41,7 @@ pub(crate) fn impossible(class: &Class) -> bool {
 
 /// The text with its answers, if it asks. With `about_last` false (a text to prepare) what changes from
 /// statement to statement is left alone.
-pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bool) -> Option<Vec<u8>> {
+pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last: bool) -> Option<Vec<u8>> {
     if class.statements == 1
         && matches!(class.verb, Verb::Show | Verb::Select)
         && let Some(answer) = ssl_status::text(text, answers.flavour, answers.tls)
@@ -44,16 +49,38 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bo
         return Some(answer);
     }
     let own_session = !class.calls().is_empty() && looks_at_servers(text);
+    let about_last = about_last && asks_about_last(class);
+    if about_last && class.verb == Verb::Show && class.statements == 1 {
+        let (all, errors) = answers.warning_counts?;
+        let (name, count) = match crate::warnings::show_count(text)? {
+            true => ("error_count", errors),
+            false => ("warning_count", all),
+        };
+        return Some(format!("SELECT {} AS `@@session.{name}`", count_of(count)).into());
+    }
+    if about_last && class.verb == Verb::Get && class.statements == 1 {
+        return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count);
+    }
     let mut out = Vec::new();
     let mut at = 0;
+    let counts = if about_last { warning_counts(class, text, answers) } else { Vec::new() };
+    let mut counts = counts.into_iter().peekable();
     for call in class.calls() {
+        while let Some(count) = counts.next_if(|count| count.span.start < call.span.start) {
+            count.put(text, &mut at, &mut out)?;
+        }
+        let about_last = about_last && is_in_first(class, call.span);
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
             CallKind::ConnectionId | CallKind::PseudoThreadId => format!("CAST({} AS UNSIGNED)", answers.id),
-            CallKind::RowCount if about_last => format!("CAST({} AS SIGNED)", answers.row_count),
+            CallKind::RowCount if about_last => signed(answers.row_count),
             CallKind::FoundRows if about_last => match answers.found_rows {
-                Some(rows) => format!("CAST({rows} AS SIGNED)"),
+                // MySQL warns of the call.
+                Some(rows) if answers.flavour == Flavour::MySql => {
+                    format!("IF(1,{},FOUND_ROWS())", signed(rows.cast_signed()))
+                }
+                Some(rows) => signed(rows.cast_signed()),
                 None => continue,
             },
             CallKind::RowCount
@@ -62,17 +89,10 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers, about_last: bo
             | CallKind::Identity
             | CallKind::BackendPid => continue,
         };
-        let (Some(before), Some(name)) = (text.get(at..call.span.start as usize), call.span.of(text)) else {
-            return None;
-        };
-        out.extend_from_slice(before);
-        out.extend_from_slice(answer.as_bytes());
-        if call.bare && !name.contains(&b'`') {
-            out.extend_from_slice(b" AS `");
-            out.extend_from_slice(name);
-            out.push(b'`');
-        }
-        at = call.span.end as usize;
+        Place { span: call.span, answer, bare: call.bare }.put(text, &mut at, &mut out)?;
+    }
+    for count in counts {
+        count.put(text, &mut at, &mut out)?;
     }
     if at == 0 {
         return None;
@@ -96,6 +116,93 @@ fn looks_at_servers(text: &[u8]) -> bool {
     ];
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     text.split(|b| !word(b)).any(|found| views.iter().any(|view| found.eq_ignore_ascii_case(view)))
+}
+
+/// With so many digits it is a BIGINT of the width that the functions have, on MariaDB, too.
+fn signed(number: i64) -> String {
+    format!("CAST({number:021} AS SIGNED)")
+}
+
+/// As a variable that may be NULL.
+fn count_of(number: u64) -> String {
+    format!("IF(1,CAST({number:021} AS UNSIGNED),NULL)")
+}
+
+/// The first statement may ask about the last reply, in a form that is evaluated at once.
+pub(crate) fn asks_about_last(class: &Class) -> bool {
+    let asks = Uses::ROW_COUNT | Uses::FOUND_ROWS | Uses::WARNINGS | Uses::DIAGNOSTICS;
+    let evaluates = matches!(
+        class.verb,
+        Verb::Select
+            | Verb::Values
+            | Verb::Insert
+            | Verb::Replace
+            | Verb::Update
+            | Verb::Delete
+            | Verb::Do
+            | Verb::Set
+            | Verb::Call
+            | Verb::Create
+            | Verb::Show
+            | Verb::Get
+    );
+    evaluates && class.uses.intersects(asks)
+}
+
+/// What it asks about warnings is answered by a text of Weir's, if there is one.
+pub(crate) fn asks_known_warnings(class: &Class) -> bool {
+    class.statements == 1 && matches!(class.verb, Verb::Select | Verb::Show | Verb::Get)
+}
+
+/// The first statement asks for FOUND_ROWS() of the one before.
+pub(crate) fn asks_found_rows(class: &Class) -> bool {
+    let of_first = |call: &weir_sql::Call| call.kind == CallKind::FoundRows && is_in_first(class, call.span);
+    class.uses.contains(Uses::FOUND_ROWS) && class.calls().iter().any(of_first)
+}
+
+fn is_in_first(class: &Class, span: Span) -> bool {
+    class.first_end == 0 || span.start < class.first_end
+}
+
+/// Something to be put in the place of a part of the text.
+struct Place {
+    span: Span,
+    answer: String,
+    bare: bool,
+}
+
+impl Place {
+    /// Copies the text up to it, and the answer.
+    fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Option<()> {
+        let name = self.span.of(text)?;
+        out.extend_from_slice(text.get(*at..self.span.start as usize)?);
+        out.extend_from_slice(self.answer.as_bytes());
+        if self.bare && !name.contains(&b'`') {
+            out.extend_from_slice(b" AS `");
+            out.extend_from_slice(name);
+            out.push(b'`');
+        }
+        *at = self.span.end as usize;
+        Some(())
+    }
+}
+
+/// The places where a SELECT asks for @@warning_count or @@error_count.
+fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Place> {
+    let counts = answers.warning_counts.filter(|_| class.uses.contains(Uses::WARNINGS));
+    let Some((all, errors)) = counts.filter(|_| class.verb == Verb::Select) else { return Vec::new() };
+    // On MariaDB a statement that uses a table begins with none.
+    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(text);
+    let (all, errors) = if cleared { (0, 0) } else { (all, errors) };
+    let mut found = Vec::new();
+    for variable in crate::warnings::counts_in(text) {
+        if is_in_first(class, variable.span) {
+            let number = if variable.errors { errors } else { all };
+            let answer = count_of(number);
+            found.push(Place { span: variable.span, answer, bare: variable.bare });
+        }
+    }
+    found
 }
 
 /// `KILL [QUERY] CONNECTION_ID()`: whether only the request is meant.

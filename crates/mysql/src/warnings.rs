@@ -10,12 +10,17 @@
 //! Owns: what is kept. Must not know: why it was asked for.
 
 use crate::frame;
-use crate::message::ok::{self, OkPacket};
+use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
+use crate::session_state::Flavour;
+use weir_sql::{Span, Verb};
 use weir_wire::{Reader, Short};
 
 /// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
 const WARNINGS_BYTES: usize = 64 * 1024;
+
+/// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
+const SIGNAL_BYTES: usize = 128;
 
 /// What is known of the warnings of a client's last statement, when they are not on its server.
 #[derive(Debug)]
@@ -70,8 +75,49 @@ impl Warnings {
         Ok(Progress::More)
     }
 
-    /// Writes it as a client with these capabilities reads it.
-    pub(crate) fn put(&self, capabilities: Capabilities, status: u16, out: &mut Vec<u8>) {
+    /// The list behind a request that Weir refused: that error.
+    pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
+        let mut warnings = Warnings { columns: columns(extended), ..Warnings::default() };
+        if let Ok(err) = ErrPacket::read(payload) {
+            let mut row = Vec::new();
+            for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
+                lenenc::put_string(&mut row, value);
+            }
+            warnings.rows.push(row.into());
+        }
+        warnings
+    }
+
+    /// A statement that leaves the only condition of the list anew; `None` when there are several, or one that no
+    /// statement can raise.
+    pub(crate) fn signal(&self) -> Option<String> {
+        let [row] = self.rows.as_slice() else { return None };
+        let mut r = Reader::new(row);
+        let [level, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
+        let (level, code, message) = (level?, std::str::from_utf8(code?).ok()?, message?);
+        let code: u16 = code.parse().ok()?;
+        let state = match level {
+            b"Error" => "HY000",
+            b"Warning" => "01000",
+            _ => return None,
+        };
+        // Longer texts are cut, by characters.
+        if message.len() > SIGNAL_BYTES || message.is_empty() {
+            return None;
+        }
+        let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = if message.is_ascii() { format!("_utf8mb4 x'{hex}'") } else { format!("x'{hex}'") };
+        Some(format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO={code},MESSAGE_TEXT={text}"))
+    }
+
+    /// How many there are, and how many of them are errors.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let errors = self.rows.iter().filter(|row| is_error(row)).count();
+        (self.rows.len() as u64, errors as u64)
+    }
+
+    /// Writes what is wanted of it as a client with these capabilities reads it.
+    pub(crate) fn put(&self, wanted: Wanted, capabilities: Capabilities, status: u16, out: &mut Vec<u8>) {
         let mut seq = frame::put(out, 1, |out| lenenc::put_number(out, self.columns.len() as u64));
         for column in &self.columns {
             seq = frame::put_payload(out, seq, column);
@@ -90,21 +136,363 @@ impl Warnings {
         if !capabilities.has(Capabilities::DEPRECATE_EOF) {
             seq = eof(out, seq);
         }
-        for row in &self.rows {
+        let rows = self.rows.iter().filter(|row| !wanted.errors || is_error(row));
+        let (skip, most) =
+            [wanted.skip, wanted.most].map(|n| usize::try_from(n).unwrap_or(usize::MAX)).into();
+        for row in rows.skip(skip).take(most) {
             seq = frame::put_payload(out, seq, row);
         }
         eof(out, seq);
     }
 }
 
-/// The text asks for the warnings as they are, all of them.
-pub(crate) fn is_show_warnings(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let wanted = [&b"SHOW"[..], &b"WARNINGS"[..]];
-    wanted.iter().all(|wanted| words.next().is_some_and(|word| word.eq_ignore_ascii_case(wanted)))
-        && words.next().is_none()
+/// The columns of SHOW WARNINGS, perhaps with MariaDB's extended metadata, of which there are none.
+fn columns(extended: bool) -> Vec<Box<[u8]>> {
+    // Collation utf8mb4_general_ci or binary; VAR_STRING, LONG, VAR_STRING; NOT NULL.
+    [("Level", 45_u8, 28_u32, 253_u8, 1_u16), ("Code", 63, 4, 3, 0x00A1), ("Message", 45, 2048, 253, 1)]
+        .map(|(name, collation, width, kind, flags)| {
+            let mut out = Vec::new();
+            for text in ["def", "", "", "", name, ""] {
+                lenenc::put_string(&mut out, text.as_bytes());
+            }
+            if extended {
+                out.push(0);
+            }
+            out.extend_from_slice(&[0x0C, collation, 0]);
+            out.extend_from_slice(&width.to_le_bytes());
+            out.push(kind);
+            out.extend_from_slice(&flags.to_le_bytes());
+            out.extend_from_slice(&[0, 0, 0]);
+            out.into()
+        })
+        .into()
+}
+
+/// The first of its values, the level, says Error.
+fn is_error(row: &[u8]) -> bool {
+    lenenc::string(&mut Reader::new(row)).is_ok_and(|level| level.eq_ignore_ascii_case(b"Error"))
+}
+
+/// What SHOW wants of the warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// SHOW ERRORS.
+    pub errors: bool,
+    /// LIMIT: rows to leave out, and rows to show.
+    pub skip: u64,
+    pub most: u64,
+}
+
+/// `SHOW WARNINGS` and `SHOW ERRORS`, with or without LIMIT.
+pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
+    let mut words = Words { text, at: 0 };
+    let is = |piece: Option<Piece<'_>>, wanted: &[u8]| piece.is_some_and(|it| it.is(wanted));
+    if !is(words.next(), b"SHOW") {
+        return None;
+    }
+    let what = words.next()?;
+    let errors = what.is(b"ERRORS");
+    if !errors && !what.is(b"WARNINGS") {
+        return None;
+    }
+    let mut wanted = Wanted { errors, skip: 0, most: u64::MAX };
+    let mut next = words.next();
+    if is(next, b"LIMIT") {
+        wanted.most = words.next()?.number()?;
+        next = words.next();
+        let comma = is(next, b",");
+        if comma || is(next, b"OFFSET") {
+            wanted.skip = words.next()?.number()?;
+            if comma {
+                std::mem::swap(&mut wanted.skip, &mut wanted.most);
+            }
+            next = words.next();
+        }
+    }
+    while is(next, b";") {
+        next = words.next();
+    }
+    next.is_none().then_some(wanted)
+}
+
+/// `SHOW COUNT(*) WARNINGS` or `SHOW COUNT(*) ERRORS`; true for the latter.
+pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
+    let mut words = Words { text, at: 0 };
+    for word in [&b"SHOW"[..], b"COUNT", b"(", b"*", b")"] {
+        words.next().filter(|piece| piece.is(word))?;
+    }
+    let what = words.next()?;
+    let errors = what.is(b"ERRORS");
+    let ends = words.all(|piece| piece.is(b";"));
+    (ends && (errors || what.is(b"WARNINGS"))).then_some(errors)
+}
+
+/// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.
+pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
+    let mut words = Words { text, at: 0 }.peekable();
+    words.next()?;
+    let mut word = words.next()?;
+    if word.is(b"CURRENT") {
+        word = words.next()?;
+    }
+    if !word.is(b"DIAGNOSTICS") {
+        return None;
+    }
+    let condition = match words.next_if(|piece| piece.is(b"CONDITION")) {
+        Some(_) => {
+            let number = usize::try_from(words.next()?.number()?).ok()?;
+            Some(kept.rows.get(number.checked_sub(1)?)?)
+        }
+        None => None,
+    };
+    let mut out = b"SET ".to_vec();
+    loop {
+        words.next().filter(|piece| piece.is(b"@"))?;
+        let name = words.next()?;
+        words.next().filter(|piece| piece.is(b"="))?;
+        let item = words.next()?;
+        let value = match condition {
+            None if item.is(b"NUMBER") => kept.rows.len().to_string(),
+            None if item.is(b"ROW_COUNT") => row_count.to_string(),
+            Some(row) => {
+                let mut r = Reader::new(row);
+                let [_, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
+                if item.is(b"MYSQL_ERRNO") {
+                    std::str::from_utf8(code?).ok()?.parse::<u16>().ok()?.to_string()
+                } else if item.is(b"MESSAGE_TEXT") {
+                    text_literal(message?)
+                } else {
+                    return None;
+                }
+            }
+            None => return None,
+        };
+        out.push(b'@');
+        out.extend_from_slice(name.bytes);
+        out.extend_from_slice(format!("={value}").as_bytes());
+        match words.next() {
+            Some(piece) if piece.is(b",") => out.push(b','),
+            Some(piece) if piece.is(b";") && words.next().is_none() => return Some(out),
+            Some(_) => return None,
+            None => return Some(out),
+        }
+    }
+}
+
+/// A text that needs no escapes.
+fn text_literal(text: &[u8]) -> String {
+    let hex: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+    if text.is_empty() { "''".to_owned() } else { format!("_utf8mb4 x'{hex}'") }
+}
+
+/// What SHOW, DESCRIBE or EXPLAIN makes of FOUND_ROWS().
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Shows {
+    /// The number of its rows: the server makes a SELECT of it.
+    Rows,
+    /// What it was.
+    Nothing,
+    /// It is not known.
+    #[default]
+    Other,
+}
+
+/// What a text with this verb makes of FOUND_ROWS().
+pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
+    if !matches!(verb, Verb::Show | Verb::Explain) {
+        return Shows::Other;
+    }
+    let mut words = Words { text, at: 0 }.skip(1);
+    let Some(mut what) = words.next() else { return Shows::Other };
+    let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
+    if verb == Verb::Explain {
+        let statements: [&[u8]; 13] = [
+            b"SELECT",
+            b"INSERT",
+            b"REPLACE",
+            b"UPDATE",
+            b"DELETE",
+            b"WITH",
+            b"TABLE",
+            b"VALUES",
+            b"FORMAT",
+            b"EXTENDED",
+            b"PARTITIONS",
+            b"ANALYZE",
+            b"FOR",
+        ];
+        let is_name = what.bytes.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'`');
+        return if is_name && !any(&what, &statements) { Shows::Rows } else { Shows::Other };
+    }
+    if any(&what, &[b"FULL", b"SESSION", b"GLOBAL", b"EXTENDED"]) {
+        match words.next() {
+            Some(next) => what = next,
+            None => return Shows::Other,
+        }
+    }
+    let rows: [&[u8]; 22] = [
+        b"TABLES",
+        b"COLUMNS",
+        b"FIELDS",
+        b"INDEX",
+        b"INDEXES",
+        b"KEYS",
+        b"VARIABLES",
+        b"STATUS",
+        b"DATABASES",
+        b"SCHEMAS",
+        b"TABLE",
+        b"COLLATION",
+        b"CHARACTER",
+        b"CHARSET",
+        b"ENGINES",
+        b"TRIGGERS",
+        b"EVENTS",
+        b"PLUGINS",
+        b"OPEN",
+        b"FUNCTION",
+        b"PROCEDURE",
+        b"COUNT",
+    ];
+    let nothing: [&[u8]; 6] = [b"WARNINGS", b"ERRORS", b"CREATE", b"GRANTS", b"PRIVILEGES", b"BINARY"];
+    if any(&what, &rows) || what.is(b"PROCESSLIST") && flavour == Flavour::MySql {
+        Shows::Rows
+    } else if any(&what, &nothing) || what.is(b"PROCESSLIST") {
+        Shows::Nothing
+    } else {
+        Shows::Other
+    }
+}
+
+/// A place where a text asks for @@warning_count or @@error_count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CountIn {
+    pub span: Span,
+    pub errors: bool,
+    /// It is a whole item of a select list, so that its text names the column.
+    pub bare: bool,
+}
+
+/// All those places.
+pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
+    let pieces: Vec<Piece<'_>> = Words { text, at: 0 }.collect();
+    let piece = |at: usize| pieces.get(at);
+    let mut found = Vec::new();
+    for at in 0..pieces.len() {
+        if !(piece(at).is_some_and(|it| it.is(b"@")) && piece(at + 1).is_some_and(|it| it.is(b"@"))) {
+            continue;
+        }
+        let scoped = piece(at + 2).is_some_and(|it| it.is(b"SESSION") || it.is(b"LOCAL"));
+        let name_at = if scoped { at + 4 } else { at + 2 };
+        let Some(name) = piece(name_at) else { continue };
+        let errors = name.is(b"ERROR_COUNT");
+        if !errors && !name.is(b"WARNING_COUNT") {
+            continue;
+        }
+        let begins = at.checked_sub(1).and_then(piece).is_some_and(|it| it.is(b"SELECT") || it.is(b","));
+        let ends = piece(name_at + 1).is_none_or(|it| {
+            [&b","[..], b";", b"FROM", b"LIMIT", b"WHERE", b"INTO"].iter().any(|word| it.is(word))
+        });
+        let start = pieces[at].start;
+        let end = name.start + name.bytes.len();
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { continue };
+        found.push(CountIn { span: Span { start, end }, errors, bare: begins && ends });
+    }
+    found
+}
+
+/// FROM stands in it, with something else than DUAL behind it.
+pub(crate) fn names_a_table(text: &[u8]) -> bool {
+    let mut words = Words { text, at: 0 };
+    while let Some(piece) = words.next() {
+        if piece.is(b"FROM") && !words.next().is_some_and(|next| next.is(b"DUAL")) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A word, a sign, or a whole string.
+#[derive(Debug, Clone, Copy)]
+struct Piece<'a> {
+    start: usize,
+    bytes: &'a [u8],
+}
+
+impl Piece<'_> {
+    fn is(&self, word: &[u8]) -> bool {
+        self.bytes.eq_ignore_ascii_case(word)
+    }
+
+    fn number(&self) -> Option<u64> {
+        std::str::from_utf8(self.bytes).ok()?.parse().ok()
+    }
+}
+
+/// The pieces of a text without its comments. What a comment says to the server (`/*! */`) is left out, too: who reads
+/// texts by this does not read those.
+struct Words<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Words<'_> {
+    /// Behind the end of what begins here, which ends with `end`.
+    fn behind(&self, from: usize, end: &[u8]) -> usize {
+        let rest = self.text.get(from..).unwrap_or_default();
+        let found = rest.windows(end.len()).position(|window| window == end);
+        found.map_or(self.text.len(), |at| from + at + end.len())
+    }
+
+    fn behind_string(&self, quote: u8) -> usize {
+        let mut at = self.at + 1;
+        while let Some(&byte) = self.text.get(at) {
+            at += if byte == b'\\' && quote != b'`' { 2 } else { 1 };
+            if byte == quote {
+                break;
+            }
+        }
+        at.min(self.text.len())
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let rest = self.text.get(self.at..)?;
+            let is_name =
+                |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
+            let end = match rest {
+                [] => return None,
+                [byte, ..] if byte.is_ascii_whitespace() => {
+                    self.at += 1;
+                    continue;
+                }
+                [b'/', b'*', ..] => {
+                    self.at = self.behind(self.at + 2, b"*/");
+                    continue;
+                }
+                [b'#', ..] => {
+                    self.at = self.behind(self.at, b"\n");
+                    continue;
+                }
+                [b'-', b'-', byte, ..] if byte.is_ascii_whitespace() => {
+                    self.at = self.behind(self.at, b"\n");
+                    continue;
+                }
+                [quote @ (b'\'' | b'"' | b'`'), ..] => self.behind_string(*quote),
+                [byte, ..] if is_name(byte) => {
+                    self.at + rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len())
+                }
+                [_, ..] => self.at + 1,
+            };
+            let piece = Piece { start: self.at, bytes: self.text.get(self.at..end)? };
+            self.at = end;
+            return Some(piece);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,12 +500,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_list_is_asked_for_by_show_warnings() {
-        for text in [&b"SHOW WARNINGS"[..], b"  show\n warnings ; ", b"Show Warnings;"] {
-            assert!(is_show_warnings(text));
+    fn what_show_wants() {
+        let all = Wanted { errors: false, skip: 0, most: u64::MAX };
+        for text in [
+            &b"SHOW WARNINGS"[..],
+            b"  show\n warnings ; ",
+            b"Show/**/Warnings;",
+            b"/* mine */ SHOW WARNINGS -- so",
+            b"# x\nshow warnings",
+        ] {
+            assert_eq!(wanted(text), Some(all), "{}", String::from_utf8_lossy(text));
         }
-        for text in [&b"SHOW WARNINGS LIMIT 1"[..], b"SHOW COUNT(*) WARNINGS", b"SHOW ERRORS", b"SHOW", b""] {
-            assert!(!is_show_warnings(text));
+        assert_eq!(wanted(b"SHOW ERRORS"), Some(Wanted { errors: true, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 1"), Some(Wanted { most: 1, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 3, 1"), Some(Wanted { skip: 3, most: 1, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 1 OFFSET 3;"), Some(Wanted { skip: 3, most: 1, ..all }));
+        for text in [
+            &b"SHOW COUNT(*) WARNINGS"[..],
+            b"SHOW",
+            b"",
+            b"SHOW WARNINGS; SELECT 1",
+            b"SHOW WARNINGS LIMIT @a",
+        ] {
+            assert_eq!(wanted(text), None);
+        }
+    }
+
+    #[test]
+    fn places_that_ask_for_counts() {
+        let text = b"SELECT @@warning_count, '@@warning_count', 1+@@session.error_count FROM t";
+        let found = counts_in(text);
+        let seen: Vec<_> = found.iter().map(|it| (it.span.of(text).unwrap(), it.errors, it.bare)).collect();
+        assert_eq!(seen, [(&b"@@warning_count"[..], false, true), (b"@@session.error_count", true, false)]);
+    }
+
+    #[test]
+    fn tables_of_a_text() {
+        for text in [&b"SELECT 1 FROM t"[..], b"select 'x' from(select 1) t", b"SET @a = (SELECT i FROM t)"] {
+            assert!(names_a_table(text));
+        }
+        for text in [&b"SELECT 1 FROM DUAL"[..], b"SELECT 'from t'", b"SELECT `from` /* from t */", b"DO 0"] {
+            assert!(!names_a_table(text));
         }
     }
 

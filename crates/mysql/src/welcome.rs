@@ -10,8 +10,8 @@
 use crate::back::Back;
 use crate::frame;
 use crate::front::{Front, Phase, Traits};
+use crate::message::lenenc;
 use crate::message::ok::{self, OkPacket};
-use crate::message::{lenenc, status};
 use crate::session_state::{Base, Charset};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Welcomes {
             lenenc::put_string(&mut name, schema.as_bytes());
             lenenc::put_string(&mut changes, &name);
         }
-        front.status = status::AUTOCOMMIT;
+        front.status = front.traits.fresh_status();
         let ok = OkPacket { status: front.status, changes: &changes, ..OkPacket::default() };
         frame::put(out, front.seq, |out| ok.write(ok::OK, front.capabilities, out));
         front.phase = Phase::Idle;

@@ -168,7 +168,10 @@ fn what_a_statement_did_is_not_asked_of_a_server_where_anothers_is_on_its_way() 
     }
     receive(&mut back, Some(&mut fronts[0]), &s::result(COLUMNS, ROWS));
     let sent = send(&mut fronts[0], &mut back, 1, &c::query("SELECT FOUND_ROWS()"));
-    assert_eq!(asked(&sent.to_server), ["SELECT CAST(2 AS SIGNED) AS `FOUND_ROWS()`"]);
+    assert_eq!(
+        asked(&sent.to_server),
+        ["SELECT IF(1,CAST(000000000000000000002 AS SIGNED),FOUND_ROWS()) AS `FOUND_ROWS()`"]
+    );
 }
 
 #[test]
@@ -667,8 +670,8 @@ fn long_data_goes_with_its_execution() {
 fn an_execution_behind_one_with_long_data_is_on_another_copy() {
     let mut server = back(7);
     let (mut a, mut b) = (front(1, MODERN, &mut server), front(2, MODERN, &mut server));
-    exchange(&mut a, &mut server, &c::prepare("INSERT INTO t VALUES (?)"), &s::prepared(70, 1));
-    send(&mut b, &mut server, 2, &c::prepare("INSERT INTO t VALUES (?)"));
+    exchange(&mut a, &mut server, &c::prepare("SELECT ?"), &s::prepared(70, 1));
+    send(&mut b, &mut server, 2, &c::prepare("SELECT ?"));
     receive(&mut server, Some(&mut b), &s::prepared(71, 1));
     send(&mut a, &mut server, 1, &[c::long_data(1, b"for no parameter"), c::execute_long(1)].concat());
     receive(&mut server, Some(&mut a), &s::prepared(80, 1));
@@ -708,11 +711,75 @@ fn more_long_data_than_is_kept_goes_ahead_and_pins() {
 fn last_insert_id_moves_with_its_client() {
     let (mut one, mut two) = (back(7), back(8));
     let mut a = front(1, MODERN, &mut one);
-    exchange(&mut a, &mut one, &c::query("INSERT INTO t VALUES (1)"), &s::inserted(1, 42));
+    inserts(&mut a, &mut one, "INSERT INTO t VALUES (1)", 42, &["42", "0"]);
     let sent = send(&mut a, &mut two, 1, &c::query("SELECT LAST_INSERT_ID()"));
     assert_eq!(asked(&sent.to_server), ["SET last_insert_id=42"]);
     let got = receive(&mut two, Some(&mut a), &s::ok(IDLE));
     assert_eq!(asked(&got.to_server), ["SELECT LAST_INSERT_ID()"]);
+}
+
+/// An INSERT whose OK says this id, and the answer to the question that follows.
+fn inserts(front: &mut weir_mysql::Front, back: &mut weir_mysql::Back, text: &str, id: u64, answer: &[&str]) {
+    let sent = send(front, back, 1, &c::query(text));
+    assert_eq!(sent.to_server, c::query(text), "nothing goes ahead");
+    let got = receive(back, Some(front), &s::inserted(1, id));
+    let question = if answer.len() == 1 {
+        "SELECT LAST_INSERT_ID()"
+    } else {
+        "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)"
+    };
+    assert_eq!((asked(&got.to_server), got.done.len()), (vec![question.to_owned()], 0));
+    let got = receive(back, Some(front), &s::result(&COLUMNS[..answer.len()], &[answer]));
+    assert_eq!((got.to_client.len(), got.done.len()), (0, 1));
+}
+
+#[test]
+fn an_id_that_was_given_is_not_the_one_that_was_made() {
+    let mut back = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, MODERN, &mut back));
+    inserts(&mut a, &mut back, "INSERT INTO t VALUES (NULL)", 42, &["42", "0"]);
+    // Another client's id is gone from the session when this one's INSERT runs.
+    inserts(&mut b, &mut back, "INSERT INTO t VALUES (NULL)", 43, &["43", "0"]);
+    inserts(&mut a, &mut back, "INSERT INTO t VALUES (500)", 500, &["0", "0"]);
+    let sent = send(&mut a, &mut back, 1, &c::query("SELECT LAST_INSERT_ID()"));
+    assert_eq!(asked(&sent.to_server), ["SET last_insert_id=42"]);
+    receive(&mut back, Some(&mut a), &s::ok(IDLE));
+    receive(&mut back, Some(&mut a), &s::result(&["id"], &[&["42"]]));
+    // Who asks finds its own there.
+    inserts(&mut a, &mut back, "INSERT INTO t VALUES (NULL)", 44, &["44"]);
+    exchange(&mut a, &mut back, &c::query("SELECT LAST_INSERT_ID()"), &s::result(&["id"], &[&["44"]]));
+}
+
+#[test]
+fn in_a_transaction_the_session_is_asked_only_when_the_client_asks() {
+    let mut back = back(7);
+    let mut a = front(1, MODERN, &mut back);
+    exchange(&mut a, &mut back, &c::query("BEGIN"), &s::ok(OPEN));
+    let mut inserted = s::inserted(1, 500);
+    let status_at = inserted.len() - 4;
+    inserted[status_at] |= OPEN as u8;
+    send(&mut a, &mut back, 1, &c::query("INSERT INTO t VALUES (500)"));
+    let got = receive(&mut back, Some(&mut a), &inserted);
+    assert!(got.to_server.is_empty() && got.done == [(1, Boundary::InTransaction)], "{got:?}");
+    let sent = send(&mut a, &mut back, 1, &c::query("SELECT LAST_INSERT_ID() AS id"));
+    assert_eq!(asked(&sent.to_server), ["SELECT LAST_INSERT_ID()"]);
+    let got = receive(&mut back, Some(&mut a), &s::result(&["id"], &[&["0"]]));
+    assert_eq!(asked(&got.to_server), ["SELECT LAST_INSERT_ID() AS id"]);
+}
+
+#[test]
+fn what_asks_behind_a_statement_of_its_own_text_asks_the_server() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    exchange(&mut a, &mut one, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
+    let text = c::query("UPDATE t SET a = 1; SELECT ROW_COUNT()");
+    let (rows, _) = s::result_at(2, &["n"], &[&["5"]], IDLE, 0);
+    exchange(&mut a, &mut two, &text, &[s::ok(IDLE | status::MORE_RESULTS), rows].concat());
+    let sent = send(&mut a, &mut one, 1, &c::query("SELECT ROW_COUNT(); SELECT ROW_COUNT()"));
+    assert_eq!(
+        asked(&sent.to_server),
+        ["SELECT CAST(-00000000000000000001 AS SIGNED) AS `ROW_COUNT()`; SELECT ROW_COUNT()"]
+    );
 }
 
 // ---- Numbers of Weir's own -------------------------------------------------------------------------------
@@ -811,6 +878,8 @@ fn a_client_that_leaves_in_the_middle_of_its_file() {
 fn a_goodbye_never_completes_half_a_command() {
     let mut back = back(7);
     let mut front = front(1, MODERN, &mut back);
+    let changed = s::ok_with(1, IDLE, 0, &s::state_change());
+    exchange(&mut front, &mut common::back(8), &c::query("SET sql_safe_updates = 1"), &changed);
     let mut long = c::query(&format!("INSERT INTO t VALUES ('{}')", "x".repeat(100_000)));
     long.truncate(long.len() - 5);
     send(&mut front, &mut back, 1, &long);

@@ -160,6 +160,8 @@ fn texts(name: &'static str, capabilities: Capabilities) -> Session {
     lines.push(Server(s::warnings("1146", "no such table")));
     lines.push(Client(c::query("SHOW WARNINGS")));
     lines.extend(ask("INSERT INTO t VALUES (1)", s::inserted(1, 42)));
+    // What LAST_INSERT_ID() is now.
+    lines.push(Server(s::result(&["made", "left"], &[&["42", "0"]])));
     lines.extend(ask("SELECT CONNECTION_ID(), ROW_COUNT()", s::result(&["a", "b"], &[&["1", "1"]])));
     lines.push(Client(c::ping()));
     lines.push(Server(s::ok(IDLE)));

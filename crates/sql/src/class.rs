@@ -477,6 +477,11 @@ pub struct Class {
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,
+    /// A SELECT in it has LIMIT with an offset, or LIMIT together with UNION, or it fills a table: FOUND_ROWS() is not the
+    /// number of the rows that the client gets.
+    pub skips_rows: bool,
+    /// Where the first statement ends; 0 when the text is at its end without a semicolon.
+    pub first_end: u32,
     /// Hash of the normalised text, if asked for; else 0.
     pub fingerprint: u64,
     pub(crate) details: Option<Box<Details>>,

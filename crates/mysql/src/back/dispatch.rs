@@ -7,12 +7,16 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
-use crate::prepared::{Execute, Key};
+use crate::prepared::{Execute, Key, Text};
 use crate::session_state::{Flavour, State, put_query, setup_query};
 use crate::warnings::Kept;
-use crate::{binding, frame};
+use crate::{binding, frame, rewrite};
+use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
+
+/// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
+const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -136,7 +140,7 @@ impl Back {
             return Ok(());
         }
         self.bring_insert_id(entry, front, out);
-        if !self.bring_warnings(entry, front, out) {
+        if !self.knows_found_rows(entry, front) || !self.bring_warnings(entry, front, out) {
             return Ok(());
         }
         if entry.ahead.is_empty() {
@@ -144,7 +148,6 @@ impl Back {
         } else {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
-            self.last_client = 0;
             self.warned_client = 0;
         }
         Ok(())
@@ -155,30 +158,28 @@ impl Back {
         entry.ahead.extend((0..commands).map(|_| Ahead::State));
     }
 
-    /// A text that asks for LAST_INSERT_ID() finds its client's value here.
-    pub(super) fn bring_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
-        let asks = front.request.class.uses.contains(Uses::LAST_INSERT_ID) || !entry.whole;
-        let is_here = self.insert_client == front.id() && front.insert_server == self.server_id;
-        if asks && !is_here && matches!(entry.command, Command::Query | Command::StmtExecute) {
-            put_query(out, &format!("SET last_insert_id={}", front.insert_id));
-            entry.ahead.push_back(Ahead::State);
-            self.insert_client = front.id();
-            front.insert_server = self.server_id;
-        }
-    }
-
     /// A text that asks for warnings finds its client's here, or none when it has none. False when they
     /// cannot be had: the request is refused.
     pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
-        let asks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let class = &front.request.class;
+        let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
+        let asks = runs && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
-        if !asks || is_here && entry.ahead.is_empty() {
+        let is_answered = rewrite::asks_known_warnings(class)
+            && front.warning_counts().is_some()
+            && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
+        if !asks || is_answered || is_here && entry.ahead.is_empty() {
+            return true;
+        }
+        if class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get) {
+            // It asks about a statement of its own.
+            put_query(out, CLEAR_WARNINGS);
+            entry.ahead.push_back(Ahead::State);
             return true;
         }
         match front.warnings() {
             None => {
-                // Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
-                put_query(out, "DO (SELECT 1 FROM (SELECT 1) x)");
+                put_query(out, CLEAR_WARNINGS);
                 entry.ahead.push_back(Ahead::State);
                 return true;
             }
@@ -190,11 +191,37 @@ impl Back {
                 entry.ahead.push_back(Ahead::Repeat);
                 return true;
             }
+            Some(Kept::Answer(warnings)) => {
+                if warnings.counts().0 == 0 {
+                    put_query(out, CLEAR_WARNINGS);
+                    entry.ahead.push_back(Ahead::State);
+                    return true;
+                }
+                // One of its kind is as good, for whoever does not look at where it came from.
+                if let Some(signal) = warnings.signal() {
+                    put_query(out, &signal);
+                    entry.ahead.push_back(Ahead::Signal);
+                    return true;
+                }
+            }
             // The server that knows has gone to others.
-            Some(Kept::Answer(_) | Kept::Lost) => {}
+            Some(Kept::Lost) => {}
         }
         let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
         refuse(entry, text);
+        false
+    }
+
+    /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:
+    /// the request is refused.
+    fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
+        let asks = rewrite::asks_found_rows(&front.request.class)
+            && matches!(entry.command, Command::Query | Command::StmtExecute);
+        let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id);
+        if !asks || !front.found_rows_are_unknown() || is_here {
+            return true;
+        }
+        refuse(entry, "FOUND_ROWS() of that statement is no longer known; ask within the transaction");
         false
     }
 
@@ -217,6 +244,7 @@ impl Back {
             Command::StmtFetch | Command::StmtReset | Command::StmtClose => false,
             _ => return Ok(None),
         };
+        let answered = front.answered_statement();
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
         let mut cursor = false;
@@ -237,6 +265,11 @@ impl Back {
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || !statement.long_data.is_empty();
         let mut key = statement.key(client, number, alone);
+        if let Some(text) = answered.filter(|_| entry.command == Command::StmtExecute) {
+            let text = Text::new(statement.text.shape.clone(), text.into());
+            key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
+            entry.answered = true;
+        }
         if let Some(binding) = binding.filter(|_| key.private.is_none()) {
             key = self.statements.copy_for(statement, (client, number), self.server_id, binding);
         }
@@ -276,6 +309,7 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
 fn refuse(entry: &mut Entry, text: &str) {
     let mut error = Vec::new();
     ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
+    entry.refusal = Some(error.clone().into());
     entry.ahead_error = Some(error.into());
     entry.outcome.failed = true;
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };

@@ -2,11 +2,12 @@
 //!
 //! Owns: that. Must not know: packets.
 
-use super::{Back, Entry};
+use super::{Back, Entry, InsertId, InsertUse};
 use crate::front::Front;
-use crate::message::{Command, status};
+use crate::message::{Capabilities, Command, status};
 use crate::prepared::Key;
 use crate::session_state::Flavour;
+use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
 use weir_sql::{Uses, Verb};
 use weir_wire::{FaultKind, INTERNAL};
@@ -21,7 +22,6 @@ impl Back {
     pub(crate) fn finish(&mut self, entry: &mut Entry, front: Option<&mut Front>) {
         let failed = entry.outcome.failed;
         if entry.owner == INTERNAL {
-            self.last_client = 0;
             self.warned_client = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
@@ -33,8 +33,10 @@ impl Back {
             return;
         }
         let Some(front) = front.filter(|_| !entry.gone) else {
-            self.insert_client = 0;
-            self.last_client = 0;
+            if entry.insert_use != InsertUse::Nothing {
+                self.insert_id = InsertId::Foreign;
+            }
+            self.found_client = 0;
             self.warned_client = 0;
             self.tainted |= entry.taints;
             self.session.known &= !entry.leaves_trace;
@@ -50,12 +52,9 @@ impl Back {
         self.finish_statement(entry, front);
         self.watch_savepoint(front);
         self.refuse_stuck_settings(front);
-        if front.request.sets_insert_id(&entry.outcome) {
-            self.insert_client = front.id();
-        }
+        self.finish_insert_id(entry, front);
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let last_here = !self.others_are_sent();
-        self.last_client = if runs_text && !entry.outcome.pinged && last_here { front.id() } else { 0 };
         self.warned_client = match last_here {
             true if self.replaced_warnings(entry, front) => front.id(),
             true => self.warned_client,
@@ -64,7 +63,16 @@ impl Back {
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
         }
-        front.finish(&entry.outcome, self.server_id);
+        let only_here = front.finish(&entry.outcome, self.server_id);
+        if let Some(error) = &entry.refusal {
+            let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
+            front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+        }
+        if only_here && last_here {
+            self.found_client = front.id();
+        } else if runs_text && self.found_client != front.id() {
+            self.found_client = 0;
+        }
         if entry.leaves_trace {
             self.take_over_state(front, entry.elsewhere, entry.lost_schema.is_some());
         }
@@ -77,7 +85,7 @@ impl Back {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         let clears = runs_text && (looks || self.session.flavour == Flavour::MySql);
-        clears || entry.outcome.failed || entry.outcome.warnings > 0
+        entry.refusal.is_none() && (clears || entry.outcome.failed || entry.outcome.warnings > 0)
     }
 
     /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a
@@ -113,6 +121,11 @@ impl Back {
                 let Some(statement) = statements.get_mut(number) else { return };
                 match entry.command {
                     Command::StmtExecute => {
+                        if entry.answered
+                            && let Some(key) = &entry.key
+                        {
+                            self.statements.give_up(key);
+                        }
                         statement.cursor = self.status & status::CURSOR_EXISTS != 0 && !entry.outcome.failed;
                         statement.sent_ahead = false;
                         statement.warned = entry.outcome.failed || entry.outcome.warnings > 0;
@@ -147,7 +160,9 @@ impl Back {
         let class = &front.request.class;
         if self.status & status::IN_TRANS != 0 {
             self.quiet_transaction = false;
-        } else if class.verb == Verb::Savepoint && self.status & status::AUTOCOMMIT == 0 {
+        } else if class.verb == Verb::Savepoint
+            && (self.status & status::AUTOCOMMIT == 0 || self.autocommit_off)
+        {
             self.quiet_transaction = true;
         } else if matches!(class.verb, Verb::Commit | Verb::Rollback | Verb::Begin) || class.ddl {
             self.quiet_transaction = false;

@@ -15,10 +15,8 @@ impl Back {
     pub(crate) fn send(&mut self, entry: &mut Entry, front: &mut Front, request: &[u8], out: &mut Vec<u8>) {
         entry.stage = Stage::Sent;
         self.statements.put_closes(out);
-        let here = self.last_client == front.id() && front.last_server == self.server_id;
-        self.last_client = 0;
         match entry.command {
-            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text(here)) {
+            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_deref()) {
                 Some(text) => {
                     frame::put(out, 0, |out| {
                         out.push(Command::Query as u8);
@@ -161,6 +159,7 @@ impl Back {
             | Stage::Finished
             | Stage::AskInsertId
             | Stage::Answered
+            | Stage::AskFoundRows
             | Stage::AskWarnings => {}
         }
         Ok(())

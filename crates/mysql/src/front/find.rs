@@ -7,9 +7,9 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
-use crate::session_state::{Flavour, changes_of};
-use crate::warnings::{Kept, is_show_warnings};
-use crate::{error, frame, rewrite};
+use crate::session_state::{Flavour, Slot, changes_of};
+use crate::warnings::Kept;
+use crate::{error, frame, rewrite, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
 use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
@@ -110,9 +110,9 @@ impl Front {
     pub(crate) fn request(&mut self, len: usize) -> Found {
         self.phase = Phase::Busy;
         let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        // What it may ask about its last statement would be gone with the next one behind it.
-        let asks_about_last = self.statements.as_deref().is_some_and(|all| all.asks_about_last);
-        let shareable = quiet && self.request.only_reads() && self.pins().is_empty() && !asks_about_last;
+        // MySQL's flag says autocommit even where the session began without it (bug 66884).
+        let commits = !self.traits.autocommit_off || self.state.setting(Slot::Autocommit) == Some("1");
+        let shareable = quiet && commits && self.request.only_reads() && self.pins().is_empty();
         let fingerprint = self.request.class.fingerprint as u32;
         Found::Request { len, needs: Needs { shareable, fingerprint, ..Needs::default() } }
     }
@@ -126,16 +126,18 @@ impl Front {
         if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
             return self.not_allowed(len, out);
         }
-        let asks_all = class.uses.contains(Uses::WARNINGS) && is_show_warnings(text);
-        if asks_all && let Some(Kept::Answer(warnings)) = self.warnings.as_deref() {
-            warnings.put(self.capabilities, self.status & !status::OF_THE_REPLY, out);
+        if class.uses.contains(Uses::WARNINGS)
+            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
+            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && let Some(wanted) = warnings::wanted(text)
+        {
+            warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);
+            self.answered_here(-1);
             return Found::Answered { len };
         }
-        let counts = class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS);
         let extra = Extra {
             changes: class.set().and_then(|set| changes_of(set, text, &self.state)),
             text: rewrite::text(&class, text, &self.answers(), true),
-            text_here: counts.then(|| rewrite::text(&class, text, &self.answers(), false)),
             ..Extra::default()
         };
         // Its own trackers are shown to it from now on.
@@ -145,9 +147,11 @@ impl Front {
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.drops_table = class.verb == Verb::Drop && class.statements == 1 && drops_table(text);
+        self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
+        self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
         self.request.class = class;
         self.request.judged_by = state;
-        if extra.changes.is_some() || extra.text.is_some() || extra.text_here.is_some() {
+        if extra.changes.is_some() || extra.text.is_some() {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
@@ -224,13 +228,18 @@ impl Front {
         let flavour = self.traits.flavour;
         let capabilities = self.capabilities;
         let kept = self.statements.as_deref().map_or(0, ClientStatements::long_data_bytes);
-        let Some(statements) = self.statements.as_deref_mut() else {
-            return Ok(unknown_statement(command, flavour, number, len, out));
-        };
+        if self.statements.as_deref_mut().and_then(|all| all.get_mut(number)).is_none() {
+            let mark = out.len();
+            let found = unknown_statement(command, flavour, number, len, out);
+            if out.len() > mark {
+                self.answered_by_error(out, mark);
+            }
+            return Ok(found);
+        }
+        let may_have_warnings = self.may_have_warnings();
+        let Some(statements) = self.statements.as_deref_mut() else { return Ok(Found::Incomplete) };
         self.request.number = statements.resolve(number);
-        let Some(statement) = statements.get_mut(number) else {
-            return Ok(unknown_statement(command, flavour, number, len, out));
-        };
+        let Some(statement) = statements.get_mut(number) else { return Ok(Found::Incomplete) };
         match command {
             Command::StmtSendLongData
                 if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES =>
@@ -244,6 +253,7 @@ impl Front {
                 statement.long_data = Vec::new();
                 let ok = OkPacket { status: idle, ..OkPacket::default() };
                 frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
+                self.answered_here(0);
                 return Ok(Found::Answered { len });
             }
             Command::StmtClose if !statement.cursor && !statement.sent_ahead => {
@@ -253,7 +263,9 @@ impl Front {
             Command::StmtFetch if !statement.cursor => {
                 let stop = if flavour == Flavour::MySql { "." } else { "" };
                 let text = format!("The statement ({number}) has no open cursor{stop}");
+                let mark = out.len();
                 error::put(out, 1, 1421, "HY000", &text);
+                self.answered_by_error(out, mark);
                 return Ok(Found::Answered { len });
             }
             Command::StmtExecute => {
@@ -280,6 +292,12 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
+                let verb = self.request.class.verb;
+                self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
+                if may_have_warnings {
+                    let text = statement.text.clone();
+                    self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
+                }
             }
             _ => {}
         }
@@ -295,6 +313,7 @@ impl Front {
         // The server is told with the next request.
         self.state.multi_statements = multi_statements;
         self.put_ok(ok::EOF, out);
+        self.answered_here(-1);
         Found::Answered { len }
     }
 
@@ -302,6 +321,7 @@ impl Front {
         // Nothing of this client is on any server but what would be brought there anew.
         if self.pins().is_empty() && self.status & status::IN_TRANS == 0 {
             self.reset_session();
+            self.answered_here(0);
             self.put_ok(ok::OK, out);
             return Found::Answered { len };
         }

@@ -1,11 +1,10 @@
 //! The reply to a client's request is done: what the request did to the session.
 //!
-//! Owns: pins and state after a reply, what may be asked about the last statement. Must not know: packets.
+//! Owns: pins and state after a reply. Must not know: packets.
 
-use super::{Front, Outcome, Phase, ROWS_UNKNOWN, Request, TEMPORARY_UNKNOWN};
-use crate::message::{Command, status};
+use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN};
+use crate::message::Command;
 use crate::session_state::{Charset, Flavour, State};
-use crate::warnings::Kept;
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
@@ -14,26 +13,19 @@ const PARSE_ERROR: u16 = 1064;
 
 impl Front {
     /// The reply is done: takes over what the request did.
-    pub(crate) fn finish(&mut self, outcome: &Outcome, server: u64) {
-        let request = std::mem::replace(&mut self.request, Request::new(Command::Ping));
+    /// True when FOUND_ROWS() is something else now that only this server knows.
+    pub(crate) fn finish(&mut self, outcome: &Outcome, server: u64) -> bool {
+        let mut request = std::mem::replace(&mut self.request, Request::new(Command::Ping));
         self.phase = Phase::Idle;
         self.reply_begun = false;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
-            // What asks about the last result leaves it as it was; these do not change it.
-            if outcome.failed || outcome.warnings > 0 {
-                self.only_warnings |= !self.last_result;
-                self.last_result = true;
-                self.warnings = None;
-            } else if request.command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
-                // It would be another read now.
-                self.keep_warnings(Kept::Lost);
-            }
-            return;
+            self.finish_command(request.command, outcome);
+            return false;
         }
+        let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
         let mut pins = class.pins;
         let mut explained = !pins.is_empty() || explains_change(class);
-        let changes = request.extra.and_then(|extra| extra.changes);
         if outcome.any_ok && !outcome.failed {
             if let Some(changes) = changes
                 && self.state.apply(changes)
@@ -78,7 +70,7 @@ impl Front {
         {
             self.pins.insert(Pin::Setting);
         }
-        self.finish_last(&request.class, outcome, server);
+        self.finish_last(&request, outcome, server)
     }
 
     /// Counts temporary tables, so that their pin goes with the last one.
@@ -111,57 +103,6 @@ impl Front {
         }
     }
 
-    /// What the next statement may ask about this one.
-    pub(super) fn finish_last(&mut self, class: &Class, outcome: &Outcome, server: u64) {
-        self.last_server = server;
-        if outcome.insert_id != 0 {
-            self.insert_id = outcome.insert_id;
-            self.insert_unknown = false;
-        }
-        if sets_insert_id(class, outcome) {
-            self.insert_server = server;
-            // An INSERT that names its own id reports that id, but LAST_INSERT_ID() stays as it was: whoever
-            // asks must get the truth.
-            self.insert_unknown = outcome.insert_id == 0 || self.asks_insert_id;
-        }
-        self.row_count = match outcome.affected_rows {
-            Some(rows) if !outcome.failed => i64::try_from(rows).unwrap_or(i64::MAX),
-            Some(_) | None => -1,
-        };
-        let plain_rows = outcome.affected_rows.is_none() && !outcome.failed && class.statements == 1;
-        let calculated = class.uses.contains(Uses::CALC_FOUND_ROWS);
-        let is_select = class.verb == weir_sql::Verb::Select;
-        self.found_rows = if plain_rows && is_select && !calculated { outcome.rows } else { ROWS_UNKNOWN };
-        let asks_warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let asks_about_last = self.statements.as_deref().is_some_and(|all| all.asks_about_last);
-        let warns = outcome.failed || outcome.warnings > 0;
-        // What asks about the last result leaves it as it was.
-        if asks_warnings && !warns && !calculated && !asks_about_last {
-            return;
-        }
-        self.last_result = warns || calculated || asks_about_last;
-        self.only_warnings = !calculated && !asks_about_last;
-        self.warnings = None;
-    }
-
-    /// The last statement left warnings: what of them is kept here.
-    pub(crate) fn warnings(&self) -> Option<&Kept> {
-        self.warnings.as_deref()
-    }
-
-    /// Nothing but the warnings of its last statement keeps a server with this client.
-    pub(crate) fn only_warnings_pin(&self) -> bool {
-        let mut others = self.pins();
-        others.remove(Pin::LastResult);
-        self.last_result && self.only_warnings && others.is_empty()
-    }
-
-    /// The warnings of the last statement are here now; the server may go.
-    pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
-        self.warnings = Some(Box::new(warnings));
-        self.last_result = false;
-    }
-
     /// COM_RESET_CONNECTION: all of the session but its schema begins anew.
     pub(crate) fn reset_session(&mut self) {
         let charset = match self.traits.flavour {
@@ -175,18 +116,16 @@ impl Front {
         self.statements = None;
         self.pins = Pins::NONE;
         self.locks = Locks::NONE;
-        self.status = status::AUTOCOMMIT;
+        self.status = self.traits.fresh_status();
         self.temporary = 0;
         self.one_shot = false;
         self.last_result = false;
-        self.only_warnings = false;
         self.warnings = None;
         self.insert_id = 0;
         self.insert_server = 0;
         self.insert_unknown = false;
         self.own_trackers = false;
-        self.row_count = -1;
-        self.found_rows = ROWS_UNKNOWN;
+        self.row_count = 0;
     }
 
     /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its own
@@ -199,13 +138,6 @@ impl Front {
         self.refused_logins += 1;
         self.traits.flavour == Flavour::MariaDb
     }
-}
-
-pub(super) fn sets_insert_id(class: &Class, outcome: &Outcome) -> bool {
-    outcome.insert_id != 0
-        || class.uses.intersects(Uses::LAST_INSERT_ID_SET | Uses::BLOCK)
-        || class.pins.contains(Pin::Unrecognised)
-        || class.pins.contains(Pin::Code)
 }
 
 /// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to the session is not

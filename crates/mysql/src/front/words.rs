@@ -25,7 +25,9 @@ impl Front {
     pub fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
         let mute = matches!(self.request.command, Command::StmtClose | Command::StmtSendLongData);
         if !mute {
+            let mark = out.len();
             error::put_fault(out, self.reply_seq, fault.kind);
+            self.answered_by_error(out, mark);
         }
         self.forget_request();
     }
@@ -61,6 +63,7 @@ impl Front {
     /// The answer to `Found::Kill`.
     pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
         let target = self.request.number;
+        let mark = out.len();
         match outcome {
             // Whoever interrupts itself is told so, as by a server.
             KillOutcome::Killed if target == self.id => {
@@ -73,6 +76,10 @@ impl Front {
             KillOutcome::Denied => {
                 error::put(out, 1, 1095, "HY000", &format!("You are not owner of thread {target}"));
             }
+        }
+        match out.get(mark + crate::frame::HEADER_BYTES) {
+            Some(&ok::ERR) => self.answered_by_error(out, mark),
+            Some(_) | None => self.answered_here(0),
         }
         self.forget_request();
     }

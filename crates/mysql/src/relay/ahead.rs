@@ -3,7 +3,7 @@
 //! Owns: the replies to what went ahead. Must not know: the reply to the request itself.
 
 use super::prepare::{read_definition, take_reply};
-use super::{Progress, Reply, Way, whole};
+use super::{Progress, Reply, Way, malformed, whole};
 use crate::back::{Ahead, Back, Entry, Stage};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
@@ -40,7 +40,7 @@ impl Back {
         }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
-        if is_error && !matches!(ahead, Ahead::Login) {
+        if is_error && !matches!(ahead, Ahead::Login | Ahead::Signal) {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
@@ -66,6 +66,19 @@ impl Back {
                 }
             }
             Ahead::Repeat => {}
+            Ahead::AskInsertId => {
+                let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
+                if over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))? {
+                    entry.ahead.pop_front();
+                    if let Some(front) = way.front.as_deref_mut() {
+                        self.bring_known_insert_id(entry, front, way.to_server);
+                    }
+                }
+            }
+            Ahead::Signal => {
+                // An error is what was wanted, or the same as a warning.
+                entry.ahead.pop_front();
+            }
             Ahead::Prepare(prepare) => {
                 if is_error {
                     entry.ahead.pop_front();

@@ -98,7 +98,11 @@ impl Back {
             return;
         }
         let autocommit_idle = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
-        let harmless = !entry.leaves_trace && autocommit_idle && entry.owner != INTERNAL && !parting;
+        let harmless = !entry.leaves_trace
+            && autocommit_idle
+            && !self.autocommit_off
+            && entry.owner != INTERNAL
+            && !parting;
         if entry.outcome.failed && !harmless {
             // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not. Nor does it say whether
             // the server closes: a client that has got a server's last words must be closed, too.
@@ -147,7 +151,6 @@ impl Back {
             return false;
         }
         put_query(way.to_server, "SHOW WARNINGS");
-        self.last_client = 0;
         entry.reply.warnings = Some(Box::default());
         front.phase = Phase::Busy;
         true
@@ -175,24 +178,35 @@ impl Back {
         Ok(true)
     }
 
-    /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks.
-    /// Warnings, which the question would clear on MySQL, have been asked for.
-    pub(super) fn asks_insert_id(&mut self, way: &mut Way<'_>) -> bool {
+    /// The client is about to leave this server, which alone knows what the client may ask: asks it, one thing after the
+    /// other. Warnings come first, the other questions would clear them on MySQL.
+    pub(super) fn next_question(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> Stage {
+        if !entry.asked_warnings && self.asks_warnings(entry, way) {
+            entry.asked_warnings = true;
+            return Stage::AskWarnings;
+        }
         let id = self.server_id();
         let idle = self.boundary() == Boundary::Idle && !self.others_are_sent();
-        let Some(front) = way.front.as_deref_mut() else { return false };
-        if !front.insert_unknown || front.insert_server != id || !idle || !front.pins().is_empty() {
-            return false;
-        }
-        put_query(way.to_server, "SELECT LAST_INSERT_ID() LIMIT 1");
-        self.last_client = 0;
+        let Some(front) = way.front.as_deref_mut().filter(|front| idle && front.pins().is_empty()) else {
+            return Stage::Answered;
+        };
+        entry.reply.asked = 0;
+        let stage = if self.found_client == front.id() && front.wants_found_rows(id) {
+            put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
+            Stage::AskFoundRows
+        } else if self.ask_insert_id(entry, front, way.to_server) {
+            Stage::AskInsertId
+        } else {
+            return Stage::Answered;
+        };
         self.warned_client = 0;
+        self.found_client = 0;
         front.phase = Phase::Busy;
-        true
+        stage
     }
 
-    /// A packet of the answer; true when it was the last.
-    pub(super) fn read_insert_id(
+    /// A packet of the answer to SELECT FOUND_ROWS(); true when it was the last.
+    pub(super) fn read_found_rows(
         &mut self,
         entry: &mut Entry,
         way: &mut Way<'_>,
@@ -202,16 +216,29 @@ impl Back {
         let at = entry.reply.asked;
         entry.reply.asked += 1;
         let over = payload.first() == Some(&ok::ERR) || at == 3;
-        if let Some(front) = way.front.as_deref_mut() {
-            if at == 2 && !over {
-                let number = lenenc::string(&mut Reader::new(payload)).ok();
-                let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-                front.insert_id = number.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))?;
-                front.insert_unknown = false;
-            }
-            if over {
-                front.phase = Phase::Idle;
-            }
+        let Some(front) = way.front.as_deref_mut() else { return Ok(over) };
+        if at == 2 && !over {
+            let number = lenenc::string(&mut Reader::new(payload)).ok();
+            let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            front.keep_found_rows(number.ok_or_else(|| malformed("malformed FOUND_ROWS()"))?);
+        }
+        if over {
+            front.phase = Phase::Idle;
+        }
+        Ok(over)
+    }
+
+    /// A packet of the answer about LAST_INSERT_ID(); true when it was the last.
+    pub(super) fn read_insert_id(
+        &mut self,
+        entry: &mut Entry,
+        way: &mut Way<'_>,
+        payload: &[u8],
+    ) -> Result<bool, Fault> {
+        let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
+        let over = over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))?;
+        if let Some(front) = way.front.as_deref_mut().filter(|_| over) {
+            front.phase = Phase::Idle;
         }
         Ok(over)
     }

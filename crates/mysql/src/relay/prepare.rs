@@ -8,7 +8,6 @@ use crate::frame::Header;
 use crate::message::status;
 use crate::prepared::{ClientStatement, Key, PrepareReply};
 use std::sync::Arc;
-use weir_sql::Uses;
 use weir_wire::{Fault, FaultKind, limits};
 
 impl Back {
@@ -54,7 +53,6 @@ impl Back {
         let class = std::mem::take(&mut front.request.class);
         let dialect = front.dialect();
         let statements = front.statements.get_or_insert_default();
-        statements.asks_about_last |= class.uses.intersects(Uses::FOUND_ROWS | Uses::ROW_COUNT);
         statements.insert(
             number,
             ClientStatement {

@@ -6,6 +6,7 @@ use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
+use crate::front::Front;
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use weir_sql::Uses;
@@ -207,13 +208,17 @@ impl Back {
         outcome.failed = false;
         outcome.warnings = end.warnings;
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
-        outcome.affected_rows = (!had_rows).then_some(end.affected_rows);
+        outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
+        outcome.matched_rows = matched_rows(end.info);
+        outcome.had_rows |= had_rows;
         if had_rows {
             outcome.rows = entry.reply.rows;
         }
         if end.insert_id != 0 {
             outcome.insert_id = end.insert_id;
         }
+        let told = way.front.as_deref().filter(|_| entry.elsewhere).map(|front| with_schema(&end, front));
+        let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
         let progress = pass_end(way, entry.reply.shift, header, &end, first);
         if end.status & status::MORE_RESULTS != 0 {
             entry.reply.at = At::First;
@@ -325,6 +330,25 @@ impl Reply {
             At::First | At::File | At::FileRefused | At::One | At::Text | At::Prepare | At::Definitions => {}
         }
     }
+}
+
+/// The number in `Rows matched: 5  Changed: 0  Warnings: 0` and in `Records: 5  Duplicates: 0  Warnings: 0`, which both
+/// servers say in English unless they are told otherwise.
+fn matched_rows(info: &[u8]) -> Option<u64> {
+    let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
+    let number = number.split(|byte| *byte == b' ').next()?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The changes of an OK with the client's schema among them: a server that executes a statement in another schema comes
+/// back to its client's, and says so.
+fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
+    let mut changes = end.changes.to_vec();
+    let (mut entry, name) = (Vec::new(), front.state.schema.as_deref().unwrap_or_default());
+    lenenc::put_string(&mut entry, name.as_bytes());
+    changes.push(1);
+    lenenc::put_string(&mut changes, &entry);
+    changes
 }
 
 /// A packet that goes to the client as it is, but for its number.

@@ -123,6 +123,10 @@ struct Statement {
     in_system: bool,
     /// `SELECT ... INTO` was met.
     into: bool,
+    /// UNION, EXCEPT or INTERSECT was met.
+    in_union: bool,
+    /// LIMIT was met outside of parentheses.
+    limited: bool,
     /// It is `SELECT f()` up to here, with an f that frees all locks.
     frees_all: bool,
     /// The name before the dot is `pg_catalog`.
@@ -160,6 +164,9 @@ impl Sink for Recogniser {
         self.fingerprint.token(&token);
         if token.kind == Kind::Semicolon && self.splits() {
             self.end_statement();
+            if self.class.statements == 1 && self.class.first_end == 0 {
+                self.class.first_end = position(token.start);
+            }
             return;
         }
         self.now.tokens = self.now.tokens.saturating_add(1);
@@ -188,6 +195,7 @@ impl Sink for Recogniser {
             Kind::Close => self.close(),
             Kind::UserVariable if !self.is_set_target() => self.user_variable(),
             Kind::Assign if self.now.last.kind == Kind::UserVariable => self.writes_variable(),
+            Kind::Comma if self.now.limited && self.now.depth == 0 => self.class.skips_rows = true,
             _ => {}
         }
         if self.mysql && !self.is_set_target() {

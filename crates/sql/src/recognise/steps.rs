@@ -121,16 +121,21 @@ impl Recogniser {
 
     fn query(&mut self, word: Word) {
         match word {
-            Word::Select => self.now.in_list = self.now.depth == 0,
-            Word::From
-            | Word::Where
-            | Word::Group
-            | Word::Having
-            | Word::Order
-            | Word::Limit
-            | Word::Union
-                if self.now.depth == 0 =>
-            {
+            Word::Limit | Word::Offset | Word::Fetch if self.now.depth == 0 => {
+                self.class.skips_rows |= word == Word::Offset || self.now.in_union;
+                self.now.limited = true;
+                self.now.in_list = false;
+            }
+            Word::Union | Word::Except | Word::Intersect if self.now.depth == 0 => {
+                self.class.skips_rows |= self.now.limited;
+                self.now.in_union = true;
+                self.now.in_list = false;
+            }
+            Word::Select => {
+                self.now.in_list = self.now.depth == 0;
+                self.class.skips_rows |= matches!(self.now.verb, Verb::Insert | Verb::Replace);
+            }
+            Word::From | Word::Where | Word::Group | Word::Having | Word::Order if self.now.depth == 0 => {
                 self.now.in_list = false;
             }
             Word::Into => self.into(),

@@ -1,0 +1,227 @@
+//! LAST_INSERT_ID() moves with its client.
+//!
+//! An OK tells an id that was made and one that was given in the same way, and only the first changes LAST_INSERT_ID(). So a
+//! server is asked before its client leaves it. For the answer to be the client's, nobody else's value may be there
+//! when an INSERT runs: a session's value is 0, or it is its client's own. 0 behind an INSERT then means that the
+//! INSERT has made none, because no row gets the id 0.
+//!
+//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without LAST_INSERT_ID(expr) whose OK
+//! says 0 has changed nothing; functions and triggers put the value back, procedures and views that set it do not.
+//! `SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
+//!
+//! Owns: whose value a session has, bringing a client's, asking. Must not know: other questions.
+
+use super::{Ahead, Back, Entry};
+use crate::front::{Front, Outcome, Request};
+use crate::message::{Command, lenenc, ok};
+use crate::session_state::{Flavour, put_query};
+use weir_sql::{Class, Uses, Verb};
+use weir_wire::{Pin, Reader};
+
+/// Whose value LAST_INSERT_ID() of a session gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum InsertId {
+    /// It is 0.
+    #[default]
+    Zero,
+    /// This client's, whatever that is.
+    Of(u32),
+    /// It was 0 before statements of this client: 0 stands for what the client had.
+    Touched(u32),
+    /// Somebody's.
+    Foreign,
+}
+
+/// What a request has to do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum InsertUse {
+    #[default]
+    Nothing,
+    /// It may make an id, as an INSERT does.
+    Makes,
+    /// It may read the value, or change it in a way that does not show.
+    Needs,
+}
+
+impl InsertUse {
+    fn of(request: &Request, whole: bool) -> InsertUse {
+        let class = &request.class;
+        if !matches!(request.command, Command::Query | Command::StmtExecute) {
+            return InsertUse::Nothing;
+        }
+        let unseen = Uses::BLOCK | Uses::EXECUTABLE_COMMENT | Uses::UNKNOWN_FUNCTION;
+        let needs = class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | unseen);
+        if needs || !whole || class.doubtful || runs_unread(class) || sets(class) {
+            return InsertUse::Needs;
+        }
+        let makes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Load | Verb::Create);
+        if makes || class.statements > 1 { InsertUse::Makes } else { InsertUse::Nothing }
+    }
+}
+
+/// What it runs was not read, or is known to leave something.
+fn runs_unread(class: &Class) -> bool {
+    class.pins.contains(Pin::Unrecognised) || class.pins.contains(Pin::Code)
+}
+
+/// SET last_insert_id.
+fn sets(class: &Class) -> bool {
+    let names = ["last_insert_id", "identity"];
+    let is_it = |name: &str| names.iter().any(|it| name.rsplit('.').next() == Some(*it));
+    class.set().is_some_and(|set| set.assignments.iter().any(|assignment| is_it(&assignment.name)))
+}
+
+impl Back {
+    /// A request that has to do with LAST_INSERT_ID() finds its client's value here, or 0.
+    pub(super) fn bring_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
+        entry.insert_use = InsertUse::of(&front.request, entry.whole);
+        if entry.insert_use == InsertUse::Nothing {
+            return;
+        }
+        let (client, is_here) = (front.id(), front.insert_server == self.server_id());
+        match (self.insert_id, entry.insert_use) {
+            (InsertId::Of(owner), _) if owner == client && is_here => {}
+            (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
+            (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
+                // Only this session knows.
+                put_query(out, "SELECT LAST_INSERT_ID() LIMIT 1");
+                entry.ahead.push_back(Ahead::AskInsertId);
+                (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
+            }
+            (InsertId::Zero, InsertUse::Makes) => self.insert_id = InsertId::Touched(client),
+            (InsertId::Zero, _) if front.insert_id == 0 => {
+                self.insert_id = InsertId::Of(client);
+                front.insert_server = self.server_id();
+            }
+            _ => {
+                self.put_insert_id(front, out);
+                entry.ahead.push_back(Ahead::State);
+            }
+        }
+    }
+
+    fn put_insert_id(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        put_query(out, &format!("SET last_insert_id={}", front.insert_id));
+        self.insert_id = InsertId::Of(front.id());
+        front.insert_server = self.server_id();
+    }
+
+    /// The request is done.
+    pub(super) fn finish_insert_id(&mut self, entry: &Entry, front: &mut Front) {
+        let outcome = &entry.outcome;
+        match entry.insert_use {
+            InsertUse::Nothing => return,
+            InsertUse::Makes if !self.may_have_made(&front.request.class, outcome) => {
+                let fresh = !(front.insert_unknown && front.insert_server == self.server_id());
+                if fresh && self.insert_id == InsertId::Touched(front.id()) {
+                    self.insert_id = InsertId::Zero;
+                }
+                return;
+            }
+            InsertUse::Needs if only_reads(&front.request.class) => return,
+            // What was made is what the client has already, or it was given.
+            InsertUse::Makes
+                if outcome.insert_id == front.insert_id
+                    && !front.insert_unknown
+                    && front.request.class.statements == 1
+                    && !outcome.failed
+                    && outcome.affected_rows.is_some() =>
+            {
+                if self.insert_id == InsertId::Touched(front.id()) {
+                    self.insert_id = InsertId::Foreign;
+                }
+                return;
+            }
+            InsertUse::Makes | InsertUse::Needs => {}
+        }
+        front.insert_unknown = true;
+        front.insert_server = self.server_id();
+    }
+
+    /// Statements that ended so may have made an id. MariaDB does not tell it of an INSERT with RETURNING.
+    fn may_have_made(&self, class: &Class, outcome: &Outcome) -> bool {
+        let silent = outcome.affected_rows.is_none() || class.statements > 1;
+        outcome.failed || outcome.insert_id != 0 || silent && self.session.flavour == Flavour::MariaDb
+    }
+
+    /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks. Where the client
+    /// is not in the habit of asking, the session is left with 0, so that the next client's INSERT needs nothing ahead.
+    pub(crate) fn ask_insert_id(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
+        if !front.insert_unknown || front.insert_server != self.server_id() {
+            return false;
+        }
+        let (columns, text) = match front.asks_insert_id {
+            true => (1, "SELECT LAST_INSERT_ID() LIMIT 1"),
+            false => (2, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"),
+        };
+        entry.reply.asked_columns = columns;
+        put_query(out, text);
+        true
+    }
+
+    /// A packet of the answer; true when it was the last. `None` when it is malformed.
+    pub(crate) fn take_insert_id(
+        &mut self,
+        entry: &mut Entry,
+        front: Option<&mut Front>,
+        payload: &[u8],
+    ) -> Option<bool> {
+        // Number of columns, definitions, row, end.
+        let cleared = entry.reply.asked_columns == 2;
+        let row_at = entry.reply.asked_columns + 1;
+        let at = entry.reply.asked;
+        entry.reply.asked += 1;
+        if payload.first() == Some(&ok::ERR) {
+            self.insert_id = InsertId::Foreign;
+            if let Some(front) = front {
+                front.insert_unknown = false;
+            }
+            return Some(true);
+        }
+        if at == row_at {
+            let number = lenenc::string(&mut Reader::new(payload)).ok()?;
+            let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+            let owner = front.as_deref().map(Front::id);
+            let exact = owner.is_some_and(|owner| self.insert_id == InsertId::Of(owner));
+            if let Some(front) = front {
+                if exact || number != 0 {
+                    front.insert_id = number;
+                }
+                front.insert_unknown = false;
+            }
+            self.insert_id = match owner {
+                _ if cleared || number == 0 && !exact => InsertId::Zero,
+                Some(owner) => InsertId::Of(owner),
+                None => InsertId::Foreign,
+            };
+        }
+        Some(at == row_at + 1)
+    }
+
+    /// The answer that a request waits for is there: what its client has is brought, if the session does not have it.
+    pub(crate) fn bring_known_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
+        if self.insert_id == InsertId::Of(front.id()) {
+            return;
+        }
+        if front.insert_id == 0 && self.insert_id == InsertId::Zero {
+            self.insert_id = InsertId::Of(front.id());
+            return;
+        }
+        self.put_insert_id(front, out);
+        entry.ahead.push_back(Ahead::State);
+    }
+}
+
+/// It asks for the value and does nothing to it.
+fn only_reads(class: &Class) -> bool {
+    let changes = Uses::LAST_INSERT_ID_SET | Uses::BLOCK | Uses::EXECUTABLE_COMMENT;
+    class.statements == 1
+        && !class.doubtful
+        && !runs_unread(class)
+        && !class.uses.intersects(changes)
+        && matches!(
+            class.verb,
+            Verb::Select | Verb::Values | Verb::Do | Verb::Update | Verb::Delete | Verb::Set
+        )
+        && !sets(class)
+}

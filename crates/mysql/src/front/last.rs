@@ -1,0 +1,248 @@
+//! What a client may ask about its last statement: ROW_COUNT(), FOUND_ROWS(), its warnings.
+//!
+//! Owns: what of that is known from replies, and what only a server knows. Must not know: packets.
+//!
+//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
+//! - ROW_COUNT() is what the last OK said, and -1 behind rows, an EOF or an error. COM_PING and COM_INIT_DB set it to 0,
+//!   COM_STMT_PREPARE, COM_STMT_CLOSE, COM_STATISTICS and GET DIAGNOSTICS leave it.
+//! - FOUND_ROWS() lasts over errors, transaction control, SET of constants, DDL and all commands, also over a reset. It is the
+//!   number of rows of a plain SELECT, also with LIMIT n; not with an offset, nor with LIMIT behind UNION. On MySQL an
+//!   UPDATE sets it to the rows it matched.
+//! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB keeps them
+//!   over statements that neither use a table nor warn.
+
+use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
+use crate::frame::HEADER_BYTES;
+use crate::message::{Capabilities, Command};
+use crate::session_state::Flavour;
+use crate::warnings::{Kept, Shows, Warnings};
+use weir_sql::{Class, Uses, Verb};
+
+impl Front {
+    /// The reply to a command that runs no text is done.
+    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome) {
+        self.has_run();
+        let silent = matches!(
+            command,
+            Command::StmtPrepare | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
+        );
+        if outcome.failed || !silent {
+            self.row_count = row_count(outcome);
+        }
+        if outcome.failed || outcome.warnings > 0 {
+            self.last_result = true;
+            self.warnings = None;
+        } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
+            self.last_result = false;
+            self.warnings = None;
+        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
+            // It would be another read now.
+            self.keep_warnings(Kept::Lost);
+        }
+    }
+
+    /// What the next statement may ask about this one. True when only this server knows FOUND_ROWS() now.
+    pub(super) fn finish_last(&mut self, request: &Request, outcome: &Outcome, server: u64) -> bool {
+        let class = &request.class;
+        self.has_run();
+        self.last_server = server;
+        if class.verb != Verb::Get || class.statements != 1 || outcome.failed {
+            self.row_count = row_count(outcome);
+        }
+        let found = self.found_rows_after(request, outcome);
+        match found {
+            Found::Kept => {}
+            Found::Known(rows) => self.found_rows = rows,
+            Found::OnServer => {
+                self.found_by_routine = matches!(class.verb, Verb::Call | Verb::Execute);
+                self.found_rows = ROWS_UNKNOWN;
+                self.found_server = server;
+            }
+        }
+        if outcome.failed || outcome.warnings > 0 {
+            self.last_result = true;
+            self.warnings = None;
+        } else if !request.leaves_warnings {
+            self.last_result = false;
+            self.warnings = None;
+        }
+        matches!(found, Found::OnServer)
+    }
+
+    /// Weir has answered in a server's place, with an OK or with an error: what a server's answer would have done.
+    pub(super) fn answered_here(&mut self, row_count: i64) {
+        self.has_run();
+        self.row_count = row_count;
+        self.last_server = 0;
+    }
+
+    /// The first command is over. On MariaDB it sets FOUND_ROWS() to 1.
+    fn has_run(&mut self) {
+        if self.found_rows == ROWS_FRESH {
+            self.found_rows = u64::from(self.traits.flavour == Flavour::MariaDb);
+        }
+    }
+
+    fn found_rows_after(&self, request: &Request, outcome: &Outcome) -> Found {
+        let class = &request.class;
+        let mysql = self.traits.flavour == Flavour::MySql;
+        let unseen = Uses::BLOCK | Uses::EXECUTABLE_COMMENT | Uses::CALC_FOUND_ROWS;
+        let single = class.statements == 1 && !class.doubtful && !class.uses.intersects(unseen);
+        let has_rows = outcome.affected_rows.is_none();
+        let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
+        match class.verb {
+            // What returns no rows has hardly selected any.
+            _ if !single && !outcome.had_rows => Found::Kept,
+            // Several statements are rarely asked about, so that only who asks pays for it.
+            _ if class.statements > 1 && !self.asks_found_rows && !class.skips_rows => {
+                Found::Known(outcome.rows)
+            }
+            _ if !single => Found::OnServer,
+            _ if outcome.failed => Found::Kept,
+            Verb::Select if has_rows && !class.skips_rows => Found::Known(outcome.rows),
+            Verb::Select if !has_rows && !class.skips_rows => {
+                outcome.affected_rows.map_or(Found::Kept, Found::Known)
+            }
+            Verb::Values if !mysql => Found::Kept,
+            Verb::Values if !class.skips_rows => Found::Known(outcome.rows),
+            Verb::Show | Verb::Explain => match request.shows {
+                Shows::Rows => Found::Known(outcome.rows),
+                Shows::Nothing => Found::Kept,
+                Shows::Other if class.verb == Verb::Explain && mysql => Found::Kept,
+                Shows::Other => Found::OnServer,
+            },
+            Verb::Update if mysql => told,
+            Verb::Insert | Verb::Replace if class.skips_rows => told,
+            Verb::Do if mysql => Found::Known(1),
+            Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::RollbackTo
+            | Verb::Use
+            | Verb::Create
+            | Verb::Alter
+            | Verb::Drop
+            | Verb::Truncate
+            | Verb::Lock
+            | Verb::Unlock
+            | Verb::Get
+            | Verb::Prepare
+            | Verb::Deallocate
+            | Verb::Server
+            | Verb::Insert
+            | Verb::Replace
+            | Verb::Update
+            | Verb::Delete
+            | Verb::Do
+            | Verb::Set
+            | Verb::Empty => Found::Kept,
+            _ => Found::OnServer,
+        }
+    }
+
+    /// FOUND_ROWS() is known by this server only, and its client is likely to ask.
+    pub(crate) fn wants_found_rows(&self, server: u64) -> bool {
+        (self.asks_found_rows || self.found_by_routine) && self.found_rows_are_on(server)
+    }
+
+    /// FOUND_ROWS() is known by this server only.
+    pub(crate) fn found_rows_are_on(&self, server: u64) -> bool {
+        self.found_rows == ROWS_UNKNOWN && self.found_server == server
+    }
+
+    /// FOUND_ROWS() cannot be answered by a text of Weir's.
+    pub(crate) fn found_rows_are_unknown(&self) -> bool {
+        self.found_rows == ROWS_UNKNOWN
+    }
+
+    /// A server has said what FOUND_ROWS() is.
+    pub(crate) fn keep_found_rows(&mut self, rows: u64) {
+        self.found_rows = rows;
+    }
+
+    /// Warnings of the last statement altogether, and errors among them; `None` when only a server knows.
+    pub(crate) fn warning_counts(&self) -> Option<(u64, u64)> {
+        match self.warnings() {
+            None => (!self.last_result).then_some((0, 0)),
+            Some(Kept::Answer(warnings)) => Some(warnings.counts()),
+            Some(Kept::Read(_) | Kept::Lost) => None,
+        }
+    }
+
+    /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
+    pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
+        self.answered_here(-1);
+        if let Some(payload) = out.get(mark + HEADER_BYTES..) {
+            let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
+            self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
+        }
+    }
+
+    /// The last statement left warnings: what of them is kept here.
+    pub(crate) fn warnings(&self) -> Option<&Kept> {
+        self.warnings.as_deref()
+    }
+
+    /// Nothing but the warnings of its last statement keeps a server with this client.
+    pub(crate) fn only_warnings_pin(&self) -> bool {
+        let mut others = self.pins();
+        others.remove(weir_wire::Pin::LastResult);
+        self.last_result && others.is_empty()
+    }
+
+    /// The warnings of the last statement are here now; the server may go.
+    pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
+        self.warnings = Some(Box::new(warnings));
+        self.last_result = false;
+    }
+
+    /// This text leaves the warnings of the statement before it as they are, unless it warns itself.
+    pub(super) fn leaves_warnings(&self, class: &Class, text: &[u8]) -> bool {
+        if class.statements != 1 || class.doubtful {
+            return false;
+        }
+        match (class.verb, self.traits.flavour) {
+            (Verb::Get, _) => true,
+            (Verb::Show, _) => class.uses.contains(Uses::WARNINGS),
+            (_, Flavour::MySql) => false,
+            (
+                Verb::Begin
+                | Verb::Commit
+                | Verb::Rollback
+                | Verb::Savepoint
+                | Verb::Release
+                | Verb::RollbackTo
+                | Verb::Use
+                | Verb::Unlock
+                | Verb::Prepare
+                | Verb::Deallocate
+                | Verb::Flush,
+                Flavour::MariaDb,
+            ) => true,
+            (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb) => {
+                !class.uses.contains(Uses::UNKNOWN_FUNCTION) && !crate::warnings::names_a_table(text)
+            }
+            (_, Flavour::MariaDb) => false,
+        }
+    }
+}
+
+/// What a statement makes of FOUND_ROWS().
+enum Found {
+    /// What it was.
+    Kept,
+    Known(u64),
+    /// Only its server knows.
+    OnServer,
+}
+
+/// What ROW_COUNT() gives behind it.
+fn row_count(outcome: &Outcome) -> i64 {
+    match outcome.affected_rows {
+        // A number of 64 bits without a sign is shown as one with a sign, as by a server.
+        Some(rows) if !outcome.failed => rows.cast_signed(),
+        Some(_) | None => -1,
+    }
+}
