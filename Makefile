@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers build release servers-up servers-down bench-relay bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers differential build release servers-up servers-down bench-relay bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -39,6 +39,12 @@ unit: ## The Rust tests
 drivers: ## Real servers, real drivers, direct and through Weir
 	@tests/setup
 	@tests/run drivers $(SUITES)
+
+differential: build ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS)
+	@tests/setup
+	@tests/servers/servers up
+	@tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and says where
 	@tests/setup

@@ -1,0 +1,1 @@
+"""The differential tester's parts. See ../README.md."""

@@ -1,0 +1,249 @@
+"""Draws a session step by step, while it runs on the database itself: what a client is in is known from the answers.
+
+Owns: who acts when, and that a session is fair: nobody waits for a server or a lock that another client rightly keeps.
+Must not know: protocols.
+
+The budget. A client holds a server while it is in a transaction, and from a statement that may keep it (`k` in the grammars) until
+it leaves. Holders are never more than the servers there are; when they are as many, only they act. So whoever is not answered
+is not answered because of Weir. In a step in which several clients act at once nobody reads or writes what another one writes.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from .script import Act
+
+
+@dataclass
+class Draw:
+    """A statement that was drawn, and what is known of it."""
+
+    text: str
+    reads: frozenset
+    writes: frozenset
+    flags: frozenset
+    family: str
+
+    @staticmethod
+    def of(text, known, family):
+        words = known.split()
+        return Draw(text, frozenset(w[2:] for w in words if w[:2] == "r:"), frozenset(w[2:] for w in words if w[:2] == "w:"),
+                    frozenset(w for w in words if w[1:2] != ":"), family)
+
+    @staticmethod
+    def join(parts):
+        return Draw("", frozenset().union(*(d.reads for d in parts)), frozenset().union(*(d.writes for d in parts)),
+                    frozenset().union(*(d.flags for d in parts)), "several")
+
+    def keeps(self):
+        return "k" in self.flags
+
+    def touches(self, other_reads, other_writes):
+        return bool(self.writes & (other_reads | other_writes) or self.reads & other_writes)
+
+
+@dataclass
+class Model:
+    """What the generator knows of a client."""
+
+    name: str
+    alive: bool = False
+    status: str = "I"
+    kept: bool = False
+    prepared: dict = field(default_factory=dict)
+    reads: set = field(default_factory=set)  # in the open transaction
+    writes: set = field(default_factory=set)
+
+    def holds(self):
+        return self.alive and (self.kept or self.status != "I")
+
+
+class Generator:
+    statements = []
+    families = {}
+    # Whether statements that would wait for another client's transaction may be drawn: where a lock's wait ends at once.
+    waits_end = True
+    # A regular expression: statements not to draw.
+    avoid = None
+    # The same for most sessions.
+    seldom = None
+
+    def __init__(self, seed, servers=None):
+        self.random = random.Random(seed)
+        r = self.random
+        count = r.choice([2, 2, 3, 3, 4, 5, 6])
+        self.models = [Model(name) for name in "ABCDEF"[:count]]
+        self.servers = servers or (r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count)
+        self.length = r.randint(4, 18)
+        self.counter = 0
+        self.together = r.choice([0.1, 0.4, 0.7])
+        if r.random() < 0.125:
+            self.seldom = None
+        self.choose(r.choice(list(self.families)))
+
+    def options(self):
+        """What the whole session is played with."""
+        return {}
+
+    def choose(self, family):
+        """What the session is about."""
+        self.family = family
+        scale = self.families[family]
+        self.table = [(weight * (scale.get(family, 0) or 0.15 if scale else 1), Draw.of(text, known, family))
+                      for weight, family, text, known in self.statements]
+        self.sums = []
+        total = 0.0
+        for weight, _ in self.table:
+            total += weight
+            self.sums.append(total)
+
+    # --- Chance ---
+
+    def pick(self, weighted):
+        total = sum(w for w, _ in weighted)
+        at = self.random.random() * total
+        for w, value in weighted:
+            at -= w
+            if at < 0:
+                return value
+        return weighted[-1][1]
+
+    def number(self):
+        self.counter += 1
+        return self.counter
+
+    def fill(self, text):
+        if "{" not in text:
+            return text
+        r = self.random
+        return text.format(i=r.randint(1, 5), n=self.number() if "{n}" in text else 0, p=r.randint(2, 9), s=r.randint(1, 2))
+
+    def statement(self, model, allowed, extended=False, several=False):
+        """A statement that fits what the client is in, filled in; None when luck is out."""
+        for _ in range(12):
+            draw = self.random.choices(self.table, cum_weights=self.sums)[0][1]
+            flags = draw.flags
+            if ("x" in flags and model.status == "I" and self.random.random() < 0.95) or ("o" in flags and model.status != "I" and self.random.random() < 0.9):
+                continue
+            if (several and ("1" in flags or not draw.text)) or (extended and "Q" in flags):
+                continue
+            if extended and "p" in flags:
+                draw = Draw(draw.text, draw.reads, draw.writes, flags | {"k"}, draw.family)
+            if allowed(draw):
+                return Draw(self.fill(draw.text), draw.reads, draw.writes, draw.flags, draw.family)
+        return None
+
+    # --- Steps ---
+
+    def steps(self):
+        """The steps, one by one; `learn` must be called with the answers of each before the next is asked for."""
+        for _ in range(self.length):
+            step = self.step()
+            if step:
+                yield step
+
+    def holders(self):
+        return [m for m in self.models if m.holds()]
+
+    def step(self):
+        r = self.random
+        holders = self.holders()
+        full = len(holders) >= self.servers
+        able = holders if full else self.models
+        if not any(m.alive for m in self.models) or (not full and r.random() < 0.12 and any(not m.alive for m in able)):
+            model = r.choice([m for m in able if not m.alive])
+            return [Act(model.name, "connect", self.connect_params())]
+        awake = [m for m in able if m.alive]
+        if len(awake) < min(2, len(able)) and r.random() < 0.8:
+            model = r.choice([m for m in able if not m.alive])
+            return [Act(model.name, "connect", self.connect_params())]
+        leave = 0.15 if full else 0.05
+        if r.random() < leave:
+            model = r.choice(holders if full else awake)
+            return [Act(model.name, "vanish" if r.random() < 0.2 else "quit")]
+        if r.random() < self.together and len(awake) > 1:
+            return self.together_step(awake)
+        model = r.choice(awake)
+        got = self.one(model, len(self.holders()), set(), set())
+        return got and [self.act(model, *got)]
+
+    def act(self, model, messages, drawn):
+        self.note(model, drawn)
+        return Act(model.name, "ask", messages, drawn.keeps())
+
+    def note(self, model, drawn):
+        model.kept = model.kept or drawn.keeps()
+        model.reads |= drawn.reads
+        model.writes |= drawn.writes
+
+    def one(self, model, holding, reads, writes, calm=False):
+        """A request that this client may send beside what others do in the same step and hold in open transactions."""
+        others = [m for m in self.models if m is not model and m.alive and m.status != "I"]
+
+        def allowed(draw):
+            if (self.avoid and self.avoid.search(draw.text)) or (self.seldom and self.seldom.search(draw.text)):
+                return False
+            if not model.holds() and ("k" in draw.flags or "t" in draw.flags) and holding + 1 > self.servers:
+                return False
+            if calm and ("k" in draw.flags or "t" in draw.flags) and not model.holds():
+                return False
+            # What ends a transaction makes all of it seen.
+            seen = draw.writes | (frozenset(model.writes) if "t" in draw.flags else frozenset())
+            if seen & (reads | writes) or draw.reads & writes:
+                return False
+            for other in others:
+                if self.conflict(draw, other):
+                    return False
+            return True
+
+        return self.request(model, allowed)
+
+    def conflict(self, draw, other):
+        """Whether a statement would wait for what the other client's open transaction holds."""
+        if "ddl" in draw.writes:
+            return bool(draw.writes & (other.reads | other.writes))
+        if "ddl" in other.writes:
+            return bool((draw.writes | draw.reads) & other.writes)
+        return not self.waits_end and bool(draw.writes & other.writes)
+
+    def together_step(self, awake):
+        """Several at once: at most one of them becomes a holder, and only where that leaves a server for the others."""
+        r = self.random
+        group = r.sample(awake, r.randint(2, min(4, len(awake))))
+        reads, writes, step = set(), set(), []
+        holding = len(self.holders())
+        free = any(not m.holds() for m in group)
+        for model in group:
+            room = holding + 1 < self.servers or not free
+            before = model.holds()
+            got = self.one(model, holding, reads, writes, calm=not room)
+            if not got:
+                continue
+            messages, drawn = got
+            if step and r.random() < 0.4:
+                step.append(Act("", "wait", r.choice([0.5, 1, 2, 5, 25])))
+            step.append(self.act(model, messages, drawn))
+            reads |= drawn.reads
+            writes |= drawn.writes | (model.writes if "t" in drawn.flags else set())
+            if not before and (model.kept or "t" in drawn.flags):
+                holding += 1
+        while step and step[-1].what == "wait":
+            step.pop()
+        return step
+
+    def learn(self, step, statuses):
+        """`statuses`: of each client that acted, what it is in now, or None when it is gone."""
+        by_name = {m.name: m for m in self.models}
+        for act in step:
+            if not act.client:
+                continue
+            model = by_name[act.client]
+            status = statuses.get(act.client)
+            if act.what in ("quit", "vanish") or status is None:
+                by_name[act.client].__init__(act.client)
+                continue
+            if act.what == "connect":
+                model.__init__(act.client, alive=True)
+            model.status = status
+            if status == "I":
+                model.reads, model.writes = set(), set()

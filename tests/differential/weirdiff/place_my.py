@@ -1,0 +1,194 @@
+"""Where sessions of MySQL and MariaDB are played: on either side in schemas of its own, which begin alike."""
+
+import re
+import time
+
+from . import my, world_my
+from .side import SETTLE_S
+
+MAY_CHANGE = re.compile(r"\b(create|drop|alter|rename|truncate)\b|\bd[123]\b|into d3", re.I)
+
+
+class MyPlace:
+    kind = ""
+
+    def __init__(self, address, number, weirs, env):
+        socket_file = env[f"WEIR_TEST_{self.kind.upper()}_SOCKET"]
+        self.address = address
+        self.user = f"diff{number}"
+        self.schemas = {True: f"diff{number}d", False: f"diff{number}w"}
+        self.weirs = weirs
+        self.weir_address = None
+        self.direct = True
+        self.base = 1000
+        self.bases = []
+        self.at = 0
+        # Where ids begin while plays on the database itself are compared with each other.
+        self.exact = None
+        self.changed = {True: False, False: False}
+        self.admin = my.Client(socket_file, "root", "mysql", "mysql", {"schema": "mysql"}, 30)
+        if not self.admin.alive:
+            raise RuntimeError(f"no login: {self.admin.greeting}")
+        self.make()
+
+    def make(self):
+        ask = self.admin.ask
+        ask("SET SESSION lock_wait_timeout = 5, SESSION innodb_lock_wait_timeout = 5, SESSION group_concat_max_len = 1000000")
+        ask("SET GLOBAL lock_wait_timeout = 1; SET GLOBAL innodb_lock_wait_timeout = 1; SET GLOBAL log_bin_trust_function_creators = 1")
+        ask(f"DROP USER IF EXISTS '{self.user}'@'%'")
+        ask(f"CREATE USER '{self.user}'@'%' {self.empty_password}")
+        ask(f"GRANT ALL ON *.* TO '{self.user}'@'%'")
+        for schema in self.schemas.values():
+            for name in (schema, schema + "x"):
+                ask(f"DROP DATABASE IF EXISTS {name}")
+                ask(f"CREATE DATABASE {name}")
+            for text in (*world_my.TABLES.split(";"), *world_my.ROUTINES, *self.more(), *world_my.CHANGING.split(";")):
+                ask(self.on(text, schema))
+        for schema in self.schemas.values():
+            ask(self.on(world_my.RESTORE, schema))
+
+    def more(self):
+        yield from (world_my.LOOKALIKE.format(name=name) for name in world_my.LOOKALIKES[self.kind])
+
+    @staticmethod
+    def on(text, schema):
+        return re.sub(r"\bS(?=[xy.\d'])", schema, text)
+
+    # --- Clients ---
+
+    def greet(self, address):
+        my.Client(address, self.user, self.schemas[False], self.schemas[True], {}, 30).close()
+
+    def begin(self, script, direct):
+        self.direct = direct
+        if direct:
+            self.bases = []
+        else:
+            self.weir_address = self.weirs(script.servers)
+        self.at = 0
+        self.again(direct)
+
+    def watch(self, texts):
+        pass
+
+    def enter(self, params, direct, bound_s):
+        client = my.Client(self.address if direct else self.weir_address, self.user, self.schemas[direct], self.schemas[True], params, bound_s)
+        if self.kind == "mariadb" and client.alive:
+            # MariaDB's FOUND_ROWS() in a new session tells what another session left there.
+            client.greeting += client.answer(client.ask_for([["Q", "SELECT 1"]], self), bound_s)
+        return client
+
+    def leave(self, client, politely, direct):
+        client.close(politely)
+        if not direct:
+            return
+        for _ in range(2000):
+            if str(client.thread) not in (row[0] for row in self.connections()):
+                break
+            time.sleep(0.0005)
+
+    def connections(self):
+        """(id, user, ...) of all. Not from information_schema.processlist: MariaDB 10.11 has died of being asked that often."""
+        return self.admin.ask("SHOW PROCESSLIST")
+
+    def alone(self, patience_s):
+        """After Weir was killed: waits until its servers have gone, with all they held."""
+        end = time.monotonic() + patience_s
+        while found := [row[0] for row in self.connections() if row[1] == self.user]:
+            if time.monotonic() > end:
+                for number in found:
+                    try:
+                        self.admin.ask(f"KILL {number}")
+                    except RuntimeError:
+                        pass
+                end += 1
+            time.sleep(0.001)
+
+    # --- The database ---
+
+    def held(self):
+        locks = ", ".join(f"IS_USED_LOCK('{self.schemas[self.direct]}{i}') IS NOT NULL" for i in range(1, 6))
+        return " ".join(str(i + 1) for i, v in enumerate(self.admin.ask(f"SELECT {locks}")[0]) if v == "1")
+
+    def state(self, script):
+        schema = self.schemas[self.direct]
+        end = time.monotonic() + SETTLE_S
+        while (held := self.held()) and time.monotonic() < end:
+            time.sleep(0.003)
+        changes = MAY_CHANGE.search(script.texts())
+        tables = world_my.TABLE_STATE
+        query = " UNION ALL ".join(
+            f"SELECT '{name}', (SELECT group_concat(concat_ws(',', {', '.join(f'coalesce({c}, 0x4e554c4c)' for c in columns.split(', '))}) "
+            f"ORDER BY {columns} SEPARATOR ' | ') FROM {name})" for name, columns in tables)
+        lines = [f"{name}: {value}" for name, value in self.admin.ask(self.on(query, schema))]
+        if changes:
+            lines.append("columns: " + " | ".join(" ".join(map(str, row)) for row in self.admin.ask(self.on(world_my.CATALOG_STATE, schema))))
+        lines.append(f"held: {held or 'nothing'}")
+        found = "\n".join(lines).replace(schema, self.schemas[True])
+        self.changed[self.direct] = self.changed[self.direct] or bool(changes)
+        try:
+            self.restore(self.direct)
+        except RuntimeError as e:
+            found += f"\nrestore: {e}"
+            self.weirs.close()
+            self.alone()
+            self.restore(self.direct)
+        return found
+
+    def restore(self, direct):
+        schema = self.schemas[direct]
+        if self.changed[direct]:
+            for text in world_my.CHANGING.split(";"):
+                self.admin.ask(self.on(text, schema))
+            self.changed[direct] = False
+        self.admin.ask(self.on(world_my.RESTORE, schema))
+
+    def again(self, direct):
+        """Both sides begin with the same ids: the direct side goes on to new ones, Weir's follows."""
+        schema = self.schemas[direct]
+        if self.exact is not None:
+            for text in world_my.ANEW.split(";"):
+                self.admin.ask(self.on(text, schema))
+            self.admin.ask(self.on(world_my.BASE.format(base=self.exact), schema))
+            self.exact += 1000
+            return
+        if direct or self.at >= len(self.bases):
+            self.bases.append(self.base)
+            self.base += 1000
+        base = self.bases[-1 if direct else self.at]
+        self.at += 0 if direct else 1
+        if self.base > 2_000_000_000:
+            raise RuntimeError("no more ids: start again")
+        self.admin.ask(self.on(world_my.BASE.format(base=base), schema))
+
+
+class MariaDbPlace(MyPlace):
+    kind = "mariadb"
+    empty_password = "IDENTIFIED VIA mysql_native_password USING ''"
+
+    def more(self):
+        yield from super().more()
+        yield from world_my.MARIADB_ONLY
+
+
+class MySqlPlace(MyPlace):
+    kind = "mysql"
+    empty_password = "IDENTIFIED WITH caching_sha2_password BY ''"
+
+
+def place(kind):
+    return {"mariadb": MariaDbPlace, "mysql": MySqlPlace}[kind]
+
+
+def weir_config(kind, number, server_port, port, servers):
+    return f"""workers = 1
+[databases."*"]
+url = "mysql://127.0.0.1:{server_port}"
+[users.diff{number}]
+password = ""
+[mysql]
+listen = ["127.0.0.1:{port}"]
+auth_type = "trust"
+[pool]
+default_pool_size = {servers}
+"""

@@ -1,0 +1,171 @@
+"""Where PostgreSQL sessions are played: connections to the server and to Weir, the worker's own database."""
+
+import re
+import time
+
+from . import pg, world_pg
+from .side import SETTLE_S
+
+# What DISCARD ALL does not take back; after these a connection to the database is not used again.
+STAYS = re.compile(r"app\.x|nonsense|temp|LOAD|authorization|shadow|pg_temp", re.I)
+MAY_CHANGE = re.compile(r"create|drop|alter|rename|into d3|fo\(|\bdo\b|comment on|prepare_it|setval|\btruncate|analyze", re.I)
+
+
+class Client(pg.Client):
+    def ask_for(self, messages, _place):
+        self.send(messages)
+        return pg.owed(messages)
+
+    def answer(self, owed, bound_s):
+        return self.reply(owed, bound_s)
+
+
+class Place:
+    kind = "postgres"
+
+    def __init__(self, address, number, weirs, _env):
+        """`weirs`: gives the address of a Weir with so many servers a pool."""
+        self.address = address
+        self.database = f"diff{number}"
+        self.weirs = weirs
+        self.parked = {}
+        self.reuse = True
+        self.exact = None
+        self.weir_address = None
+        self.sessions = 0
+        self.make()
+
+    def make(self):
+        admin = pg.Client(self.address, {"user": "postgres", "database": "postgres"}, 30)
+        if not admin.ask("SELECT 1 FROM pg_roles WHERE rolname = 'diff_boss'"):
+            try:
+                admin.ask(world_pg.ROLES)
+            except RuntimeError:
+                pass  # another worker was faster
+        admin.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self.database}'")
+        for _ in range(50):
+            try:
+                admin.ask(f"DROP DATABASE IF EXISTS {self.database}")
+                break
+            except RuntimeError:
+                time.sleep(0.1)
+        admin.ask(f"CREATE DATABASE {self.database}")
+        for setting in ("lock_timeout = '30ms'", "app.tenant = ''"):
+            admin.ask(f"ALTER DATABASE {self.database} SET {setting}")
+        admin.close()
+        self.admin = pg.Client(self.address, {"user": "postgres", "database": self.database}, 30)
+        self.admin.ask("SET lock_timeout = '5s'; SET client_min_messages = error")
+        self.admin.ask(world_pg.WORLD)
+        self.admin.ask(world_pg.CHANGING)
+
+    # --- Clients ---
+
+    def greet(self, address):
+        pg.Client(address, {"user": "app_trust", "database": self.database}, 30).close()
+
+    def begin(self, script, direct):
+        texts = script.texts()
+        self.reuse = not STAYS.search(texts) if script.steps else True
+        if not direct:
+            self.weir_address = self.weirs(script.servers)
+
+    def again(self, direct):
+        """A further session of a script begins; `state` has restored everything."""
+
+    def watch(self, texts):
+        """While a session is drawn its texts are not known before."""
+        self.reuse = self.reuse and not STAYS.search(texts)
+
+    def enter(self, params, direct, bound_s):
+        params = {"user": "app_trust", "database": self.database, **params}
+        if not direct:
+            return Client(self.weir_address, params, bound_s)
+        key = tuple(sorted(params.items()))
+        if self.parked.get(key):
+            client = self.parked[key].pop()
+            client.greeting, client.params = list(client.at_first[0]), dict(client.at_first[1])
+            client.notifications, client.stray = [], []
+            return client
+        client = Client(self.address, params, bound_s)
+        client.key = key
+        client.at_first = (list(client.greeting), dict(client.params))
+        return client
+
+    def leave(self, client, politely, direct):
+        if not client.alive:
+            client.close(False)
+            return
+        if not direct:
+            client.close(politely)
+            return
+        if self.reuse:
+            if client.status != "I":
+                client.send([["Q", "ROLLBACK"]])
+                client.reply(1, 10)
+            client.send([["Q", "DISCARD ALL"]])
+            client.reply(1, 10)
+            if client.alive and client.status == "I":
+                self.parked.setdefault(client.key, []).append(client)
+                return
+        client.close(politely)
+        for _ in range(2000):
+            if not self.admin.ask(f"SELECT 1 FROM pg_stat_activity WHERE pid = {client.pid}"):
+                break
+            time.sleep(0.001)
+
+    # --- The database ---
+
+    def alone(self, patience_s):
+        """After Weir was killed: waits until its servers have gone, with all they held."""
+        mine = ",".join(str(c.pid) for c in [self.admin, *(c for idle in self.parked.values() for c in idle)])
+        others = f"FROM pg_stat_activity WHERE datname = '{self.database}' AND pid NOT IN ({mine})"
+        end = time.monotonic() + patience_s
+        while self.admin.ask(f"SELECT 1 {others}"):
+            if time.monotonic() > end:
+                self.admin.ask(f"SELECT pg_terminate_backend(pid) {others}")
+                end += 1
+            time.sleep(0.001)
+
+    def held(self):
+        return self.admin.ask(world_pg.HELD)[0][0]
+
+    def state(self, script):
+        """What is in the tables once nobody holds anything any more; then all is as it was."""
+        end = time.monotonic() + SETTLE_S
+        while (held := self.held()) and time.monotonic() < end:
+            time.sleep(0.003)
+        found = self.admin.ask("SELECT keeper.state()")[0][0] + (f"\nheld: {held}" if held else "\nheld: nothing")
+        try:
+            self.restore(script)
+        except RuntimeError as e:
+            found += f"\nrestore: {e}"
+            self.admin.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self.database}' AND pid <> pg_backend_pid()")
+            self.parked = {}
+            time.sleep(0.1)
+            self.restore(script)
+        return found
+
+    def restore(self, script):
+        self.admin.ask("SELECT keeper.restore()")
+        texts = script.texts()
+        if not script.steps or MAY_CHANGE.search(texts) or re.search(r"\bd[123]\b", texts):
+            self.admin.ask(world_pg.CHANGING)
+        self.sessions += 1
+        if self.sessions % 300 == 0:
+            self.admin.ask("VACUUM")
+
+
+def weir_config(_kind, _number, server_port, port, servers):
+    return f"""workers = 1
+[databases."*"]
+url = "postgres://127.0.0.1:{server_port}"
+[users.app_trust]
+password = ""
+[users.postgres]
+password = ""
+[postgres]
+listen = ["127.0.0.1:{port}"]
+auth_type = "trust"
+[pool]
+default_pool_size = {servers}
+"""
