@@ -87,10 +87,8 @@ struct Scan {
     left: usize,
     /// What the long message is, while `left` is not 0.
     long: Long,
-    /// The lexer of a long Query.
-    scanner: Option<Box<Scanner>>,
-    /// The state of the catalogue by which it reads.
-    scanned_by: u64,
+    /// The lexer of a long Query, and the state of the catalogue by which it reads.
+    scanner: Option<Box<(Scanner, u64)>>,
     /// Parts of a batch were handed out, and not its end.
     open: bool,
     /// A request was rejected before its end had come.
@@ -118,6 +116,9 @@ enum Long {
     Rejected,
 }
 
+/// No text of the batch has been judged.
+const NOTHING_JUDGED: u64 = u64::MAX;
+
 /// What was learnt of the messages in the batch being gathered.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
@@ -138,7 +139,7 @@ struct Batch {
     /// They are given or taken.
     changes_names: bool,
     /// The state of the catalogue by which its texts were judged.
-    judged_by: Option<u64>,
+    judged_by: u64,
     /// What decides how a text is read may be another behind it.
     changes_dialect: bool,
 }
@@ -156,13 +157,16 @@ impl Batch {
         uses_names: false,
         uses_unnamed: false,
         changes_names: false,
-        judged_by: None,
+        judged_by: NOTHING_JUDGED,
         changes_dialect: false,
     };
 
     /// Another text of it was judged by this state.
     fn note_state(&mut self, state: u64) {
-        self.shareable &= state == *self.judged_by.get_or_insert(state);
+        if self.judged_by == NOTHING_JUDGED {
+            self.judged_by = state;
+        }
+        self.shareable &= state == self.judged_by;
     }
 
     fn note_fingerprint(&mut self, fingerprint: u32) {
@@ -245,7 +249,6 @@ impl Front {
                 left: 0,
                 long: Long::Batch,
                 scanner: None,
-                scanned_by: 0,
                 open: false,
                 discarding: false,
                 resetting: false,
@@ -501,7 +504,7 @@ impl Front {
             && self.boundary == Boundary::Idle
             && self.traces.pins().is_empty();
         self.under_way_is_shareable = shareable;
-        self.proven_by = batch.judged_by.filter(|_| shareable).unwrap_or(0);
+        self.proven_by = if shareable && batch.judged_by != NOTHING_JUDGED { batch.judged_by } else { 0 };
         Found::Request {
             len: end,
             needs: Needs {
@@ -571,13 +574,13 @@ impl Front {
             ClientTag::Query => {
                 // What it asks is known at its end only.
                 (self.asks_sequence, self.draws) = (true, true);
-                let mut scanner = Box::new(Scanner::new(self.dialect));
+                let mut scanner = Scanner::new(self.dialect);
                 let proof = self.knowledge.proof();
-                self.scan.scanned_by = proof.as_ref().map_or(0, |proof| proof.state);
+                let state = proof.as_ref().map_or(0, |proof| proof.state);
                 if let Some(proof) = proof {
                     scanner.watch(proof.catalogue);
                 }
-                self.scan.scanner = Some(scanner);
+                self.scan.scanner = Some(Box::new((scanner, state)));
                 self.scan.long = Long::Request;
             }
             ClientTag::FunctionCall => self.scan.long = Long::Request,
@@ -619,7 +622,7 @@ impl Front {
             Long::Copy => part(len, true),
             Long::Batch => part(len, std::mem::replace(&mut self.scan.open, true)),
             Long::Request => {
-                if let Some(scanner) = &mut self.scan.scanner {
+                if let Some((scanner, _)) = self.scan.scanner.as_deref_mut() {
                     // The last byte of a Query is its NUL.
                     let visible = text.len() - usize::from(ended && !text.is_empty());
                     scanner.feed(text.get(..visible).unwrap_or_default());
@@ -628,12 +631,11 @@ impl Front {
                 if !ended {
                     return part(len, continues);
                 }
-                if let Some(scanner) = self.scan.scanner.take() {
+                if let Some((scanner, state)) = self.scan.scanner.take().map(|scanner| *scanner) {
                     let effects = Effects::of_class(&scanner.finish());
                     self.dialect_under_way |= self.may_change_dialect(&effects);
                     self.names_under_way |= effects.deallocates.is_some() || effects.drops_all_statements();
                     self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();
-                    let state = self.scan.scanned_by;
                     self.texts.push(effects, state);
                 }
                 self.scan.batch = Batch::EMPTY;
