@@ -540,3 +540,15 @@ def a_text_behind_a_change_of_its_dialect_is_read_as_the_server_reads_it(s):
         b.ask("discard all")
         a.close()
         b.close()
+
+
+@answers(pools=(2, 3))
+def what_one_of_many_portals_does_stays_with_its_client(s):
+    a, b = s.open("a"), s.open("b")
+    listens = [parse("listen somewhere", "l"), *[bind((), "l", portal=f"p{n}") for n in range(70)]]
+    locks = [parse("select pg_advisory_lock(18)", "k"), *[bind((), "k", portal=f"q{n}") for n in range(3)]]
+    a.ask(*listens, *locks, execute("q0"), SYNC)
+    b.ask("select pg_try_advisory_lock(18)")
+    a.ask(LOCKS)
+    a.ask("select pg_advisory_unlock_all()")
+    b.ask("select pg_advisory_unlock_all()")

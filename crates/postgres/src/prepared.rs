@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use weir_wire::limits::{CLIENT_PREPARED, STATEMENT_VERSIONS};
+use weir_wire::limits::{CLIENT_PREPARED, CLIENT_PREPARED_BYTES, SERVER_PREPARED_BYTES, STATEMENT_VERSIONS};
 use weir_wire::{Owner, Reader};
 
 /// What a text is known by, wherever it is prepared: 128 bits of SHA-256 of the text, its types and settings.
@@ -249,6 +249,8 @@ pub type Names = HashMap<Box<[u8]>, Arc<Statement>>;
 #[derive(Debug, Default)]
 pub struct ClientPrepared {
     named: Names,
+    /// Of the texts of all of them, as if each were this client's alone.
+    bytes: usize,
     /// The unnamed statement, kept because a later batch may bind it: what it is if all that is under way succeeds.
     pub unnamed: Option<Arc<Statement>>,
     /// The same according to the replies that have come.
@@ -259,9 +261,11 @@ pub struct ClientPrepared {
     pub portal: Option<Arc<Effects>>,
     /// The same for named portals that do something; they end with the transaction.
     portals: Vec<(Box<[u8]>, Arc<Effects>)>,
+    /// What those do for which there was no place: any portal of another name may be one of them.
+    other_portals: Option<Arc<Effects>>,
 }
 
-/// Named portals with effects that are remembered; more count as the last one.
+/// Named portals with effects that are remembered, each by itself.
 const PORTALS: usize = 64;
 
 impl ClientPrepared {
@@ -275,41 +279,54 @@ impl ClientPrepared {
         if self.named.len() >= CLIENT_PREPARED && !self.named.contains_key(name) {
             return false;
         }
-        self.named.insert(name.into(), statement);
+        self.bytes += statement.content.len();
+        let before = self.named.insert(name.into(), statement);
+        self.bytes -= before.map_or(0, |before| before.content.len());
         true
     }
 
     /// There is room for another name.
     pub fn has_room(&self) -> bool {
-        self.named.len() < CLIENT_PREPARED
+        self.named.len() < CLIENT_PREPARED && self.bytes < CLIENT_PREPARED_BYTES
     }
 
     /// Forgets a name.
     pub fn remove(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
-        self.named.remove(name)
+        let statement = self.named.remove(name)?;
+        self.bytes -= statement.content.len();
+        Some(statement)
     }
 
     /// Forgets a name if it still means this statement.
     pub fn remove_if(&mut self, name: &[u8], statement: &Arc<Statement>) {
         if self.named.get(name).is_some_and(|have| Arc::ptr_eq(have, statement)) {
-            self.named.remove(name);
+            self.remove(name);
         }
     }
 
     /// Forgets the name of this statement.
     pub fn remove_statement(&mut self, statement: &Arc<Statement>) {
-        self.named.retain(|_, have| !Arc::ptr_eq(have, statement));
+        let bytes = &mut self.bytes;
+        self.named.retain(|_, have| {
+            let stays = !Arc::ptr_eq(have, statement);
+            *bytes -= if stays { 0 } else { have.content.len() };
+            stays
+        });
     }
 
     /// Gives the names back that were taken by [`ClientPrepared::take_names`], unless they are in use again.
     pub fn restore_names(&mut self, names: Names) {
         for (name, statement) in names {
-            self.named.entry(name).or_insert(statement);
+            if !self.named.contains_key(&name) {
+                self.bytes += statement.content.len();
+                self.named.insert(name, statement);
+            }
         }
     }
 
     /// Forgets all names and hands them out. The unnamed statement has none and stays.
     pub fn take_names(&mut self) -> Names {
+        self.bytes = 0;
         std::mem::take(&mut self.named)
     }
 
@@ -326,10 +343,18 @@ impl ClientPrepared {
         }
         self.portals.retain(|(name, _)| **name != *portal);
         if let Some(effects) = effects.filter(|e| !e.is_nothing() || e.controls || e.draws) {
-            if self.portals.len() >= PORTALS {
-                self.portals.pop();
+            if self.portals.len() < PORTALS {
+                self.portals.push((portal.into(), effects));
+                return;
             }
-            self.portals.push((portal.into(), effects));
+            // Which of them runs is not known: nothing that one of them clears is believed.
+            let mut other = match &self.other_portals {
+                Some(other) => other.and(&effects),
+                None => Effects::clone(&effects),
+            };
+            (other.releases, other.clears, other.frees) = Default::default();
+            (other.names, other.deallocates, other.executes) = (None, None, None);
+            self.other_portals = Some(Arc::new(other));
         }
     }
 
@@ -338,13 +363,15 @@ impl ClientPrepared {
         if portal.is_empty() {
             return self.portal.clone();
         }
-        self.portals.iter().find(|(name, _)| **name == *portal).map(|(_, effects)| Arc::clone(effects))
+        let known = self.portals.iter().find(|(name, _)| **name == *portal);
+        known.map(|(_, effects)| effects).or(self.other_portals.as_ref()).cloned()
     }
 
     /// The transaction has ended, and all portals with it.
     pub fn end_portals(&mut self) {
         self.portal = None;
         self.portals.clear();
+        self.other_portals = None;
     }
 
     /// Statements prepared under a name.
@@ -450,6 +477,8 @@ pub struct ServerPrepared {
     slots: Vec<Slot>,
     index: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
     limit: usize,
+    /// Of the texts of all slots.
+    bytes: usize,
     hand: usize,
     batch: u64,
     /// Names given here.
@@ -468,6 +497,7 @@ impl ServerPrepared {
             slots: Vec::new(),
             index: HashMap::default(),
             limit,
+            bytes: 0,
             hand: 0,
             batch: 0,
             names: 0,
@@ -537,6 +567,7 @@ impl ServerPrepared {
             None => {
                 self.index.insert(key, self.slots.len());
                 let content = Arc::clone(&statement.content);
+                self.bytes += content.len();
                 self.slots.push(Slot { key, content, versions: vec![version], used: true, batch });
             }
         }
@@ -546,7 +577,7 @@ impl ServerPrepared {
     /// One name to close because there are too many; call until `None`. Second chance: a clock goes
     /// round and takes the first one not used since it last came by.
     pub fn evict(&mut self) -> Option<Box<[u8]>> {
-        if self.slots.len() > self.limit {
+        if self.slots.len() > self.limit || self.bytes > SERVER_PREPARED_BYTES {
             self.evict_one();
         }
         self.leftovers.pop()
@@ -631,6 +662,7 @@ impl ServerPrepared {
     /// Nothing is there any more (DISCARD ALL of Weir's own, with nothing behind it).
     pub fn clear(&mut self) {
         self.slots.clear();
+        self.bytes = 0;
         self.index.clear();
         self.leftovers.clear();
         self.hand = 0;
@@ -645,6 +677,7 @@ impl ServerPrepared {
     fn take(&mut self, key: &Key) {
         let Some(at) = self.index.remove(key) else { return };
         let slot = self.slots.swap_remove(at);
+        self.bytes -= slot.content.len();
         if let Some(moved) = self.slots.get(at) {
             self.index.insert(moved.key, at);
         }
@@ -831,6 +864,43 @@ mod tests {
         assert!(!client.insert(b"one more", s.clone()));
         assert!(client.insert(b"s1", s.clone()));
         assert_eq!(client.len(), CLIENT_PREPARED);
+    }
+
+    #[test]
+    fn a_client_holds_a_bounded_number_of_bytes() {
+        let mut client = ClientPrepared::default();
+        let content: Arc<[u8]> = vec![b'x'; 60_000].into();
+        let mut n = 0;
+        while client.has_room() {
+            let s = Statement::new(Arc::clone(&content), [0; 16], Origin::default(), Arc::default(), 0);
+            assert!(client.insert(format!("s{n}").as_bytes(), s));
+            n += 1;
+        }
+        assert!(n < CLIENT_PREPARED && n * content.len() < CLIENT_PREPARED_BYTES + content.len());
+        client.remove(b"s1");
+        assert!(client.has_room());
+        let names = client.take_names();
+        assert_eq!(client.bytes, 0);
+        client.restore_names(names);
+        assert_eq!(client.bytes, (n - 1) * content.len());
+    }
+
+    #[test]
+    fn a_portal_too_many_is_any_of_them() {
+        let mut client = ClientPrepared::default();
+        let locks = Arc::new(Effects { pins: weir_wire::Pin::SessionLock.into(), ..Effects::default() });
+        let listens = Arc::new(Effects { pins: weir_wire::Pin::Listen.into(), ..Effects::default() });
+        for n in 0..PORTALS {
+            client.bind_portal(format!("p{n}").as_bytes(), Some(Arc::clone(&locks)));
+        }
+        client.bind_portal(b"one", Some(Arc::clone(&listens)));
+        client.bind_portal(b"two", Some(Arc::clone(&locks)));
+        assert_eq!(client.portal_effects(b"p63").unwrap().pins, locks.pins);
+        let mut both = locks.pins;
+        both.union(listens.pins);
+        assert_eq!(client.portal_effects(b"one").unwrap().pins, both);
+        client.end_portals();
+        assert!(client.portal_effects(b"one").is_none());
     }
 
     #[test]

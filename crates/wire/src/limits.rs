@@ -43,9 +43,9 @@ pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
 
 /// Statements one client may hold prepared.
 pub const CLIENT_PREPARED: usize = 10_000;
-/// Bytes of the texts of these (MySQL). They are kept to be prepared again on other servers.
+/// Bytes of the texts of these. They are kept to be prepared again on other servers.
 pub const CLIENT_PREPARED_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of the texts of the statements kept prepared on one server (MySQL); those used least recently leave.
+/// Bytes of the texts of the statements kept prepared on one server; those used least recently leave.
 pub const SERVER_PREPARED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Readings of one text that a server keeps prepared, when its types have changed in between. Clients that prepared
