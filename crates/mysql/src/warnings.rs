@@ -378,8 +378,8 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
     let pieces: Vec<Piece<'_>> = Words { text, at: 0 }.collect();
     let piece = |at: usize| pieces.get(at);
     let mut found = Vec::new();
-    for at in 0..pieces.len() {
-        if !(piece(at).is_some_and(|it| it.is(b"@")) && piece(at + 1).is_some_and(|it| it.is(b"@"))) {
+    for (at, first) in pieces.iter().enumerate() {
+        if !(first.is(b"@") && piece(at + 1).is_some_and(|it| it.is(b"@"))) {
             continue;
         }
         let scoped = piece(at + 2).is_some_and(|it| it.is(b"SESSION") || it.is(b"LOCAL"));
@@ -393,7 +393,7 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
         let ends = piece(name_at + 1).is_none_or(|it| {
             [&b","[..], b";", b"FROM", b"LIMIT", b"WHERE", b"INTO"].iter().any(|word| it.is(word))
         });
-        let start = pieces[at].start;
+        let start = first.start;
         let end = name.start + name.bytes.len();
         let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { continue };
         found.push(CountIn { span: Span { start, end }, errors, bare: begins && ends });
