@@ -80,7 +80,13 @@ fn a_url_without_a_database_is_all_of_its_server() {
 fn a_url_without_a_password_is_for_this_machine() {
     let snapshot = from_urls(&["mysql://app@127.0.0.1/shop"]);
     let here = snapshot.admit(Protocol::Mysql, &login("app", None), HERE);
-    assert_eq!(here.method, AuthMethod::Trust);
+    // As MySQL does it: no password is the password.
+    assert_eq!(here.method, AuthMethod::CachingSha2);
+    assert!(
+        here.secret.is_some_and(
+            |secret| matches!(secret.kind(), SecretKind::Plain(password) if password.is_empty())
+        )
+    );
     let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), Origin::default());
     assert_eq!(elsewhere.method, AuthMethod::CachingSha2);
     assert!(elsewhere.secret.is_none());

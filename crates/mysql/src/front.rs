@@ -353,7 +353,7 @@ impl Front {
                 let proof = self.knowledge.proof();
                 let number = self.request.number;
                 if let Some(statement) = self.statements.as_deref_mut().and_then(|all| all.get_mut(number)) {
-                    statement.judge(proof.as_ref());
+                    statement.judge(proof);
                     self.request.class = (*statement.class).clone();
                     self.request.judged_by = statement.judged_by;
                 }
@@ -364,9 +364,7 @@ impl Front {
 
     /// What a text is, with the state of the catalogue by which that was judged.
     pub(crate) fn classify(&self, text: &[u8]) -> (Class, u64) {
-        let proof = self.knowledge.proof();
-        let class = classify_in(self.dialect(), text, proof.as_ref().map(|proof| &proof.catalogue));
-        (class, proof.map_or(0, |proof| proof.state))
+        classify_in(self.dialect(), text, self.knowledge.proof())
     }
 
     /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,

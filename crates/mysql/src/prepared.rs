@@ -111,10 +111,8 @@ pub(crate) struct ClientStatement {
 
 impl ClientStatement {
     /// Judges its text anew, by what is known of the database now.
-    pub fn judge(&mut self, proof: Option<&Proof>) {
-        let catalogue = proof.map(|proof| &proof.catalogue);
-        *self.class = classify_in(self.dialect, &self.text.text, catalogue);
-        self.judged_by = proof.map_or(0, |proof| proof.state);
+    pub fn judge(&mut self, proof: Option<Proof>) {
+        (*self.class, self.judged_by) = classify_in(self.dialect, &self.text.text, proof);
     }
 }
 

@@ -73,9 +73,7 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// What a text does, its fingerprint, and the state of the catalogue that this was judged by.
     pub fn text(self, text: &[u8]) -> (Arc<Effects>, u32, u64) {
-        let proof = self.knowledge.proof();
-        let (effects, fingerprint) = Effects::of_text(self.dialect, text, proof.as_ref());
-        (effects, fingerprint, proof.map_or(0, |proof| proof.state))
+        Effects::of_text(self.dialect, text, self.knowledge.proof())
     }
 
     /// The state that texts are judged by now.
@@ -86,10 +84,10 @@ impl Judge<'_> {
 }
 
 impl Effects {
-    /// Of a whole text, with its fingerprint, in a database of this catalogue.
-    pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<&Proof>) -> (Arc<Effects>, u32) {
-        let class = classify_in(dialect, text, proof.map(|proof| &proof.catalogue));
-        (Effects::of_class(&class), class.fingerprint as u32)
+    /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was judged.
+    pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
+        let (class, state) = classify_in(dialect, text, proof);
+        (Effects::of_class(&class), class.fingerprint as u32, state)
     }
 
     /// Of a class. Texts without effects share one value.

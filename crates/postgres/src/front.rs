@@ -575,11 +575,7 @@ impl Front {
                 // What it asks is known at its end only.
                 (self.asks_sequence, self.draws) = (true, true);
                 let mut scanner = Scanner::new(self.dialect);
-                let proof = self.knowledge.proof();
-                let state = proof.as_ref().map_or(0, |proof| proof.state);
-                if let Some(proof) = proof {
-                    scanner.watch(proof.catalogue);
-                }
+                let state = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));
                 self.scan.scanner = Some(Box::new((scanner, state)));
                 self.scan.long = Long::Request;
             }

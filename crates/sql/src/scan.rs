@@ -1,10 +1,9 @@
 //! The scanner: the lexer and the recogniser joined.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::Proof;
 use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
-use std::sync::Arc;
 
 /// Reads a text in pieces and says at the end what it is.
 ///
@@ -26,9 +25,12 @@ impl Scanner {
         Scanner { lexer: Lexer::new(dialect), recogniser: Recogniser::new(dialect, true) }
     }
 
-    /// Looks every word up in the catalogue of the text's database. Before the first piece.
-    pub fn watch(&mut self, catalogue: Arc<Catalogue>) {
-        self.recogniser.watch(catalogue);
+    /// Looks every word up in the catalogue of the text's database. Before the first piece. Returns the state by which
+    /// the text will have been judged.
+    pub fn watch(&mut self, proof: Proof) -> u64 {
+        let Proof { catalogue, state } = proof;
+        self.recogniser.watch(catalogue, state != 0);
+        state
     }
 
     /// Reads the next piece of the text; it may be cut anywhere.
@@ -50,12 +52,11 @@ pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
     scanner.finish()
 }
 
-/// The same, with every word looked up in the catalogue of its database, if that is known.
-pub fn classify_in(dialect: Dialect, text: &[u8], catalogue: Option<&Arc<Catalogue>>) -> Class {
+/// The same, with every word looked up in the catalogue of its database, if that is known; and the state by which it was
+/// judged, 0 for none.
+pub fn classify_in(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Class, u64) {
     let mut scanner = Scanner::with_fingerprint(dialect);
-    if let Some(catalogue) = catalogue {
-        scanner.watch(Arc::clone(catalogue));
-    }
+    let state = proof.map_or(0, |proof| scanner.watch(proof));
     scanner.feed(text);
-    scanner.finish()
+    (scanner.finish(), state)
 }

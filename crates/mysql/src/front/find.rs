@@ -278,7 +278,7 @@ impl Front {
                 let state = self.knowledge.state();
                 if state == 0 || statement.judged_by != state {
                     // User code in it may be something else by now.
-                    statement.judge(self.knowledge.proof().as_ref());
+                    statement.judge(self.knowledge.proof());
                 }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();

@@ -5,8 +5,8 @@
 //! clock). All pools of one database share a [`Group`], since any of them may change it; each has a
 //! [`Knowledge`] of its own, since users may see different parts of it.
 //!
-//! Invariant: [`Knowledge::proof`] gives a catalogue only while no change is under way and none has ended since
-//! it began to be read.
+//! Invariant: [`Knowledge::state`] is not 0 only while no change is under way and none has ended since what is known
+//! began to be read.
 
 use super::Catalogue;
 use arc_swap::ArcSwapOption;
@@ -45,12 +45,13 @@ struct Known {
     fingerprint: Box<[u8]>,
 }
 
-/// A catalogue that holds now, with the number of the state it stands for.
+/// A catalogue, with the number of the state it stands for.
 #[derive(Debug, Clone)]
 pub struct Proof {
     /// What the names stand for.
     pub catalogue: Arc<Catalogue>,
-    /// Equal for equal states. Never 0.
+    /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing better is known;
+    /// it proves nothing.
     pub state: u64,
 }
 
@@ -93,12 +94,13 @@ impl Knowledge {
         }
     }
 
-    /// What is known and holds.
+    /// What was known last, and whether it holds. None before the first reading.
     #[inline]
     pub fn proof(&self) -> Option<Proof> {
         let known = self.known.load();
-        let known = known.as_deref().filter(|known| self.holds(known))?;
-        Some(Proof { catalogue: Arc::clone(&known.catalogue), state: known.changes + 1 })
+        let known = known.as_deref()?;
+        let state = if self.holds(known) { known.changes + 1 } else { 0 };
+        Some(Proof { catalogue: Arc::clone(&known.catalogue), state })
     }
 
     /// What was known last, whether it holds or not.
@@ -227,7 +229,7 @@ mod tests {
     #[test]
     fn nothing_is_known_while_a_change_is_under_way_nor_behind_it_until_it_is_read_again() {
         let knowledge = Knowledge::default();
-        assert!(knowledge.proof().is_none() && knowledge.is_due(0));
+        assert!(knowledge.proof().is_none() && knowledge.state() == 0 && knowledge.is_due(0));
         let before = knowledge.changes();
         knowledge.learn(before, Catalogue::default(), b"1", 5);
         let state = knowledge.state();
@@ -237,9 +239,10 @@ mod tests {
         assert!(!knowledge.is_due(9), "its end is worth waiting for");
         let during = knowledge.changes();
         knowledge.learn(during, Catalogue::default(), b"2", 6);
-        assert!(knowledge.proof().is_none());
+        assert_eq!(knowledge.state(), 0);
         drop(change);
-        assert!(knowledge.proof().is_none(), "what was read while it was under way may miss it");
+        assert_eq!(knowledge.state(), 0, "what was read while it was under way may miss it");
+        assert_eq!(knowledge.proof().map(|proof| proof.state), Some(0));
         assert!(knowledge.is_due(0) && knowledge.fingerprint().is_none());
         knowledge.learn(knowledge.changes(), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
@@ -254,7 +257,7 @@ mod tests {
             knowledge.learn(knowledge.changes(), Catalogue::default(), b"", 1);
         }
         drop(one.unsettle());
-        assert!(other.proof().is_none());
+        assert_eq!(other.state(), 0);
     }
 
     #[test]
@@ -271,7 +274,7 @@ mod tests {
                 && !knowledge.is_due(52)
                 && knowledge.is_due(53)
         );
-        assert!(!reading.confirm(b"b", 3) && knowledge.proof().is_none());
+        assert!(!reading.confirm(b"b", 3) && knowledge.state() == 0);
         drop(reading);
         assert!(knowledge.begin_reading(1).is_some());
     }

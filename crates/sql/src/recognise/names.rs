@@ -24,6 +24,7 @@ pub(super) enum Watch {
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     catalogue: Arc<Catalogue>,
+    holds: bool,
     /// Of them as things that are read or called.
     read: Doings,
     /// Of them as things that are written to.
@@ -44,9 +45,10 @@ pub(crate) struct Noted {
 const NOTED: usize = 8192;
 
 impl Recogniser {
-    /// Looks words up in a catalogue from now on.
-    pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>) {
-        let found = Found { catalogue, read: Doings::default(), write: Doings::default(), writes: false };
+    /// Looks words up in a catalogue from now on. `holds`: it is that of the database now.
+    pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>, holds: bool) {
+        let found =
+            Found { catalogue, holds, read: Doings::default(), write: Doings::default(), writes: false };
         self.watch = Watch::Text(found);
     }
 
@@ -146,7 +148,7 @@ impl Recogniser {
         class.takes.insert(doings.takes);
         class.ddl |= doings.ddl;
         class.code = doings;
-        class.proven = !found.catalogue.is_blind();
+        class.proven = found.holds && !found.catalogue.is_blind();
     }
 
     /// A statement of code ends: what it was, and what it assigned.

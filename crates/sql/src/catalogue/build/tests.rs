@@ -21,8 +21,22 @@ fn catalogue(fill: impl Fn(&mut Builder)) -> Arc<Catalogue> {
     Arc::new(builder.finish())
 }
 
+fn by(dialect: Dialect, text: &str, catalogue: &Arc<Catalogue>) -> Class {
+    let proof = crate::catalogue::Proof { catalogue: Arc::clone(catalogue), state: 1 };
+    classify_in(dialect, text.as_bytes(), Some(proof)).0
+}
+
+#[test]
+fn a_catalogue_that_does_not_hold_any_more_still_pins_and_proves_nothing() {
+    let c = catalogue(|b| b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end")));
+    let proof = || crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 0 };
+    let (class, state) = classify_in(Dialect::POSTGRES, b"select locks()", Some(proof()));
+    assert!(class.pins.contains(Pin::SessionLock) && !class.proven && state == 0);
+    assert!(!classify_in(Dialect::POSTGRES, b"select 1", Some(proof())).0.proven);
+}
+
 fn read(catalogue: &Arc<Catalogue>, text: &str) -> Class {
-    let class = classify_in(Dialect::POSTGRES, text.as_bytes(), Some(catalogue));
+    let class = by(Dialect::POSTGRES, text, catalogue);
     assert!(class.proven);
     class
 }
@@ -198,7 +212,7 @@ fn names_that_cannot_be_read_stand_for_all_of_their_kind() {
 #[test]
 fn a_catalogue_that_cannot_be_read_proves_nothing() {
     let c = catalogue(Builder::is_incomplete);
-    let class = classify_in(Dialect::POSTGRES, b"select a from t", Some(&c));
+    let class = by(Dialect::POSTGRES, "select a from t", &c);
     assert!(!class.proven && class.pins.contains(Pin::Code) && !class.only_reads());
 }
 
@@ -242,7 +256,7 @@ fn bodies_of_sql_and_of_mysql_are_read() {
         mariadb: false,
         encoding: crate::Encoding::Utf8,
     };
-    let pins = |text: &str| classify_in(dialect, text.as_bytes(), Some(&c)).pins;
+    let pins = |text: &str| by(dialect, text, &c).pins;
     assert!(pins("CALL p_mode()").contains(Pin::Setting));
     assert!(pins("CALL p_at()").contains(Pin::UserVariable));
     assert!(pins("CALL p_local()").is_empty(), "{:?}", pins("CALL p_local()"));
@@ -252,5 +266,5 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("CALL p_temp()").contains(Pin::TemporaryTable));
     assert!(pins("INSERT INTO orders VALUES (1)").contains(Pin::SessionLock));
     assert!(pins("SELECT * FROM orders").is_empty());
-    assert!(classify_in(dialect, b"SELECT f_pure('A')", Some(&c)).only_reads());
+    assert!(by(dialect, "SELECT f_pure('A')", &c).only_reads());
 }
