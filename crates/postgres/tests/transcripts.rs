@@ -5,6 +5,7 @@ use weir_auth::login::{
     AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
 };
 use weir_postgres::{Accept, Back, Connect, Front};
+use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Fault, Found, Step};
 
 const OWNER: u64 = 9;
@@ -60,7 +61,9 @@ fn front() -> Front {
     accept
         .handle_lookup(Admission { method: AuthMethod::Trust, secret: None, names: None }, &mut out)
         .unwrap();
-    accept.into_front()
+    let mut front = accept.into_front();
+    front.know(&Knowledge::settled(Catalogue::default()));
+    front
 }
 
 fn connect(login: &[u8]) -> Result<Option<Back>, Fault> {
@@ -146,12 +149,9 @@ impl Pair {
     fn assert_clean(&self, name: &str) {
         assert_eq!(self.back.queued(), 0, "{name}");
         assert_eq!(self.back.is_reusable(), self.front.pins().is_empty(), "{name}");
-        assert_eq!(
-            self.front.pins().is_empty(),
-            !name.contains("copy in"),
-            "{name}: {:?}",
-            self.front.pins()
-        );
+        // DO and a FunctionCall run code that nobody has read.
+        let keeps = ["copy in", "simple queries", "function call"].iter().any(|what| name.contains(what));
+        assert_eq!(self.front.pins().is_empty(), !keeps, "{name}: {:?}", self.front.pins());
     }
 
     fn server_says(&mut self, bytes: &[u8]) -> Result<(), Fault> {

@@ -31,6 +31,8 @@ pub const SCHEMAS: [&str; 3] = ["app0", "app1", "app2"];
 #[derive(Debug, Clone)]
 struct Prepared {
     statement: Statement,
+    /// The schema it was prepared in.
+    schema: Option<String>,
     /// Its parameter's type has been said.
     bound: bool,
     long: Option<Vec<u8>>,
@@ -454,7 +456,8 @@ impl Engine {
                 self.seq = put(&mut self.output, self.seq, &payload);
                 self.definitions(&parameters);
                 self.definitions(&columns);
-                self.statements.insert(id, Prepared { statement, bound: false, long: None });
+                let schema = self.schema.clone();
+                self.statements.insert(id, Prepared { statement, schema, bound: false, long: None });
             }
         }
     }
@@ -492,6 +495,12 @@ impl Engine {
             return None;
         }
         let statement = prepared.statement.clone();
+        let elsewhere = prepared.schema.is_some() && prepared.schema != self.schema;
+        if elsewhere && self.trackers.schema {
+            // It runs in its own schema, and the session comes back from there, which the tracker tells.
+            let schema = self.schema.clone().unwrap_or_default();
+            self.changed(1, Some(&schema));
+        }
         self.begin(statement, value, true, now_ns);
         Some(())
     }
@@ -583,6 +592,9 @@ impl Engine {
             Command::ShowSchema => vec![vec![self.schema.clone()]],
             Command::ConnectionId(told) => one(told.unwrap_or(u64::from(self.id)).to_string()),
             Command::InsertId => one(self.insert_id.to_string()),
+            Command::TakeInsertId => {
+                vec![vec![Some(std::mem::take(&mut self.insert_id).to_string()), Some("0".to_owned())]]
+            }
             Command::ShowWarnings => {
                 let row = |(code, text): &(u16, String)| {
                     vec![Some("Error".to_owned()), Some(code.to_string()), Some(text.clone())]

@@ -34,6 +34,8 @@ pub enum Command {
     ConnectionId(Option<u64>),
     /// LAST_INSERT_ID().
     InsertId,
+    /// The same, and it is 0 from then on.
+    TakeInsertId,
     /// The messages of the last statement.
     ShowWarnings,
     /// BEGIN.
@@ -146,6 +148,7 @@ impl Statement {
             Command::ShowSchema => one("DATABASE()"),
             Command::ConnectionId(_) => one("CONNECTION_ID()"),
             Command::InsertId => one("LAST_INSERT_ID()"),
+            Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
             Command::ShowWarnings => ["Level", "Code", "Message"].map(str::to_owned).to_vec(),
             Command::Lock => one("GET_LOCK('l',0)"),
             Command::Unlock => one("RELEASE_ALL_LOCKS()"),
@@ -171,6 +174,7 @@ fn command(text: &str) -> Command {
         ["SELECT", "DATABASE()"] => Command::ShowSchema,
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
         ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
+        ["SELECT", "LAST_INSERT_ID(),", "LAST_INSERT_ID(0)", "LIMIT", "1"] => Command::TakeInsertId,
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
         }
