@@ -9,7 +9,7 @@ import threading
 import time
 
 from weirtest.case import eventually, in_threads, weir
-from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, parse, plain, query, row, SYNC)
+from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, message, parse, plain, query, row, SYNC)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
 
@@ -75,6 +75,24 @@ def pool_limit_is_never_exceeded(_context):
         assert not raised, raised[:3]
         assert 0 < highest[0] <= 3, f"{highest[0]} connections at once"
         assert len(pids) <= 3, f"{len(pids)} servers were seen"
+
+
+@weir
+def a_copy_that_is_over_holds_no_server(_context):
+    """Its end in one packet with it, behind it, or dropped because the copy had failed; its client stays and says nothing more."""
+    reset_table("copied", "a int")
+    done, data = message(b"c"), message(b"d", b"1\n")
+    with start(pool_size=1, settings=["workers=1"]) as w:
+        for first, then in ((query("copy copied from stdin") + data + done, b""), (query("copy copied from stdin"), data + done),
+                            (query("copy copied from stdin"), message(b"d", b"x\n") + done),
+                            (parse("copy copied from stdin") + bind() + execute() + SYNC, data + done + SYNC)):
+            with Wire(w.target()) as one, Wire(w.target()) as other:
+                one.send(first)
+                if then:
+                    one.until("G")
+                    one.send(then)
+                one.until("Z")
+                assert other.ask("select 'served'") == [["served"]]
 
 
 @weir

@@ -398,6 +398,11 @@ impl Front {
         false
     }
 
+    /// Parts of a request were found and not its end: the end of each is found as such.
+    pub fn is_part_open(&self) -> bool {
+        true
+    }
+
     /// The client is in the middle of a command or of a packet of its file; `kept` bytes of it wait to be
     /// found.
     pub fn is_mid_message(&self, kept: usize) -> bool {

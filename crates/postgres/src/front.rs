@@ -358,6 +358,11 @@ impl Front {
         }
     }
 
+    /// Parts of a request were found and not its end. Data of a COPY, and its end, belong to a request that was whole.
+    pub fn is_part_open(&self) -> bool {
+        self.scan.open || self.scan.left > 0
+    }
+
     /// The client is in the middle of a message, of which `kept` bytes wait to be found.
     pub fn is_mid_message(&self, kept: usize) -> bool {
         self.scan.left > 0 || kept > self.scan.looked

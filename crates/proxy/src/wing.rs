@@ -108,6 +108,8 @@ pub trait Front<W: Wing> {
     /// The part of a pool's identity that this client chose (MySQL's CLIENT_FOUND_ROWS and its like;
     /// PostgreSQL: 0). Servers of its pool log in with it as `ConnectParams::variant`.
     fn pool_variant(&self) -> u32;
+    /// Parts of a request were found and not its end. False where they were data of a COPY that is over.
+    fn is_part_open(&self) -> bool;
     /// The client is in the middle of a message, of which `kept` bytes wait to be found.
     fn is_mid_message(&self, kept: usize) -> bool;
     /// Why the lease must outlive the boundary, now.

@@ -282,6 +282,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client is at a boundary: is its server free?
     pub(super) fn boundary(&mut self, cx: &mut Cx<'_, N>, key: Key, boundary: Boundary) {
         let Some(client) = self.clients.get_mut(key) else { return };
+        if client.is.part_open && client.front().is_some_and(|front| !front.is_part_open()) {
+            // What came in parts was data of a COPY, which is over.
+            client.is.part_open = false;
+        }
         let (inflight, part_open) = (client.inflight, client.is.part_open);
         // What it has sent before it ended is answered first.
         let eof = client.has_said_all();

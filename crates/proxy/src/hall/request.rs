@@ -208,7 +208,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.recycle(out);
         match found {
             Ok(Found::Incomplete) => None,
-            Ok(Found::Drop { len } | Found::Answered { len }) => Some(len),
+            Ok(Found::Answered { len }) => Some(len),
+            Ok(Found::Drop { len }) => {
+                self.dropped(cx, key);
+                Some(len)
+            }
             Ok(Found::Login { len }) => {
                 self.login_again(cx, key, &rest[..len.min(rest.len())]);
                 Some(len)
@@ -227,6 +231,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.end_client(cx, key, fault);
                 Some(rest.len())
             }
+        }
+    }
+
+    /// Bytes were dropped: the rest of a COPY that its server has ended. Perhaps the server waited for nothing else.
+    fn dropped(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get(key).filter(|client| client.is.part_open && client.inflight == 0)
+        else {
+            return;
+        };
+        let back =
+            client.lease.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+        if let Some(boundary) = back.map(|back| back.boundary()) {
+            self.boundary(cx, key, boundary);
         }
     }
 

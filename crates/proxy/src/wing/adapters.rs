@@ -115,6 +115,9 @@ macro_rules! adapter {
             fn pool_variant(&self) -> u32 {
                 self.pool_variant()
             }
+            fn is_part_open(&self) -> bool {
+                self.is_part_open()
+            }
             fn is_mid_message(&self, kept: usize) -> bool {
                 self.is_mid_message(kept)
             }
