@@ -38,6 +38,8 @@ pub fn accept_params(method: AuthMethod) -> AcceptParams {
 /// What a server's login starts from.
 pub fn connect_params(secret: Option<Arc<Secret>>, variant: u32) -> ConnectParams {
     ConnectParams {
+        changes: Default::default(),
+        trust: Default::default(),
         user: "app".to_owned(),
         secret,
         database: "app".to_owned(),

@@ -75,8 +75,10 @@ def admin():
 
 
 def pinned(w, reason=None):
-    labels = {"reason": reason} if reason else {}
-    return w.metric("weir_pins", protocol="postgres", **labels)
+    """Servers that are pinned; or how often they were for this reason."""
+    if reason is None:
+        return w.metric("weir_pinned_servers", protocol="postgres")
+    return w.metric("weir_pins", protocol="postgres", reason=reason)
 
 
 def rows(a, table):

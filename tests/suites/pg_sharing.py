@@ -19,9 +19,6 @@ SLOW = "select count(*) from big a, big b, big c where a.i + b.i + c.i < 0 and a
 HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
 
 
-ZONE = "create or replace function set_zone() returns text language sql volatile as $$ select {} $$"
-
-
 @functools.cache
 def server():
     private = PrivateServer("postgres")
@@ -30,15 +27,7 @@ def server():
         wire.ask("create unique index on big (i)")
         wire.ask("analyze big")
         wire.ask("grant select on big to public")
-        wire.ask(ZONE.format("'UTC'::text"))
-        wire.ask("create view zoned as select set_zone()")
-        wire.ask("grant select on zoned to public")
     return private
-
-
-def full_of_settings():
-    """A client with as many settings as Weir carries: one more, reported by the server, ties it to its server."""
-    return {f"app.s{i}": "x" for i in range(128)}
 
 
 def start(pool_size=1, settings=(), **kw):
@@ -50,18 +39,6 @@ def start(pool_size=1, settings=(), **kw):
         for text in (SLOW.replace("20000", "0"), HEAVY.format(0), "select 'known'", "select 1") * 10:
             wire.ask(text)
     return w
-
-
-@contextlib.contextmanager
-def unforeseen():
-    """A Weir that has proof that a view only reads, and a database in which it has become something else since."""
-    with admin() as a:
-        try:
-            with start(settings=["pool.catalogue_check_interval=3600"]) as w:
-                a.ask(ZONE.format("set_config('timezone', 'Asia/Tokyo', false)"))
-                yield w
-        finally:
-            a.ask(ZONE.format("'UTC'::text"))
 
 
 @contextlib.contextmanager
@@ -257,59 +234,6 @@ def a_slow_reader_holds_up_nobody(_context):
         rows = sum(1 for kind, _ in slow.until("Z") if kind == "D")
         assert rows == 100000, rows
         slow.close()
-
-
-def held(w):
-    return w.metric("weir_pinned_servers", protocol="postgres")
-
-
-@weir
-def nobody_shares_with_who_keeps_its_server(_context):
-    """A read that could have shared leaves something on its server. That is its client's from then on, and no longer a place for
-    others."""
-    with unforeseen() as w, Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b:
-        a.ask("select 1")
-        with Wire(w.target()) as c:
-            c.ask("select * from zoned")
-        a.ask("select * from zoned")
-        b.send(query("select 1"))
-        assert held(w) == 1
-        assert a.ask("show timezone") == [["Asia/Tokyo"]]
-        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "the other one waits")
-        a.close()
-        assert any(kind == "D" for kind, _ in b.until("Z"))
-        eventually(lambda: held(w) == 0, "nobody keeps a server")
-        assert b.ask("show timezone") != [["Asia/Tokyo"]]
-
-
-@weir
-def who_keeps_its_server_after_all_has_it(_context):
-    """The same, with requests of others behind it already: they are answered elsewhere."""
-    def once(w):
-        with Wire(w.target(), full_of_settings()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
-            with Wire(w.target()) as d:
-                for _ in range(30):  # Its first time takes long.
-                    d.ask("select * from zoned")
-            a.ask("select 1")
-            before = [w.metric(f"weir_{name}_requests", protocol="postgres") for name in ("shared", "repeated")]
-            with at_once(w):
-                a.send(query("select * from zoned"))
-                b.send(query("select 1"))
-                c.send(query("select 2"))
-            assert any(kind == "D" for kind, _ in a.until("Z"))
-            assert a.ask("show timezone") == [["Asia/Tokyo"]]
-            behind = shared(w) - before[0]
-            assert held(w) == 1 and w.metric("weir_waiting_clients", protocol="postgres") == 2
-            a.close()
-            assert any(b"1" in body for kind, body in b.until("Z") if kind == "D")
-            assert any(b"2" in body for kind, body in c.until("Z") if kind == "D")
-            eventually(lambda: held(w) == 0, "nobody keeps a server")
-            repeated = w.metric("weir_repeated_requests", protocol="postgres") - before[1]
-            return behind == repeated == 2
-
-    with unforeseen() as w:
-        # A busy machine may make it look slow, and then nobody stands behind it.
-        eventually(lambda: once(w), "two were sent behind it", 60)
 
 
 @weir
