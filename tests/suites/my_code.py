@@ -193,8 +193,10 @@ def code_made_by_anybody_is_known_at_its_first_call(_context):
     with start(pool_size=3, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a:
         with Wire(w.target()) as one, Wire(w.target()) as other:
             one.ask("insert into audited (a) values (1)")
+            reads = w.metric("weir_catalogue_reads", protocol="mysql")
             a.ask("create trigger app.newly before insert on app.audited for each row set @n = 4")
-            eventually(lambda: one.ask("insert into audited (a) values (1)") is not None and pinned(w) == 1, "it is noticed")
+            eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="mysql") > reads, "it is noticed")
+            one.ask("insert into audited (a) values (1)")
             assert other.ask("select @n") == [[None]]
             assert one.ask("select @n") == [["4"]]
             a.ask("drop trigger app.newly")
