@@ -234,7 +234,7 @@ impl World {
             settings: ArcSwap::from_pointee(settings),
             postgres: Registry::new(plan.workers),
             mysql: Registry::new(plan.workers),
-            panics: Arc::new(Panics::new(metrics.clone())),
+            panics: Arc::new(Panics::new(metrics.clone(), || {})),
             metrics,
             workers: plan.workers,
             post: Box::new(move |to, mail| sender.send(to, mail)),

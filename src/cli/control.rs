@@ -53,7 +53,10 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let http = listen_http(&snapshot).await?;
     // Before the listeners: a second process of the same file must not take the sockets of the first.
     let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
-    let proxy = Arc::new(Proxy::start(&snapshot).map_err(|error| Failure::Runtime(anyhow!("{error}")))?);
+    let proxy = Arc::new(
+        Proxy::start(&snapshot, plan.logging.flusher())
+            .map_err(|error| Failure::Runtime(anyhow!("{error}")))?,
+    );
     announce(&proxy);
     let draining = Arc::new(AtomicBool::new(false));
     let pages = pages(&proxy, &draining);

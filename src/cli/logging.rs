@@ -12,12 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use weir_config::Log;
 
 /// Lines that may wait to be written.
 const QUEUE_LINES: usize = 16 * 1024;
+
+/// How long the end of the process may wait for the log: a disk that does not answer must not keep it.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Where lines go, beside the file of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +41,8 @@ pub struct Logging {
 enum Order {
     Line(Vec<u8>),
     Reopen,
+    /// Everything before it is written: say so.
+    Flushed(SyncSender<()>),
     Finish,
 }
 
@@ -71,6 +77,18 @@ impl Logging {
     pub fn reopen(&self) {
         // Fails only when the log thread has gone, and then there is nowhere to say so.
         drop(self.queue.send(Order::Reopen));
+    }
+
+    /// What waits until all that was logged so far is written, for whoever ends the process without `finish`.
+    pub fn flusher(&self) -> impl Fn() + Send + Sync + 'static {
+        let queue = self.queue.clone();
+        move || {
+            let (done, flushed) = sync_channel(1);
+            // Fails only when the log thread has gone or is stuck, and then there is nowhere to say so.
+            if queue.try_send(Order::Flushed(done)).is_ok() {
+                let _ = flushed.recv_timeout(LAST_WORDS);
+            }
+        }
     }
 
     /// Writes what is still in the queue and ends.
@@ -122,6 +140,9 @@ impl Sink {
             match order {
                 Order::Line(line) => self.write(&line),
                 Order::Reopen => self.reopen(),
+                Order::Flushed(done) => {
+                    let _ = done.try_send(());
+                }
                 Order::Finish => return,
             }
             let dropped = self.dropped.swap(0, Ordering::Relaxed);
@@ -196,6 +217,25 @@ impl Drop for LineWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_logged_is_written_when_the_flusher_returns() {
+        let path = std::env::temp_dir().join(format!("weir-flusher-{}.log", std::process::id()));
+        let (queue, orders) = sync_channel(QUEUE_LINES);
+        let file = Some(LogFile { path: path.clone(), file: open(&path).expect("a file") });
+        let sink = Sink { stderr: false, file, dropped: Arc::default() };
+        let logging =
+            Logging { queue: queue.clone(), writer: Some(std::thread::spawn(move || sink.run(&orders))) };
+        let lines = Lines { queue, dropped: Arc::default() };
+        for _ in 0..1_000 {
+            lines.make_writer().write_all(b"a line\n").expect("it goes into the queue");
+        }
+        logging.flusher()();
+        let written = std::fs::read(&path).expect("the file").len();
+        std::fs::remove_file(&path).expect("it was there");
+        assert_eq!(written, 7_000);
+        logging.finish();
+    }
 
     #[test]
     fn verbose_raises_the_level() {

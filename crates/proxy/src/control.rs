@@ -83,8 +83,12 @@ pub struct Proxy {
 
 impl Proxy {
     /// Opens the listeners and starts the workers. Blocks while names are resolved, and for at most a second
-    /// while MySQL's servers are asked how they greet.
-    pub fn start(snapshot: &Arc<Snapshot>) -> Result<Proxy, StartError> {
+    /// while MySQL's servers are asked how they greet. `before_exit` is called when a defect ends the process, after
+    /// the reason was logged.
+    pub fn start(
+        snapshot: &Arc<Snapshot>,
+        before_exit: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Proxy, StartError> {
         let plan = table_plan(snapshot);
         if plan.workers > MAX_WORKERS {
             return Err(StartError::Workers(plan.workers));
@@ -98,7 +102,7 @@ impl Proxy {
         let (addresses, mailboxes): (Vec<_>, Vec<_>) =
             (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
         let metrics = Metrics::new(workers, &[Postgres::NAME, MySql::NAME]);
-        let panics = Arc::new(Panics::new(metrics.clone()));
+        let panics = Arc::new(Panics::new(metrics.clone(), before_exit));
         let submit = start_crypto(addresses.clone(), workers, panics.clone());
         let submit = submit.map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {

@@ -160,7 +160,7 @@ mod tests {
         let (entered, inside) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let (released, entered) = (Mutex::new(released), Mutex::new(entered));
-        let panics = Arc::new(Panics::new(weir_metrics::Metrics::new(1, &[])));
+        let panics = Arc::new(Panics::new(weir_metrics::Metrics::new(1, &[]), || {}));
         let submit = start(1, panics, move |ticket: Ticket, _| {
             entered.lock().unwrap().send(ticket.kind).unwrap();
             if ticket.kind == Kind::Client {

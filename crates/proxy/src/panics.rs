@@ -21,16 +21,23 @@ const WITHIN: Duration = Duration::from_secs(60);
 const STATUS: i32 = 1;
 
 /// The panics of a process.
-#[derive(Debug)]
 pub struct Panics {
     metrics: Arc<Metrics>,
     recent: Mutex<VecDeque<Instant>>,
+    before_exit: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Panics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Panics").field("recent", &self.recent).finish_non_exhaustive()
+    }
 }
 
 impl Panics {
-    /// None yet.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Panics { metrics, recent: Mutex::default() }
+    /// None yet. `before_exit` is called when the process is about to end, after the reason was logged: a log that
+    /// is written by a thread of its own would be lost.
+    pub fn new(metrics: Arc<Metrics>, before_exit: impl Fn() + Send + Sync + 'static) -> Self {
+        Panics { metrics, recent: Mutex::default(), before_exit: Box::new(before_exit) }
     }
 
     /// Does something; `None` when it has panicked, which is counted and said.
@@ -50,6 +57,7 @@ impl Panics {
     /// Ends the process: it cannot serve as it should.
     pub fn fail(&self, why: &str) -> ! {
         tracing::error!("Weir ends with status {STATUS}: {why}");
+        (self.before_exit)();
         std::process::exit(STATUS)
     }
 
@@ -131,7 +139,7 @@ mod tests {
     #[test]
     fn a_panic_is_counted_and_goes_no_further_and_a_few_in_a_row_are_too_many() {
         let metrics = Metrics::new(1, &["postgres"]);
-        let panics = Panics::new(metrics.clone());
+        let panics = Panics::new(metrics.clone(), || {});
         assert_eq!(panics.guard("a test", || 5), Some(5));
         assert_eq!(panics.guard("a test", || assert!(metrics.panics() > 0, "on purpose")), None);
         assert_eq!(metrics.panics(), 1);
