@@ -14,6 +14,8 @@
 //! - A login with collation 45 also gives columns of text the number 45. On MySQL `SET character_set_results = 45`
 //!   does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB takes numbers of
 //!   collations only for `collation_connection`; there `SET NAMES x COLLATE y` does it, which needs the names.
+//! - A login with the number of a character set's compiled default (45, 33, 8...) gets on MariaDB 11.8 what
+//!   `character_set_collations` names for it (utf8mb4_uca1400_ai_ci), as `SET NAMES x` does and `COLLATE y` does not.
 //! - A number that a server does not know is error 1115 or 1273, while a login with it silently gets the
 //!   server's default.
 //! - COM_RESET_CONNECTION: MariaDB goes back to the charset of the login, MySQL to the server's default
@@ -599,7 +601,8 @@ impl ServerState {
                     }
                     (Charset::Collation(n), Flavour::MariaDb) => {
                         statements.push(format!("SET collation_connection={n}"));
-                        statements.push(NAMES_OF_CONNECTION.to_owned());
+                        let names = if is_compiled_default(n) { NAMES_ALONE } else { NAMES_OF_CONNECTION };
+                        statements.push(names.to_owned());
                     }
                     (Charset::ServerDefault, _) => list.push(
                         "character_set_client=@@global.character_set_client,\
@@ -631,6 +634,18 @@ impl ServerState {
 /// All character sets as `collation_connection` has it, its number included.
 const NAMES_OF_CONNECTION: &str =
     "EXECUTE IMMEDIATE CONCAT('SET NAMES ',@@character_set_connection,' COLLATE ',@@collation_connection)";
+
+/// The same without the collation: the server's default for the character set.
+const NAMES_ALONE: &str = "EXECUTE IMMEDIATE CONCAT('SET NAMES ',@@character_set_connection)";
+
+/// Whether a collation is the one its character set has in the program. MariaDB from 11.2 on gives a login with such a number the
+/// collation that `character_set_collations` names instead.
+fn is_compiled_default(collation: u16) -> bool {
+    matches!(
+        collation,
+        1 | 3 | 4 | 6..=13 | 16 | 18 | 19 | 22 | 24..=26 | 28 | 30 | 32 | 33 | 36..=41 | 45 | 51 | 57 | 59 | 63 | 92 | 95 | 97
+    )
+}
 
 /// Appends a COM_QUERY.
 pub(crate) fn put_query(out: &mut Vec<u8>, text: &str) {
