@@ -78,6 +78,8 @@ pub(crate) enum Stage {
     Ahead,
     /// The request was sent (or is being sent, in parts).
     Sent,
+    /// The reply can be given without the server.
+    Local,
     /// The reply was passed on; a COM_PING asks where it left the transaction.
     Ping,
     /// What went ahead failed; the client is still sending the rest of the request.
@@ -130,6 +132,8 @@ pub(crate) struct Entry {
     pub studies: bool,
     /// It may change the catalogue.
     pub unsettled: Option<Unsettled>,
+    /// The state of the catalogue when it was sent, of a COM_STMT_PREPARE; 0: of none that is known.
+    pub settled: u64,
     /// That copy has Weir's answers in its text: it is of use for this one execution.
     pub answered: bool,
     /// What it has to do with LAST_INSERT_ID().
@@ -164,6 +168,7 @@ impl Entry {
             elsewhere: false,
             studies: false,
             unsettled: None,
+            settled: 0,
             answered: false,
             insert_use: InsertUse::Nothing,
             refusal: None,

@@ -10,6 +10,7 @@ use crate::back::{Back, Entry, Stage};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Command, lenenc, ok};
 use crate::session_state::{Flavour, put_query};
+use std::collections::VecDeque;
 use weir_sql::Dialect;
 use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
 use weir_wire::{Fault, INTERNAL, Reader, limits};
@@ -103,6 +104,25 @@ const WHOLE_MARIADB: &str = concat!(
     " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES"
 );
 
+/// How often anything was defined anew on this server, by anybody: tables too, of which the catalogue holds nothing. Every user may
+/// ask. MySQL counts temporary tables with the others.
+const DEFINED: &str = "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Com_(alter|create|drop|grant|import|install|rename|revoke|uninstall)' \
+     AND Variable_name NOT LIKE '%temporary%'";
+
+/// What `SHOW` shows all its rows with.
+const NO_LIMIT: &str = "SET sql_select_limit=18446744073709551615";
+
+/// One of the replies to a question about the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// To SET: nothing to learn.
+    Set,
+    /// What the catalogue holds, or its fingerprint.
+    Catalogue,
+    /// To [`DEFINED`].
+    Defined,
+}
+
 /// A question about the catalogue that is under way.
 #[derive(Debug)]
 pub(crate) struct Study {
@@ -110,9 +130,14 @@ pub(crate) struct Study {
     /// What is collected, when everything is asked for.
     builder: Option<Builder>,
     fingerprint: Vec<u8>,
+    /// Replies to come.
+    steps: VecDeque<Step>,
     /// Column definitions to come; `None` before their number is known.
     columns: Option<u64>,
-    complete: bool,
+    /// Behind the definitions comes their end, which is not that of the rows.
+    definitions_end: bool,
+    /// The sum of what [`DEFINED`] shows.
+    defined: u64,
 }
 
 impl Back {
@@ -125,7 +150,15 @@ impl Back {
             (true, Flavour::MySql) => WHOLE_MYSQL,
             (true, Flavour::MariaDb) => WHOLE_MARIADB,
         };
-        put_query(out, &[text, ALL].concat());
+        // `put_query` by `put_query`: one command each, whose replies come in this order.
+        let limit = self.session.row_limit().map(|limit| format!("SET sql_select_limit={limit}"));
+        let all = [text, ALL].concat();
+        let mut steps = VecDeque::from([(Step::Catalogue, all.as_str()), (Step::Defined, DEFINED)]);
+        if let Some(limit) = &limit {
+            steps.push_front((Step::Set, NO_LIMIT));
+            steps.push_back((Step::Set, limit));
+        }
+        steps.iter().for_each(|(_, text)| put_query(out, text));
         let mut entry = Entry::sent(INTERNAL, Command::Query);
         entry.studies = true;
         self.push(entry);
@@ -137,15 +170,17 @@ impl Back {
             reading,
             builder,
             fingerprint: Vec::new(),
+            steps: steps.into_iter().map(|(step, _)| step).collect(),
             columns: None,
-            complete: false,
+            definitions_end: false,
+            defined: 0,
         }));
         true
     }
 
     /// The answer, once the question is done.
     pub fn take_catalogue(&mut self) -> Option<Answer> {
-        let study = self.study.take_if(|study| study.complete)?;
+        let study = self.study.take_if(|study| study.steps.is_empty())?;
         let Study { reading, builder, fingerprint, .. } = *study;
         Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint })
     }
@@ -174,37 +209,54 @@ impl Back {
             return Ok(total);
         };
         let is_end = payload.first() == Some(&ok::EOF) && header.len < 0xff_ffff;
+        let step = study.steps.front().copied().unwrap_or(Step::Set);
         match (payload.first(), &mut study.columns) {
+            (_, _) if step == Step::Set => study.next_step(),
             (Some(&ok::ERR), _) => {
                 let mut blind = Builder::new(self.dialect());
                 blind.is_incomplete();
                 study.builder = Some(blind);
-                study.complete = true;
+                study.next_step();
             }
-            (_, None) => study.columns = Some(lenenc::number(&mut Reader::new(payload)).unwrap_or(0)),
+            (_, None) => {
+                study.columns = Some(lenenc::number(&mut Reader::new(payload)).unwrap_or(0));
+                // A server that does not leave it out.
+                study.definitions_end = !self.capabilities.has(crate::message::Capabilities::DEPRECATE_EOF);
+            }
             (_, Some(left @ 1..)) => *left -= 1,
-            // The end of the definitions, for a server that says it.
-            (_, Some(0)) if is_end && !self.ends_rows(payload) && study.fingerprint.is_empty() => {}
+            (_, Some(0)) if is_end && study.definitions_end => study.definitions_end = false,
             (_, Some(0)) if is_end => {
                 self.note_status(payload)?;
-                study.complete = true;
+                study.next_step();
             }
+            (_, Some(0)) if step == Step::Defined => study.count(payload),
             (_, Some(0)) => study.row(payload),
         }
-        if study.complete {
+        if study.steps.is_empty() {
             entry.stage = Stage::Finished;
         }
         self.study = Some(study);
         Ok(total)
     }
-
-    /// This packet is the end of rows and not that of column definitions: servers with DEPRECATE_EOF say only the one.
-    fn ends_rows(&self, _payload: &[u8]) -> bool {
-        self.capabilities.has(crate::message::Capabilities::DEPRECATE_EOF)
-    }
 }
 
 impl Study {
+    /// A reply has come whole.
+    fn next_step(&mut self) {
+        if self.steps.pop_front() == Some(Step::Defined) {
+            self.fingerprint.extend_from_slice(&self.defined.to_le_bytes());
+        }
+        self.columns = None;
+    }
+
+    /// A name and a number.
+    fn count(&mut self, payload: &[u8]) {
+        let mut reader = Reader::new(payload);
+        let number = lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader));
+        let number = number.ok().and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
+        self.defined = self.defined.wrapping_add(number.unwrap_or(0));
+    }
+
     /// Columns of text, each with its length; 0xFB is NULL.
     fn row(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);

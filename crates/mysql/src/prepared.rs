@@ -4,7 +4,7 @@
 //! least recently used leaving first, parameter types, long data.
 //! Must not know: queues, replies, sockets.
 //!
-//! Invariants: who prepares is answered by a server each time, never from memory; one copy for each server, text, shape of session (schema, charset, sql_mode and what
+//! Invariants: who prepares is answered from memory only while nothing can have changed since a server said it; one copy for each server, text, shape of session (schema, charset, sql_mode and what
 //! else a statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
 //! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
 //! that no other statement of the same text closes or fills it; a server never has more than its bound.
@@ -239,6 +239,16 @@ pub(crate) struct ServerStatement {
     used: u64,
 }
 
+/// What a server said of a text.
+#[derive(Debug)]
+struct Said {
+    reply: Arc<PrepareReply>,
+    /// The state of the catalogue it was said in; 0: of none that is known.
+    state: u64,
+    /// Copies of the text.
+    copies: usize,
+}
+
 /// Who has executed a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Executors {
@@ -262,8 +272,8 @@ impl Executors {
 #[derive(Debug)]
 pub(crate) struct ServerStatements {
     by_key: HashMap<Key, ServerStatement>,
-    /// What a COM_STMT_PREPARE of a text that has copies is answered, and how many those are.
-    replies: HashMap<Arc<Text>, (Arc<PrepareReply>, usize)>,
+    /// What a COM_STMT_PREPARE of a text that has copies was answered last.
+    replies: HashMap<Arc<Text>, Said>,
     /// Numbers of statements that are no longer known here and must be closed.
     leaving: Vec<u32>,
     most: usize,
@@ -289,19 +299,34 @@ impl ServerStatements {
 
     /// What this server said when this text was prepared last.
     pub(crate) fn reply_to(&self, text: &Arc<Text>) -> Option<Arc<PrepareReply>> {
-        self.replies.get(text).map(|(reply, _)| reply.clone())
+        self.replies.get(text).map(|said| said.reply.clone())
     }
 
-    /// A statement was prepared. Appends to `out` the closing of those that have to leave for it.
-    pub(crate) fn insert(&mut self, key: Key, id: u32, reply: Arc<PrepareReply>, out: &mut Vec<u8>) {
+    /// Whether this server has said in this very state of the catalogue what the text means, and had nothing to warn of:
+    /// it would say the same again.
+    pub(crate) fn would_say_again(&self, text: &Arc<Text>, state: u64) -> bool {
+        state != 0
+            && self.replies.get(text).is_some_and(|said| said.state == state && said.reply.warnings == 0)
+    }
+
+    /// A statement was prepared while the catalogue was in this state (0: none that is known). Appends to `out` the closing of
+    /// those that have to leave for it.
+    pub(crate) fn insert(
+        &mut self,
+        key: Key,
+        id: u32,
+        reply: Arc<PrepareReply>,
+        state: u64,
+        out: &mut Vec<u8>,
+    ) {
         self.clock += 1;
         let text = key.text.clone();
         self.close(&key, out);
         let (types, executors) = (Box::default(), Executors::Nobody);
         self.by_key.insert(key, ServerStatement { id, types, executors, used: self.clock });
         self.bytes += text.text.len();
-        let known = self.replies.entry(text).or_insert_with(|| (reply.clone(), 0));
-        *known = (reply, known.1 + 1);
+        let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
+        self.replies.insert(text, Said { reply, state, copies });
         while self.by_key.len() > self.most
             || self.bytes > limits::SERVER_PREPARED_BYTES && self.by_key.len() > 1
         {
@@ -377,9 +402,9 @@ impl ServerStatements {
     pub(crate) fn forget(&mut self, key: &Key) -> Option<u32> {
         let statement = self.by_key.remove(key)?;
         self.bytes -= key.text.text.len();
-        if let Some((_, copies)) = self.replies.get_mut(&key.text) {
-            *copies -= 1;
-            if *copies == 0 {
+        if let Some(said) = self.replies.get_mut(&key.text) {
+            said.copies -= 1;
+            if said.copies == 0 {
                 self.replies.remove(&key.text);
             }
         }
@@ -473,11 +498,11 @@ mod tests {
     fn the_least_recently_used_leaves() {
         let mut statements = ServerStatements::new(2);
         let mut out = Vec::new();
-        statements.insert(key("a"), 1, reply(), &mut out);
-        statements.insert(key("b"), 2, reply(), &mut out);
+        statements.insert(key("a"), 1, reply(), 0, &mut out);
+        statements.insert(key("b"), 2, reply(), 0, &mut out);
         assert_eq!(statements.touch(&key("a")).unwrap().id, 1);
         assert!(out.is_empty());
-        statements.insert(key("c"), 3, reply(), &mut out);
+        statements.insert(key("c"), 3, reply(), 0, &mut out);
         assert_eq!(out, [5, 0, 0, 0, 0x19, 2, 0, 0, 0]);
         assert!(statements.touch(&key("b")).is_none());
         assert_eq!(statements.len(), 2);
@@ -497,7 +522,7 @@ mod tests {
         let long = |n: usize| key(&"x".repeat(limits::SERVER_PREPARED_BYTES / 4 + n));
         let (mut server, mut out) = (ServerStatements::new(100), Vec::new());
         for n in 0..6 {
-            server.insert(long(n), n as u32 + 1, reply(), &mut out);
+            server.insert(long(n), n as u32 + 1, reply(), 0, &mut out);
         }
         assert_eq!(server.len(), 3);
         let mut client = ClientStatements::default();
@@ -538,7 +563,7 @@ mod tests {
         let key = server.copy_for(statement, executor, 1, binding.into());
         if server.touch(&key).is_none() {
             *next += 1;
-            server.insert(key.clone(), *next, reply(), &mut Vec::new());
+            server.insert(key.clone(), *next, reply(), 0, &mut Vec::new());
         }
         let copy = server.touch(&key).unwrap();
         copy.executors.add(executor);
@@ -580,8 +605,8 @@ mod tests {
         let mut server = ServerStatements::new(9);
         let (text, mut out) = (key("select ?"), Vec::new());
         let private = Key { private: Some((1, 1)), ..text.clone() };
-        server.insert(private.clone(), 1, reply(), &mut out);
-        server.insert(text.clone(), 2, reply(), &mut out);
+        server.insert(private.clone(), 1, reply(), 0, &mut out);
+        server.insert(text.clone(), 2, reply(), 0, &mut out);
         server.rename(&text, private.clone());
         server.put_closes(&mut out);
         assert_eq!(out, [5, 0, 0, 0, 0x19, 1, 0, 0, 0]);
@@ -594,8 +619,8 @@ mod tests {
         let mut server = ServerStatements::new(9);
         let text = key("select ?");
         let bound = Key { binding: Some(b"int"[..].into()), ..text.clone() };
-        server.insert(text.clone(), 1, reply(), &mut Vec::new());
-        server.insert(bound.clone(), 2, reply(), &mut Vec::new());
+        server.insert(text.clone(), 1, reply(), 0, &mut Vec::new());
+        server.insert(bound.clone(), 2, reply(), 0, &mut Vec::new());
         server.close(&text, &mut Vec::new());
         assert!(server.reply_to(&text.text).is_some());
         server.forget(&bound);

@@ -192,6 +192,10 @@ impl Back {
                     let request = std::mem::take(&mut entry.held);
                     self.start(entry, front, &request, way.to_server)?;
                 }
+                Stage::Local => {
+                    self.answer_prepare(entry, way);
+                    entry.stage = Stage::Finished;
+                }
                 Stage::Ahead => match self.read_ahead(entry, way, input)? {
                     0 if entry.stage == Stage::Ahead && !entry.ahead.is_empty() => {
                         return Ok(Step::Incomplete);

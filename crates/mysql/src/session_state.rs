@@ -583,6 +583,13 @@ impl ServerState {
         self.settings_known = false;
     }
 
+    /// How many rows this session shows at most, where that may be fewer than a question of Weir's has.
+    pub(crate) fn row_limit(&self) -> Option<&str> {
+        const ENOUGH: u64 = 1_000_000_000;
+        let limit = self.effective(&self.state, Slot::SelectLimit)?;
+        limit.parse::<u64>().map_or(true, |rows| rows < ENOUGH).then_some(limit)
+    }
+
     /// `SET names 'utf8mb4', sql_mode=''`: what has to be said, in as few statements as do it.
     fn assignments(&self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();

@@ -32,7 +32,7 @@ impl Back {
                     out.extend_from_slice(request);
                 }
             },
-            Command::StmtPrepare => send_prepare(entry, front, request, out),
+            Command::StmtPrepare => self.send_prepare(entry, front, request, out),
             Command::StmtExecute => self.send_execute(entry, front, request, out),
             Command::StmtFetch | Command::StmtReset | Command::StmtSendLongData => {
                 let kept = front.statements.as_deref_mut().and_then(|all| all.get_mut(front.request.number));
@@ -56,6 +56,30 @@ impl Back {
                 entry.setup_owed = true;
             }
             _ => out.extend_from_slice(request),
+        }
+    }
+
+    /// A client that prepares is told what the text means now. That is asked anew, whatever copies there are, unless this server has
+    /// said it and the catalogue, tables included, is known to be as it was; what stays with its client (a temporary table in
+    /// front of the one that is meant, a lock) is not in the catalogue.
+    fn send_prepare(&mut self, entry: &mut Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
+        entry.settled = self.knowledge.state();
+        if let Some(key) = &entry.key
+            && front.pins().is_empty()
+            && self.statements.would_say_again(&key.text, entry.settled)
+        {
+            entry.stage = Stage::Local;
+            return;
+        }
+        match front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref()) {
+            // Its text may be rewritten.
+            Some(text) if entry.whole => {
+                frame::put(out, 0, |out| {
+                    out.push(Command::StmtPrepare as u8);
+                    out.extend_from_slice(&text.text);
+                });
+            }
+            Some(_) | None => out.extend_from_slice(request),
         }
     }
 
@@ -154,6 +178,7 @@ impl Back {
             }
             Stage::Refused => entry.whole = whole,
             Stage::Sent
+            | Stage::Local
             | Stage::Ping
             | Stage::Torn
             | Stage::Finished
@@ -178,21 +203,6 @@ impl Back {
                 self.broken = true;
             }
         }
-    }
-}
-
-/// A client that prepares is told what the text means now: that is asked anew whatever copies there are, because a table may have
-/// become another since, or a temporary one may stand in front of it.
-fn send_prepare(entry: &Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
-    match front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref()) {
-        // Its text may be rewritten.
-        Some(text) if entry.whole => {
-            frame::put(out, 0, |out| {
-                out.push(Command::StmtPrepare as u8);
-                out.extend_from_slice(&text.text);
-            });
-        }
-        Some(_) | None => out.extend_from_slice(request),
     }
 }
 

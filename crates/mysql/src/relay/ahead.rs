@@ -86,7 +86,7 @@ impl Back {
                     let key = prepare.key.clone();
                     let id = prepare.id;
                     let reply = take_reply(prepare);
-                    self.statements.insert(key, id, Arc::new(reply), way.to_server);
+                    self.statements.insert(key, id, Arc::new(reply), 0, way.to_server);
                     entry.ahead.pop_front();
                 }
             }

@@ -37,7 +37,9 @@ impl Back {
         let (key, id) = (prepare.key.clone(), prepare.id);
         let reply = Arc::new(take_reply(prepare));
         entry.reply.prepare = None;
-        self.statements.insert(key, id, reply, way.to_server);
+        // Of what was changed meanwhile it may say the old or the new.
+        let state = if self.knowledge.state() == entry.settled { entry.settled } else { 0 };
+        self.statements.insert(key, id, reply, state, way.to_server);
         self.answer_prepare(entry, way);
         Ok(Progress::Ended { bytes, verbatim: false })
     }

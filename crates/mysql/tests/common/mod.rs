@@ -368,7 +368,7 @@ pub fn back(id: u32) -> Back {
 }
 
 /// A database without code of its own, as all of a test know it.
-fn knowledge() -> Arc<Knowledge> {
+pub fn knowledge() -> Arc<Knowledge> {
     thread_local! {
         static KNOWLEDGE: Arc<Knowledge> = Knowledge::settled(Catalogue::default());
     }

@@ -179,7 +179,11 @@ impl Code {
             || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
         if self.made_up {
             self.recogniser.token(made_up_select(token.start));
-            // PERFORM and RETURN are no names.
+            // RETURN, IF, PERFORM, a variable or a label: never a function, whatever parenthesis follows.
+            if self.language != Language::Expression && token.kind == Kind::Word {
+                self.tokens = 1;
+                return true;
+            }
         }
         false
     }

@@ -268,3 +268,22 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("SELECT * FROM orders").is_empty());
     assert!(by(dialect, "SELECT f_pure('A')", &c).only_reads());
 }
+
+#[test]
+fn a_return_of_a_subquery_only_reads() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("of_many", "begin return (select 1 + count(*) from t where oid = 0); end"));
+        b.function(plpgsql("of_one", "begin return (select i from t); end"));
+        b.function(plpgsql("of_none", "begin return (select 1); end"));
+        b.function(plpgsql("branches", "begin if (f() > 0) then return (1); elsif (true) then return (2); end if; while (false) loop null; end loop; end"));
+        b.function(plpgsql("f", "declare x int; begin x := (select 1); return (x); end"));
+        b.function(plpgsql("captures", "declare r int; begin select count(*) into r from t; return r; end"));
+    });
+    for name in ["of_none", "of_one", "of_many", "branches", "captures"] {
+        is_pure(&c, &format!("select {name}()"));
+    }
+    let c = catalogue(|b| {
+        b.function(plpgsql("hidden", "begin if (pg_advisory_lock(1) is null) then return (1); end if; end"))
+    });
+    pins(&c, "select hidden()", Pin::SessionLock);
+}
