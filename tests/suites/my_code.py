@@ -38,6 +38,7 @@ SCHEMA = [
     "create view app.v_var as select app.f_var() as v",
     "create table app.marked (id int auto_increment primary key, a int)",
     "create trigger app.marked_trigger before insert on app.marked for each row set @t = new.a",
+    "create view app.into_marked as select a from app.marked",
     "create table app.locked (id int auto_increment primary key, a int)",
     "create trigger app.locked_trigger before insert on app.locked for each row set new.a = get_lock('of_t', 0)",
     "create table app.audited (id int auto_increment primary key, a int)",
@@ -114,7 +115,7 @@ def what_code_sets_stays_with_its_client_and_nobody_else_has_it(_context):
     """Procedures, functions, views and triggers; also when the statement fails."""
     cases = [("call p_var()", "select @a", "5"), ("call p_into()", "select @b", "7"),
              ("select f_var()", "select @f", "8"), ("select v from v_var", "select @f", "8"),
-             ("insert into marked (a) values (9)", "select @t", "9"),
+             ("insert into marked (a) values (9)", "select @t", "9"), ("insert into into_marked values (9)", "select @t", "9"),
              ("call p_mode()", "select @@time_zone", "+09:00"), ("call p_fails()", "select @a", "6")]
     for code, ask, mine in cases:
         with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:

@@ -142,7 +142,7 @@ def same(script, before=(), pool_sizes=(1,), settings=()):
         with start(pool_size, settings) as w:
             through = played(w.target(), w)
         for d, t in zip(direct, through, strict=True):
-            assert d == t, f"pool of {pool_size}:\n  direct  {d}\n  through {t}"
+            assert d == t, f"pool of {pool_size}, {direct[0]}:\n  direct  {d}\n  through {t}"
     return direct
 
 
@@ -655,3 +655,101 @@ def a_temporary_table_that_is_still_there_keeps_its_server(_context):
                           a select count(*) from tq""")
 
         same(play, TABLE, pool_sizes=(2,))
+
+
+# --- Sequences (MariaDB) -------------------------------------------------------------------------------------------------
+
+@functools.cache
+def sequences():
+    admin("create sequence app.q1 nocache", "create sequence app.q2 nocache",
+          "create table app.drawn (id bigint default nextval(q1), v int)",
+          "create table app.drawn_too (v int, id bigint default (10 + next value for q1))",
+          "create view app.drawing as select nextval(q1) n", "create view app.into_drawn as select v from app.drawn",
+          "create function app.draw() returns bigint return nextval(q1)",
+          "create procedure app.p_draw() begin insert into drawn (v) values (7); end",
+          "create table app.fires (a int)",
+          "create trigger app.fires_too before insert on app.fires for each row insert into drawn (v) values (8)")
+    return ["alter sequence app.q1 restart 1000000", "alter sequence app.q2 restart 5000000"]
+
+
+DRAWS = ["select nextval(q1)", "select next value for q1", "select NEXT /* a */ VALUE for app.q1", "do nextval(q1)", "set @x = next value for q1",
+         "insert into drawn (v) values (1)", "insert into drawn values (default, 1)", "insert into drawn_too (v) values (1)",
+         "insert into into_drawn values (3)", "replace into drawn (v) values (1)", "insert into drawn (v) select 1 union select 2",
+         "update drawn set id = default, v = v + 1 limit 1", "insert into drawn (id, v) values (nextval(q1), 1)", "select n from drawing", "select draw()",
+         "call p_draw()", "insert into fires values (1)", "with x as (select next value for q1 as n) select n from x",
+         "execute immediate 'select nextval(q1)'", "select nextval(q1), cast((select 1 union select 2) as int)",
+         "select 1; select nextval(q1)", "begin; insert into drawn (v) values (1); rollback", "values (nextval(q1))",
+         "select case when nextval(q1) > 0 then 1 end", "select `nextval`(q1)", "create or replace table drawn_here as select nextval(q1) n"]
+
+
+@weir
+def a_value_drawn_from_a_sequence_is_known_to_its_client_alone(_context):
+    """PREVIOUS VALUE and LASTVAL(): the client's own, NULL for who has drawn none, however it was drawn; also for who gets its server next."""
+    if not MARIADB:
+        return
+    before = sequences()
+
+    def drawing(draw, prepared):
+        def script(room):
+            room.say("draws", (draw, prepared))
+            if prepared:
+                room.say("drew", [room.a.prepare("draw", draw), room.a.ids and room.a.run("draw")])
+            else:
+                room.note("a", draw)
+            room.play("""b select nextval(q1), nextval(q2)
+                         c select lastval(q1), previous value for q2
+                         c select 1
+                         a select lastval(q1), previous value for q2
+                         b select previous value for q1, lastval(q2)
+                         c insert into drawn (v) values (2)
+                         a select previous value for q1
+                         c select lastval(q1)""")
+            room.a.leave()
+            room.b.leave()
+            room.play("d select lastval(q1), lastval(q2)\ne begin\nf select lastval(q1), lastval(q2)\ne select lastval(q1)")
+        return script
+
+    for n, draw in enumerate(DRAWS):
+        same(drawing(draw, False), before, pool_sizes=(6,))
+        if ";" not in draw and n % 3 == 0:
+            same(drawing(draw, True), before, pool_sizes=(6,))
+
+
+@weir
+def a_sequence_in_oracle_s_words_is_known_to_its_client_alone(_context):
+    if not MARIADB:
+        return
+
+    def script(room):
+        for who in "abc":
+            room.note(who, "set sql_mode = oracle")
+        for draw in ("q1.nextval", "app.q1 . NextVal", "`q1`.`nextval`"):
+            room.note("a", f"select {draw}")
+            room.play("""b select q1.nextval, q2.nextval
+                         c select q1.currval, q2.currval
+                         a select q1.currval, q2.currval
+                         b select q1.currval""")
+
+    same(script, sequences(), pool_sizes=(3,))
+
+
+@weir
+def what_draws_pins_and_says_why(_context):
+    """... and nothing else of such a database does; COM_RESET_CONNECTION ends it."""
+    if not MARIADB:
+        return
+    sequences()
+    with start(2) as w:
+        pinned = functools.partial(w.metric, "weir_pinned_servers", protocol="mysql")
+        a, b = Client(w.target()), Client(w.target())
+        for quiet in ("select setval(q1, 1000)", "select lastval(q1)", "select id from drawn", "select * from q1", "select max(id) from drawn_too"):
+            assert not any("err" in seen for seen in a.ask(quiet)), quiet
+            assert pinned() == 0, quiet
+        a.ask("insert into drawn (v) values (1)")
+        assert pinned() == 1 and w.metric("weir_pins_total", protocol="mysql", reason="sequence") == 1
+        assert b.ask("select 1") == [["1"]]
+        a.reset()
+        eventually(lambda: pinned() == 0, "the server is free")
+        assert a.ask("select lastval(q1)") == [[None]]
+        a.leave()
+        b.leave()

@@ -154,6 +154,8 @@ pins! {
     /// Code of the database's users ran of which it is not known what it leaves behind: a function, a trigger, a
     /// view, DO, CALL.
     Code "code",
+    /// A sequence of MariaDB's was drawn from: what LASTVAL() gives is this session's.
+    Sequence "sequence",
 }
 
 /// A set of [`Pin`]s.

@@ -152,8 +152,10 @@ pub(super) fn runs_code(class: &Class) -> bool {
 /// Of the reasons to pin those that hold although the statement failed: it may have done a part.
 fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     let mut left = Pins::NONE;
-    if pins.contains(Pin::UserVariable) {
-        left.insert(Pin::UserVariable);
+    for pin in [Pin::UserVariable, Pin::Sequence] {
+        if pins.contains(pin) {
+            left.insert(pin);
+        }
     }
     let parsed = outcome.error != PARSE_ERROR || class.verb != weir_sql::Verb::Unrecognised;
     if pins.contains(Pin::Unrecognised) && parsed {

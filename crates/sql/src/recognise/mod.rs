@@ -179,6 +179,9 @@ impl Sink for Recogniser {
             }
             kind => Past { kind, word: Word::Name, func: Func::Unknown },
         };
+        if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
+            self.sequence_word(&token, past.word);
+        }
         if self.now.call_may_be_bare {
             self.settle_bare(&token, past.word);
         }

@@ -111,10 +111,6 @@ impl Recogniser {
             Word::Into => self.now.target = Target::Next,
             // FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE of a SELECT in there.
             Word::Update | Word::Share | Word::Lock => self.uses(Uses::ROW_LOCK),
-            Word::Value if self.mysql && matches!(self.now.last.word, Word::Next | Word::Previous) => {
-                self.uses(if self.now.last.word == Word::Next { Uses::NEXTVAL } else { Uses::LASTVAL });
-                self.alone = true;
-            }
             _ => {}
         }
     }
@@ -148,14 +144,6 @@ impl Recogniser {
             Word::SqlCalcFoundRows if self.mysql => {
                 self.uses(Uses::CALC_FOUND_ROWS);
                 self.pin(Pin::LastResult);
-            }
-            Word::Value if self.now.last.word == Word::Next => {
-                self.uses(Uses::NEXTVAL);
-                self.alone = true;
-            }
-            Word::Value if self.now.last.word == Word::Previous => {
-                self.uses(Uses::LASTVAL);
-                self.alone = true;
             }
             _ => {}
         }
