@@ -38,6 +38,7 @@ SCHEMA = [
     "create view app.v_var as select app.f_var() as v",
     "create table app.marked (id int auto_increment primary key, a int)",
     "create trigger app.marked_trigger before insert on app.marked for each row set @t = new.a",
+    "create view app.into_marked as select a from app.marked",
     "create table app.locked (id int auto_increment primary key, a int)",
     "create trigger app.locked_trigger before insert on app.locked for each row set new.a = get_lock('of_t', 0)",
     "create table app.audited (id int auto_increment primary key, a int)",
@@ -114,7 +115,7 @@ def what_code_sets_stays_with_its_client_and_nobody_else_has_it(_context):
     """Procedures, functions, views and triggers; also when the statement fails."""
     cases = [("call p_var()", "select @a", "5"), ("call p_into()", "select @b", "7"),
              ("select f_var()", "select @f", "8"), ("select v from v_var", "select @f", "8"),
-             ("insert into marked (a) values (9)", "select @t", "9"),
+             ("insert into marked (a) values (9)", "select @t", "9"), ("insert into into_marked values (9)", "select @t", "9"),
              ("call p_mode()", "select @@time_zone", "+09:00"), ("call p_fails()", "select @a", "6")]
     for code, ask, mine in cases:
         with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
@@ -212,3 +213,41 @@ def what_may_not_be_seen_counts_as_code_that_may_do_anything(_context):
             for _ in range(2):
                 assert other.ask("select @t") == [[None]]
             assert one.ask("select @t") == [["3"]]
+
+
+# What the servers call a function and what is none of a client's to call, waits, or asks about the session.
+NOT_CALLED = ("internal_", "can_access_", "get_dd_", "is_visible_dd", "is_dd_", "asymmetric_", "create_", "wsrep_", "convert_cpu_", "schemas", "parentheses")
+
+
+@weir
+def functions_that_come_with_the_database_pin_nobody(_context):
+    """Every one that the server itself lists. What a name that nobody has heard of may do is not known, and pins."""
+    listed = "select lower(name) from mysql.help_topic where help_category_id in (select help_category_id from mysql.help_category " \
+        "where name regexp 'function|operator|geo|wk[bt]|mbr|json|point|linestring|polygon')"
+    with admin() as a:
+        names = {row[0] for row in a.ask(listed)}
+        if KIND == "mariadb":
+            names |= {row[0] for row in a.ask("select lower(function) from information_schema.sql_functions")}
+    names = {name.removesuffix(" function").replace("\\_", "_") for name in names}
+    names = sorted(name for name in names if name.replace("_", "a").isalnum() and not name[0].isdigit() and not name.startswith(NOT_CALLED))
+    assert len(names) > 200, names
+    with start(pool_size=2) as w:
+        def pins(name):
+            with Wire(w.target()) as wire:
+                for call in (f"select {name}('1', 2)", f"select {name}('a')"):
+                    with contextlib.suppress(MyError):
+                        wire.ask(call)
+            return w.metric("weir_pins_total", protocol="mysql", reason="code")
+
+        with Wire(w.target()) as wire:
+            for name in names:
+                with contextlib.suppress(MyError):
+                    wire.ask(f"select {name}('1', 2)")
+        if w.metric("weir_pins_total", protocol="mysql", reason="code") != 0:
+            count, pinning = pins("abs"), []
+            for name in names:
+                before, count = count, pins(name)
+                if count > before:
+                    pinning.append(name)
+            raise AssertionError(f"these pin: {pinning}")
+        assert pins("nobody_has_heard_of_it") == 1

@@ -8,7 +8,7 @@ import threading
 
 import pymysql
 from weirtest.case import eventually, weir
-from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, MyError, Wire,
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, PROCESS_KILL, QUERY, RESET_CONNECTION, STMT_CLOSE, STMT_EXECUTE, STMT_PREPARE, Closed, MyError, Wire,
                              execute_payload, read_lenenc, text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -71,6 +71,8 @@ class Client:
         return ["columns", sum(1 for what, _ in got if what == "column")]
 
     def run(self, name, *params):
+        if name not in self.ids:
+            return ["not prepared"]
         self.wire.command(STMT_EXECUTE, execute_payload(self.ids[name], params))
         return self.see(STMT_EXECUTE)
 
@@ -142,7 +144,7 @@ def same(script, before=(), pool_sizes=(1,), settings=()):
         with start(pool_size, settings) as w:
             through = played(w.target(), w)
         for d, t in zip(direct, through, strict=True):
-            assert d == t, f"pool of {pool_size}:\n  direct  {d}\n  through {t}"
+            assert d == t, f"pool of {pool_size}, {direct[0]}:\n  direct  {d}\n  through {t}"
     return direct
 
 
@@ -529,17 +531,169 @@ def a_client_finds_its_own_session(_context):
                                        a select count(*) from performance_schema.processlist where id = connection_id()"""))
 
 
+KILLS = ["drop table if exists app.it", "create table app.it (a int, b int)", "insert into app.it values (1, 1)"]
+
+
+def listed(who, text):
+    """The number by which the server calls the connection on which this runs, as this client is shown it."""
+    found = []
+
+    def look():
+        found[:] = who.ask(f"select id from information_schema.processlist where info like '%{text}%' and info not like '%processlist%'")
+        return found
+
+    eventually(look, f"{text} is in the list")
+    return found[0][0]
+
+
+def told_in_a_thread(client, sql, code=QUERY):
+    """Asks at once; the answer comes when the thread is joined."""
+    said = []
+    thread = threading.Thread(target=lambda: said.append(client.ask(sql, code)))
+    thread.start()
+    return thread, said
+
+
+def is_gone(client):
+    """Its connection is at its end, perhaps behind a last word."""
+    try:
+        return client.ask("select 1") != [["1"]]
+    except AssertionError:
+        return True
+
+
+SLEEPS = "select sleep(30), '{}'"
+
+
 @weir
-def no_kill_reaches_a_server(_context):
-    """The numbers a client knows are Weir's; a server would take them for others'."""
+def a_kill_of_a_listed_number_ends_what_was_listed_there(_context):
+    """The client that runs there, or only its request; text, prepared, COM_PROCESS_KILL, behind another statement."""
+    def kill(room, killer, how, number):
+        if how == "text":
+            room.say("kill", killer.ask(f"kill query {number}"))
+        elif how == "behind":
+            room.say("kill", killer.ask(f"update it set b = b + 1 where a = 1; kill query {number}"))
+        elif how == "prepared":
+            room.say("prepared", killer.prepare("k", "kill query ?"))
+            room.say("kill", killer.run("k", number))
+        elif how == "connection":
+            room.say("kill", killer.ask(f"kill connection {number}"))
+        else:
+            killer.wire.command(PROCESS_KILL, struct.pack("<I", int(number)))
+            room.say("kill", killer.see(PROCESS_KILL))
+
+    def script(room):
+        # MySQL 9 neither prepares KILL nor knows the command.
+        for how in ("text", "behind", "connection", *(("prepared", "command") if MARIADB else ())):
+            victim, bystander = Client(room.target), Client(room.target)
+            bystander.ask("select 1")
+            thread, said = told_in_a_thread(victim, SLEEPS.format(how))
+            other, heard = told_in_a_thread(bystander, f"select sleep(1), 'beside {how}'")
+            listed(room.b, f"beside {how}")
+            kill(room, room.b, how, listed(room.b, f"''{how}"))
+            thread.join()
+            other.join()
+            ended = how in ("connection", "command")
+            # What sleep() makes of it is not the same everywhere; whether it went on is.
+            room.say(how, "over" if ended and said[0] in (["Closed"], ["ConnectionResetError"]) or said[0] != [["0", how]] else said[0])
+            room.say("bystander", heard[0])
+            room.say("victim", is_gone(victim) if ended else victim.ask("select 1"))
+            room.say("killer", room.b.ask("select b from it"))
+            bystander.leave()
+
+    same(script, KILLS, pool_sizes=(4,))
+
+
+@weir
+def a_kill_never_hits_who_came_later(_context):
+    """The number of a server whose client has gone on is of nobody: not of the client that has the server now."""
+    with start(2) as w, start(1):
+        a, b, c = (Client(w.target()) for _ in range(3))
+        c.ask("begin")
+        thread, said = told_in_a_thread(a, SLEEPS.format("first"))
+        number = listed(c, "''first")
+        c.ask(f"kill query {a.wire.thread_id}")
+        thread.join()
+        assert c.ask("select 1") == [["1"]]
+        # Its server is b's now, and c has not looked since.
+        thread, said = told_in_a_thread(b, "select sleep(2), 'second'")
+        eventually(lambda: admin("select count(*) from information_schema.processlist where info like '%second%' and info not like '%processlist%'")
+                   == [[["1"]]], "b runs")
+        assert c.ask(f"kill query {number}") == ["ok 0"]
+        assert c.ask(f"kill {number}") == ["err 1094"]
+        thread.join()
+        assert said == [[["0", "second"]]], said
+        assert b.ask("select 2") == [["2"]] and a.ask("select 3") == [["3"]]
+        for client in (a, b, c):
+            client.leave()
+
+
+@weir
+def kill_in_all_its_forms(_context):
+    """What stands before it runs, whoever asks for the end of itself is told so and nobody else is hit; unknown numbers."""
+    for prepared in (False, True):
+        for text in ("kill 99999999", "kill query 99999999", "kill 4294967295", "kill 0", "kill query @ME@", "kill query connection_id()",
+                     "kill connection 99999999"):
+            def script(room, text=text, prepared=prepared):
+                text = text.replace("@ME@", str(room.a.wire.thread_id))
+                if prepared:
+                    room.say("prepare", room.a.prepare("k", text))
+                    room.say("run", room.a.run("k"))
+                    room.say("again", room.a.run("k"))
+                else:
+                    room.say("kill", room.a.ask(text))
+                room.play("a select 1\nb select 2")
+            same(script, KILLS, pool_sizes=(1, 2), settings=["workers=1"] if prepared else ())
+    for text in ("update it set b = 7; kill 99999999", "update it set b = 7; kill query @ME@", "select 5; update it set b = 8; kill query 99999999;",
+                 "selec; kill query @ME@", "update nowhere set b = 1; kill query @ME@", "update it set b = 9; kill query connection_id()",
+                 "insert into it values (2, 2); select row_count(); kill query @ME@"):
+        same(lambda room, text=text: room.play(f"a {text}\na select b from it\nb select 1\na select 2"), KILLS, pool_sizes=(1, 2))
+
+    def of_another(room):
+        room.play("a select 1\nb select 2")
+        victim = room.b.wire.thread_id
+        room.say("kill", room.a.ask(f"update it set b = 3; kill {victim}"))
+        room.say("gone", is_gone(room.b))
+        room.play("a select b from it\nc select 1")
+        room.say("prepare", room.a.prepare("k", "kill ?"))
+        for number in (room.c.wire.thread_id, 99999999, None):
+            room.say("run", room.a.run("k", None if number is None else str(number)))
+        room.say("gone", is_gone(room.c) if "k" in room.a.ids else "not prepared")
+        room.play("a select 4")
+
+    same(of_another, KILLS, pool_sizes=(1, 2))
+
+
+@weir
+def a_kill_that_cannot_be_carried_is_refused_before_anything_runs(_context):
     with start() as w:
         room = Room(w.target())
-        for text in ("select 1; kill 99999999", "select 1; kill query @ME@", "kill 99999999; select 1"):
-            assert room.a.ask(text)[-1] == "err 1235", text
-        assert room.a.ask("kill 99999999") == ["err 1094"]
+        admin(*KILLS)
+        for text in ("kill 99999999; select 1", "update it set b = 5; kill (select 1)", "kill 1 + 1", "kill user nobody",
+                     "update it set b = 5; kill 99999999; select 1", "update it set b = 5; kill 99999998; kill 99999999"):
+            assert room.a.ask(text) == ["err 1235"], text
+        assert room.a.ask("select b from it") == [["1"]]
         assert room.a.wire.thread_id >= 1 << 30, "servers, which count, do not come to that"
-        assert room.a.ask("select 1") == [["1"]]
         room.close()
+
+
+@weir
+def a_query_id_is_the_server_s(_context):
+    """MariaDB: KILL QUERY ID stands for one request, whoever runs it."""
+    if not MARIADB:
+        return
+
+    def script(room):
+        thread, said = told_in_a_thread(room.a, SLEEPS.format("by its id"))
+        found = []
+        eventually(lambda: found.extend(room.b.ask("select query_id from information_schema.processlist where info like '%by its id%' "
+                                                   "and info not like '%processlist%'")) or found, "it runs")
+        room.say("kill", room.b.ask(f"kill query id {found[0][0]}"))
+        thread.join()
+        room.say("said", said[0] != [["0", "by its id"]])
+        room.play("a select 1")
+
+    same(script, KILLS, pool_sizes=(2,))
 
 
 @weir
@@ -655,3 +809,226 @@ def a_temporary_table_that_is_still_there_keeps_its_server(_context):
                           a select count(*) from tq""")
 
         same(play, TABLE, pool_sizes=(2,))
+
+
+# --- Sequences (MariaDB) -------------------------------------------------------------------------------------------------
+
+@functools.cache
+def sequences():
+    admin("create sequence app.q1 nocache", "create sequence app.q2 nocache",
+          "create table app.drawn (id bigint default nextval(q1), v int)",
+          "create table app.drawn_too (v int, id bigint default (10 + next value for q1))",
+          "create view app.drawing as select nextval(q1) n", "create view app.into_drawn as select v from app.drawn",
+          "create function app.draw() returns bigint return nextval(q1)",
+          "create procedure app.p_draw() begin insert into drawn (v) values (7); end",
+          "create table app.fires (a int)",
+          "create trigger app.fires_too before insert on app.fires for each row insert into drawn (v) values (8)")
+    return ["alter sequence app.q1 restart 1000000", "alter sequence app.q2 restart 5000000"]
+
+
+DRAWS = ["select nextval(q1)", "select next value for q1", "select NEXT /* a */ VALUE for app.q1", "do nextval(q1)", "set @x = next value for q1",
+         "insert into drawn (v) values (1)", "insert into drawn values (default, 1)", "insert into drawn_too (v) values (1)",
+         "insert into into_drawn values (3)", "replace into drawn (v) values (1)", "insert into drawn (v) select 1 union select 2",
+         "update drawn set id = default, v = v + 1 limit 1", "insert into drawn (id, v) values (nextval(q1), 1)", "select n from drawing", "select draw()",
+         "call p_draw()", "insert into fires values (1)", "with x as (select next value for q1 as n) select n from x",
+         "execute immediate 'select nextval(q1)'", "select nextval(q1), cast((select 1 union select 2) as int)",
+         "select 1; select nextval(q1)", "begin; insert into drawn (v) values (1); rollback", "values (nextval(q1))",
+         "select case when nextval(q1) > 0 then 1 end", "select `nextval`(q1)", "create or replace table drawn_here as select nextval(q1) n"]
+
+
+@weir
+def a_value_drawn_from_a_sequence_is_known_to_its_client_alone(_context):
+    """PREVIOUS VALUE and LASTVAL(): the client's own, NULL for who has drawn none, however it was drawn; also for who gets its server next."""
+    if not MARIADB:
+        return
+    before = sequences()
+
+    def drawing(draw, prepared):
+        def script(room):
+            room.say("draws", (draw, prepared))
+            if prepared:
+                room.say("drew", [room.a.prepare("draw", draw), room.a.ids and room.a.run("draw")])
+            else:
+                room.note("a", draw)
+            room.play("""b select nextval(q1), nextval(q2)
+                         c select lastval(q1), previous value for q2
+                         c select 1
+                         a select lastval(q1), previous value for q2
+                         b select previous value for q1, lastval(q2)
+                         c insert into drawn (v) values (2)
+                         a select previous value for q1
+                         c select lastval(q1)""")
+            room.a.leave()
+            room.b.leave()
+            room.play("d select lastval(q1), lastval(q2)\ne begin\nf select lastval(q1), lastval(q2)\ne select lastval(q1)")
+        return script
+
+    for n, draw in enumerate(DRAWS):
+        same(drawing(draw, False), before, pool_sizes=(6,))
+        if ";" not in draw and n % 3 == 0:
+            same(drawing(draw, True), before, pool_sizes=(6,))
+
+
+@weir
+def a_sequence_in_oracle_s_words_is_known_to_its_client_alone(_context):
+    if not MARIADB:
+        return
+
+    def script(room):
+        for who in "abc":
+            room.note(who, "set sql_mode = oracle")
+        for draw in ("q1.nextval", "app.q1 . NextVal", "`q1`.`nextval`"):
+            room.note("a", f"select {draw}")
+            room.play("""b select q1.nextval, q2.nextval
+                         c select q1.currval, q2.currval
+                         a select q1.currval, q2.currval
+                         b select q1.currval""")
+
+    same(script, sequences(), pool_sizes=(3,))
+
+
+@weir
+def what_draws_pins_and_says_why(_context):
+    """... and nothing else of such a database does; COM_RESET_CONNECTION ends it."""
+    if not MARIADB:
+        return
+    sequences()
+    with start(2) as w:
+        pinned = functools.partial(w.metric, "weir_pinned_servers", protocol="mysql")
+        a, b = Client(w.target()), Client(w.target())
+        for quiet in ("select setval(q1, 1000)", "select lastval(q1)", "select id from drawn", "select * from q1", "select max(id) from drawn_too"):
+            assert not any("err" in seen for seen in a.ask(quiet)), quiet
+            assert pinned() == 0, quiet
+        a.ask("insert into drawn (v) values (1)")
+        assert pinned() == 1 and w.metric("weir_pins_total", protocol="mysql", reason="sequence") == 1
+        assert b.ask("select 1") == [["1"]]
+        a.reset()
+        eventually(lambda: pinned() == 0, "the server is free")
+        assert a.ask("select lastval(q1)") == [[None]]
+        a.leave()
+        b.leave()
+
+
+# --- What a session shows of itself ----------------------------------------------------------------------------------------
+
+@weir
+def the_trackers_a_client_sees_are_its_own(_context):
+    """Weir's are not shown; what the client has set is."""
+    def script(room):
+        for _ in range(2):
+            room.play("""a show variables like 'session_track%'
+                         b select @@session_track_schema, @@session.session_track_state_change, @@session_track_transaction_info
+                         b select 1
+                         a show session variables where variable_name = 'session_track_state_change'
+                         a create temporary table ttt (a int)
+                         a drop temporary table ttt
+                         b use app
+                         b select database()""")
+            room.say("prepared", room.b.prepare("v", "select @@session_track_state_change, @@session_track_transaction_info"))
+            room.say("run", room.b.run("v"))
+        table = "information_schema.session_variables" if MARIADB else "performance_schema.session_variables"
+        room.play(f"""a select variable_value from {table} where variable_name = 'session_track_state_change'
+                      a set session_track_state_change = on
+                      a show variables like 'session_track%'
+                      b show variables like 'session_track%'
+                      a set session_track_transaction_info = 'STATE'
+                      a select @@session_track_state_change, @@session_track_transaction_info
+                      b select @@session_track_state_change, @@session_track_transaction_info
+                      a set @x = 1
+                      a select @x""")
+
+    same(script, pool_sizes=(2, 3))
+
+
+@weir
+def counters_of_a_session_are_its_own(_context):
+    """From FLUSH STATUS or the first look on."""
+    def script(room):
+        room.play("""a flush status
+                     a select count(*) from it
+                     b select * from it
+                     b insert into it values (1), (2)
+                     a show session status like 'handler_read_rnd_next'
+                     a select * from it where a = 5
+                     b select * from it
+                     a show status like 'handler_read_rnd_next'
+                     a show status like 'last_query_cost'""")
+
+    same(script, ["drop table if exists app.it", "create table app.it (a int) engine = innodb", "insert into app.it values (1), (2), (3)"], pool_sizes=(2,))
+
+
+@weir
+def profiles_are_of_the_client_s_own_statements(_context):
+    def script(room):
+        room.play("a set profiling = 1\na select 5\nb select 6\na select 7")
+        room.say("profiles", [row[2] for row in room.a.ask("show profiles")])
+        room.play("b select @@profiling")
+
+    same(script, pool_sizes=(2,))
+
+
+@weir
+def long_texts_ask_what_short_ones_do(_context):
+    """Of 70 kB and 900 kB, behind others that keep the server busy; of 2 MB and 17 MB, what later statements in them ask."""
+    def script(room):
+        for size in (70_000, 900_000):
+            pad = "/* " + "x" * size + " */"
+            for text in ("select connection_id() = @ME@, {}1", "select {}connection_id() = @ME@", "{}select row_count(), 'x'",
+                         "update it set b = b + 1 {}where a < 3; select row_count(), connection_id() = @ME@",
+                         "{}select found_rows()", "insert into it (b) values (1), (2){}; select last_insert_id() > 0, row_count()",
+                         "select last_insert_id() > 0 {}", "update it set b = 0 {}; kill query 99999999", "kill {} 99999999", "{}show warnings",
+                         "select cast('x' as signed){}", "show warnings {}", "set time_zone = '+03:00' {}", "selec {}"):
+                got = room.a.ask(text.format(pad))
+                room.say((size, text), got)
+                room.play("b insert into it (b) values (5)\nb select * from it where a = 1\na select @@time_zone")
+        for size in (2_000_000, 17_000_000):
+            pad = "/* " + "x" * size + " */"
+            for text in ("insert into it (b) values (1), (2){}; select row_count(), last_insert_id() > 0", "select 1; {}select found_rows()"):
+                room.say((size, text), room.a.ask(text.format(pad)))
+        room.play("a select 1\nb select 2")
+
+    same(script, ["set global max_allowed_packet = 33554432", "drop table if exists app.it",
+                  "create table app.it (a int auto_increment primary key, b int)", "insert into app.it (b) values (1), (1), (1)"], pool_sizes=(1, 2))
+
+
+@weir
+def what_a_long_text_runs_is_seen(_context):
+    """A trigger behind a long INSERT leaves its variable to its client alone."""
+    before = ["drop table if exists app.fired", "create table app.fired (a int)",
+              "create trigger app.fired_too before insert on app.fired for each row set @fired = new.a"]
+    admin(*before)
+
+    def script(room):
+        for size in (70_000, 2_000_000):
+            room.say("insert", room.a.ask("insert into fired values (7)" + " " * size))
+            room.play("b select @fired\nb select @fired\na select @fired")
+            room.a.leave()
+            del room.clients["a"]
+            room.play("c begin\nb select @fired\nc select @fired\nc commit")
+
+    same(script, pool_sizes=(2,))
+
+
+@weir
+def a_client_that_says_when_it_leaves_is_closed_then(_context):
+    """SET wait_timeout."""
+    def script(room):
+        room.play("a set wait_timeout = 1\nb select 1")
+        eventually(lambda: is_gone_quietly(room.a), "it is closed")
+        room.play("b select 2")
+
+    same(script, pool_sizes=(2,))
+
+
+def is_gone_quietly(client):
+    """The peer has closed, or has said its last."""
+    sock = client.wire.sock
+    sock.settimeout(0.05)
+    try:
+        return sock.recv(4096) is not None
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    finally:
+        sock.settimeout(20)

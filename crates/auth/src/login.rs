@@ -222,4 +222,6 @@ pub enum KillOutcome {
     NoSuchThread,
     /// It belongs to another user.
     Denied,
+    /// It is a number of the database's, and none of Weir's servers has it.
+    NotOurs,
 }

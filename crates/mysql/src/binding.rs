@@ -74,6 +74,32 @@ pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u
     out.into()
 }
 
+/// The first parameter as a number: 0 for NULL and for what is none; `None` for what is not in the packet.
+pub(crate) fn integer(payload: &[u8], execute: &Execute, types: &[u8]) -> Option<u64> {
+    let kind = *types.first()?;
+    let at = execute.types_flag_at? + 1 + if execute.has_types { types.len() } else { 0 };
+    let mut values = Reader::new(payload.get(at..)?);
+    if kind == kind::NULL || is_null(payload, 0) {
+        return Some(0);
+    }
+    match kind {
+        kind::TINY => values.u8().ok().map(u64::from),
+        kind::SHORT | kind::YEAR => values.u16_le().ok().map(u64::from),
+        kind::LONG | kind::INT24 => values.u32_le().ok().map(u64::from),
+        kind::LONGLONG => Some(u64::from_le_bytes(values.take(8).ok()?.try_into().ok()?)),
+        kind::DOUBLE => {
+            let double = f64::from_le_bytes(values.take(8).ok()?.try_into().ok()?);
+            Some(double.round() as u64)
+        }
+        kind::FLOAT | kind::TIMESTAMP | kind::DATE | kind::TIME | kind::DATETIME => None,
+        _ => {
+            let text = std::str::from_utf8(lenenc::string(&mut values).ok()?.trim_ascii()).ok()?;
+            let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+            Some(text.get(..digits)?.parse().unwrap_or(0))
+        }
+    }
+}
+
 fn is_null(payload: &[u8], parameter: usize) -> bool {
     payload.get(EXECUTE_FIXED_BYTES + parameter / 8).is_some_and(|byte| byte >> (parameter % 8) & 1 == 1)
 }

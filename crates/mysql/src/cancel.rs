@@ -14,4 +14,9 @@ impl Back {
         put_query(&mut out, &format!("KILL QUERY {}", self.server_id()));
         CancelPlan::AfterLogin(out)
     }
+
+    /// The number that the process list shows.
+    pub fn connection_number(&self) -> Option<u64> {
+        Some(self.server_id())
+    }
 }

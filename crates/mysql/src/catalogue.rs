@@ -23,10 +23,31 @@ macro_rules! own_schemas {
     };
 }
 
+/// Columns that draw from a sequence by themselves (MariaDB). It keeps their defaults in this form, however they were written.
+macro_rules! drawing_columns {
+    () => {
+        concat!(
+            "information_schema.COLUMNS WHERE COLUMN_DEFAULT LIKE '%nextval(%' AND TABLE_SCHEMA NOT IN ",
+            own_schemas!()
+        )
+    };
+}
+
+/// What they add to the fingerprint.
+macro_rules! drawing {
+    () => {
+        concat!(
+            ", (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, COLUMN_DEFAULT))), 0)) FROM ",
+            drawing_columns!(),
+            ")"
+        )
+    };
+}
+
 /// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged whatever
 /// character set the session has.
 macro_rules! fingerprint {
-    () => {
+    ($more:expr) => {
         concat!(
             "SELECT CAST('z' AS BINARY), CAST(CONCAT_WS(' ', \
                 (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))), 0)) \
@@ -38,7 +59,9 @@ macro_rules! fingerprint {
             "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION))), 0)) \
                     FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
-            "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')) AS BINARY), NULL, NULL"
+            "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')",
+            $more,
+            ") AS BINARY), NULL, NULL"
         )
     };
 }
@@ -56,9 +79,9 @@ const ALL: &str = " LIMIT 18446744073709551615";
 /// Everything but system variables: those are in another place on each of the two. A language of `O` is one that is not
 /// read here: another `sql_mode` reads texts differently.
 macro_rules! everything {
-    () => {
+    ($more:expr) => {
         concat!(
-            fingerprint!(),
+            fingerprint!($more),
             " UNION ALL SELECT CAST('f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
                 CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
                 CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY) \
@@ -90,18 +113,23 @@ macro_rules! everything {
 }
 
 /// Asks for the fingerprint alone.
-const FINGERPRINT: &str = fingerprint!();
+const FINGERPRINT_MYSQL: &str = fingerprint!("");
+
+/// The same on MariaDB.
+const FINGERPRINT_MARIADB: &str = fingerprint!(drawing!());
 
 /// Asks for everything.
 const WHOLE_MYSQL: &str = concat!(
-    everything!(),
+    everything!(""),
     " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
 );
 
 /// The same on MariaDB.
 const WHOLE_MARIADB: &str = concat!(
-    everything!(),
-    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES"
+    everything!(drawing!()),
+    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
+      UNION ALL SELECT CAST('t' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST('R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
+    drawing_columns!()
 );
 
 /// How often anything was defined anew on this server, by anybody: tables too, of which the catalogue holds nothing. Every user may
@@ -146,7 +174,8 @@ impl Back {
     pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
         let whole = !reading.has_fingerprint();
         let text = match (whole, self.session.flavour) {
-            (false, _) => FINGERPRINT,
+            (false, Flavour::MySql) => FINGERPRINT_MYSQL,
+            (false, Flavour::MariaDb) => FINGERPRINT_MARIADB,
             (true, Flavour::MySql) => WHOLE_MYSQL,
             (true, Flavour::MariaDb) => WHOLE_MARIADB,
         };
@@ -288,7 +317,7 @@ impl Study {
                 builder.function(Function { name, language, volatility, extension: b"", body });
             }
             b"t" => builder.text_of(name, On::Write, language, body),
-            b"v" => builder.text_of(name, On::Read, language, body),
+            b"v" => builder.view(name, language, body),
             b"b" => builder.text_of(name, On::Write, Language::Other, b""),
             b"n" => builder.system_variable(name),
             _ => self.is_incomplete(),

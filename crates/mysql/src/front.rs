@@ -13,7 +13,7 @@ mod finish;
 mod last;
 mod words;
 
-pub(crate) use self::find::NO_MORE_STATEMENTS;
+pub(crate) use self::find::{AsksSession, NO_MORE_STATEMENTS};
 use self::finish::runs_code;
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
@@ -26,7 +26,7 @@ use crate::warnings::{Kept, Shows};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, Dialect, Locks, Uses, classify_in};
+use weir_sql::{Class, Dialect, Kill, Locks, Uses, classify_in};
 use weir_wire::{Fault, FaultKind, Pin, Pins};
 
 /// Where a client is.
@@ -60,7 +60,12 @@ pub(crate) struct Request {
     pub class: Class,
     /// The client's number of the statement, or the target of KILL.
     pub number: u32,
+    /// KILL QUERY.
+    pub query_only: bool,
+    pub asks_session: AsksSession,
     pub extra: Option<Box<Extra>>,
+    /// All that came before its last bytes was gathered: its text is the one in `extra`.
+    pub gathered: bool,
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
     /// It drops one temporary table, by its name.
@@ -84,6 +89,10 @@ pub(crate) struct Extra {
     pub text: Option<Vec<u8>>,
     /// The statement to prepare.
     pub prepare: Option<Arc<Text>>,
+    /// It is a KILL.
+    pub kills: Option<Kill>,
+    /// A KILL stands behind the text that is sent: its target, and whether only the request is meant.
+    pub kill_behind: Option<(u32, bool)>,
 }
 
 /// What a client of a pool may rely on, as a server of it showed.
@@ -199,8 +208,8 @@ pub struct Front {
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
     pub(crate) insert_unknown: bool,
-    /// This client has set trackers of its own.
-    pub(crate) own_trackers: bool,
+    /// This client has set trackers of its own: which, as [`crate::session_state::tracker_bit`] has it.
+    pub(crate) own_trackers: u8,
     /// A server has taken the settings of the login.
     pub(crate) confirmed: bool,
     /// A server refused the settings of the login.
@@ -211,6 +220,14 @@ pub struct Front {
     pub(crate) reply_seq: u8,
     /// COM_CHANGE_USER was refused so often.
     refused_logins: u8,
+    /// The reply to the request found next is a part of a longer one: so many packets went before.
+    pub(crate) shift: u8,
+    /// What is found next is a KILL for the database itself.
+    passes: bool,
+    /// The request is answered but for the KILL at its end.
+    pub(crate) owed_kill: Option<(u32, bool)>,
+    /// The server by whose number this client has seen itself last.
+    listed_on: u64,
     /// What few logins leave behind.
     pub(crate) login: Option<Box<FromLogin>>,
 }
@@ -221,13 +238,16 @@ const TEMPORARY_UNKNOWN: u8 = u8::MAX;
 const ROWS_FRESH: u64 = u64::MAX - 1;
 
 impl Request {
-    fn new(command: Command) -> Request {
+    pub(crate) fn new(command: Command) -> Request {
         Request {
             command,
             class: Class::default(),
             number: 0,
+            query_only: false,
+            asks_session: AsksSession::Nothing,
             extra: None,
             only_once: false,
+            gathered: false,
             drops_table: false,
             changes_others: false,
             judged_by: 0,
@@ -300,13 +320,17 @@ impl Front {
             warnings: None,
             asks_insert_id: false,
             insert_unknown: false,
-            own_trackers: false,
+            own_trackers: 0,
             last_server: 0,
             confirmed: false,
             refused: false,
             reply_begun: false,
             reply_seq: 1,
             refused_logins: 0,
+            shift: 0,
+            passes: false,
+            owed_kill: None,
+            listed_on: 0,
             login: None,
         }
     }
@@ -346,7 +370,9 @@ impl Front {
         }
         match self.request.command {
             Command::Query => {
-                let text = request.get(HEADER_BYTES + 1..).unwrap_or_default();
+                let gathered = self.request.extra.as_deref().and_then(|extra| extra.text.as_deref());
+                let gathered = gathered.filter(|_| self.request.gathered);
+                let text = gathered.or(request.get(HEADER_BYTES + 1..)).unwrap_or_default();
                 (self.request.class, self.request.judged_by) = self.classify(text);
             }
             Command::StmtExecute => {
@@ -371,6 +397,12 @@ impl Front {
     /// INTERACTIVE, MariaDB's EXTENDED_METADATA): clients with different ones need different servers.
     pub fn pool_variant(&self) -> u32 {
         self.capabilities.variant()
+    }
+
+    /// The `wait_timeout` that this client has set, in milliseconds; 0: none. No server knows it while the client has none.
+    pub fn idle_ms(&self) -> u64 {
+        let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
+        seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
     }
 
     /// Why the lease must outlive the boundary, now.

@@ -3,8 +3,9 @@
 //! Owns: how far such a request is read, and reading its text while it passes.
 //! Must not know: replies.
 //!
-//! A long text is classified when its end is seen, so what would have to be changed in it (CONNECTION_ID(),
-//! KILL) cannot be: the request is then given up before its last part is sent, and the client with it.
+//! A text of up to [`limits::QUERY_GATHER_BYTES`] is gathered and goes the way of all texts. A longer one is classified when
+//! its end is seen, so what would have to be changed in it (CONNECTION_ID(), KILL) cannot be: the request is then given up
+//! before its last part is sent, and the client with it.
 
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
@@ -35,6 +36,8 @@ pub(crate) struct Long {
     ended: bool,
     /// There is no room for it: it goes nowhere, and is answered with an error.
     refused: bool,
+    /// Nothing of it is sent before all of it was found; `text` is the payload.
+    gathers: bool,
 }
 
 impl Long {
@@ -59,7 +62,7 @@ impl Long {
                 }
                 if let Some(text) = &mut self.text {
                     text.extend_from_slice(piece);
-                    if text.len() > PREPARE_BYTES {
+                    if text.len() > PREPARE_BYTES.max(limits::QUERY_GATHER_BYTES) {
                         return Err(Fault::new(FaultKind::ClientTooLarge, "a text to prepare"));
                     }
                 }
@@ -103,17 +106,22 @@ impl Front {
             begun: false,
             ended: false,
             refused: false,
+            gathers: false,
         };
-        let mut number = 0;
+        let (mut number, mut judged_by) = (0, 0);
         let mut class = weir_sql::Class::default();
         match command {
-            Command::Query => long.scanner = Some(Scanner::new(self.dialect())),
+            Command::Query if header.len <= limits::QUERY_GATHER_BYTES => {
+                long.text = Some(vec![Command::Query as u8]);
+                long.gathers = true;
+            }
+            Command::Query => long.scanner = Some(self.scanner(&mut judged_by)),
             Command::StmtPrepare => {
                 let statements = self.statements.get_or_insert_default();
                 match statements.next_id(header.len) {
                     Some(id) => {
                         number = id;
-                        long.scanner = Some(Scanner::new(self.dialect()));
+                        long.scanner = Some(self.scanner(&mut judged_by));
                         long.text = Some(Vec::new());
                     }
                     None => long.refused = true,
@@ -144,18 +152,7 @@ impl Front {
             }
             _ => return Err(too_large()),
         }
-        self.request = Request {
-            command,
-            class,
-            number,
-            extra: None,
-            only_once: true,
-            drops_table: false,
-            changes_others: false,
-            judged_by: 0,
-            leaves_warnings: false,
-            shows: crate::warnings::Shows::Other,
-        };
+        self.request = Request { class, number, only_once: true, judged_by, ..Request::new(command) };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));
         self.find_part(input, false, out)
@@ -180,16 +177,25 @@ impl Front {
             return Ok(Found::Answered { len });
         }
         if !long.ended {
-            return Ok(if len == 0 { Found::Incomplete } else { Found::Part { len, needs } });
+            return Ok(match (len, long.gathers) {
+                (0, _) => Found::Incomplete,
+                (_, true) => Found::Drop { len },
+                (_, false) => Found::Part { len, needs },
+            });
+        }
+        if long.gathers {
+            return Ok(self.find_gathered(len, out));
         }
         let (scanner, text) = (long.scanner.take(), long.text.take());
         self.phase = Phase::Busy;
         if let Some(scanner) = scanner {
             let class = scanner.finish();
-            let asks = Uses::CONNECTION_ID | Uses::EXPLAIN_CONNECTION | Uses::ROW_COUNT | Uses::FOUND_ROWS;
+            let asks = Uses::CONNECTION_ID | Uses::EXPLAIN_CONNECTION;
             if class.uses.intersects(asks)
                 || rewrite::impossible(&class)
+                || rewrite::asks_in_first(&class)
                 || class.verb == weir_sql::Verb::Kill
+                || class.kill().is_some()
             {
                 return Err(Fault::new(FaultKind::NotAllowed, "a long text with numbers of Weir's in it"));
             }
@@ -202,5 +208,28 @@ impl Front {
             }
         }
         Ok(Found::Request { len, needs })
+    }
+
+    /// A long text was gathered whole: it is sent from there.
+    fn find_gathered(&mut self, len: usize, out: &mut Vec<u8>) -> Found {
+        let Phase::Long(long) = &mut self.phase else { return Found::Incomplete };
+        let payload = long.text.take().unwrap_or_default();
+        self.phase = Phase::Busy;
+        self.request = Request { only_once: true, gathered: true, ..Request::new(Command::Query) };
+        let found = self.find_query(&payload, len, out);
+        if let Found::Request { len, needs } = found {
+            let extra = self.request.extra.get_or_insert_default();
+            extra.text.get_or_insert_with(|| payload.get(1..).unwrap_or_default().into());
+            return Found::Request { len, needs: Needs { shareable: false, ..needs } };
+        }
+        self.phase = if matches!(found, Found::Kill { .. }) { Phase::Busy } else { Phase::Idle };
+        found
+    }
+
+    /// For a text that is read in parts.
+    fn scanner(&self, judged_by: &mut u64) -> Scanner {
+        let mut scanner = Scanner::new(self.dialect());
+        *judged_by = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));
+        scanner
     }
 }

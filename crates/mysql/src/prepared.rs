@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use weir_sql::catalogue::Proof;
-use weir_sql::{Class, Dialect, classify_in};
+use weir_sql::{Class, Dialect, Kill, classify_in};
 use weir_wire::{Reader, Short, limits};
 
 /// Bytes of long data kept for one client; more of it goes to a pinned server as it comes.
@@ -105,6 +105,8 @@ pub(crate) struct ClientStatement {
     pub warned: bool,
     /// A cursor is open.
     pub cursor: bool,
+    /// It is a KILL, which no server executes.
+    pub kill: Option<Kill>,
     /// Where it ran last, if that matters.
     pub last: Option<Box<Last>>,
 }
@@ -548,6 +550,7 @@ mod tests {
             sent_ahead: false,
             warned: false,
             cursor: false,
+            kill: None,
             last: None,
         }
     }

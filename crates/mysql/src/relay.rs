@@ -109,6 +109,13 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// It is the end of a longer one, of which the client has got so many packets.
+    pub(crate) fn add_shift(&mut self, packets: u8) {
+        self.shift = self.shift.wrapping_add(packets);
+    }
+}
+
 /// Where the bytes of a reply go.
 struct Way<'a> {
     front: Option<&'a mut Front>,
@@ -260,8 +267,6 @@ impl Back {
         }
     }
 }
-
-impl Reply {}
 
 /// A packet that must be understood.
 fn whole(input: &[u8]) -> Result<Option<(Header, &[u8])>, Fault> {

@@ -104,7 +104,9 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only by that number it
 /// finds itself.
 fn looks_at_servers(text: &[u8]) -> bool {
-    let views: [&[u8]; 8] = [
+    let views: [&[u8]; 10] = [
+        b"ps_thread_id",
+        b"ps_current_thread_id",
         b"processlist",
         b"performance_schema",
         b"sys",
@@ -160,6 +162,16 @@ pub(crate) fn asks_found_rows(class: &Class) -> bool {
     class.uses.contains(Uses::FOUND_ROWS) && class.calls().iter().any(of_first)
 }
 
+/// The first statement asks for ROW_COUNT() or FOUND_ROWS() of the one before; what stands behind it asks about a statement
+/// of the same text.
+pub(crate) fn asks_in_first(class: &Class) -> bool {
+    let asks = |call: &weir_sql::Call| {
+        matches!(call.kind, CallKind::FoundRows | CallKind::RowCount) && is_in_first(class, call.span)
+    };
+    class.uses.contains(Uses::OVERFLOW) && class.uses.intersects(Uses::ROW_COUNT | Uses::FOUND_ROWS)
+        || class.calls().iter().any(asks)
+}
+
 fn is_in_first(class: &Class, span: Span) -> bool {
     class.first_end == 0 || span.start < class.first_end
 }
@@ -205,13 +217,14 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     found
 }
 
-/// `KILL [QUERY] CONNECTION_ID()`: whether only the request is meant.
+/// `KILL [QUERY] CONNECTION_ID()` at the end of a text: whether only the request is meant.
 pub(crate) fn kill_self(class: &Class, text: &[u8]) -> Option<bool> {
-    let [call] = class.calls() else { return None };
-    if call.kind != CallKind::ConnectionId || class.statements != 1 {
+    let call = class.calls().last()?;
+    if call.kind != CallKind::ConnectionId || class.uses.contains(Uses::OVERFLOW) {
         return None;
     }
-    let before = std::str::from_utf8(text.get(..call.span.start as usize)?).ok()?.to_ascii_uppercase();
+    let before = text.get(class.kill_start() as usize..call.span.start as usize)?;
+    let before = std::str::from_utf8(before).ok()?.to_ascii_uppercase();
     let behind = text.get(call.span.end as usize..)?;
     if !behind.iter().all(|b| b.is_ascii_whitespace() || *b == b';') {
         return None;

@@ -668,6 +668,29 @@ pub(crate) fn setup_query() -> &'static str {
      session_track_transaction_info='CHARACTERISTICS'"
 }
 
+/// The trackers that [`setup_query`] sets.
+const TRACKERS: [&str; 3] =
+    ["session_track_schema", "session_track_state_change", "session_track_transaction_info"];
+
+/// A tracker that a client sets, as a bit: one of Weir's, or another.
+pub(crate) fn tracker_bit(name: &str) -> u8 {
+    match TRACKERS.iter().position(|tracker| *tracker == name) {
+        Some(at) => 1 << at,
+        None if name.starts_with("session_track") => 1 << TRACKERS.len(),
+        None => 0,
+    }
+}
+
+/// Sets the trackers to what a client has that has set those of `own` itself. `None`: nothing is to be set.
+pub(crate) fn client_trackers(own: u8) -> Option<String> {
+    let set: Vec<String> = TRACKERS
+        .iter()
+        .filter(|name| own & tracker_bit(name) == 0)
+        .map(|name| format!("{name}=DEFAULT"))
+        .collect();
+    (!set.is_empty()).then(|| format!("SET SESSION {}", set.join(",")))
+}
+
 /// Asks for the settings at login, in the order of [`Slot::BASED`], and for the whole connection id.
 pub(crate) fn base_query(flavour: Flavour) -> String {
     let mut query = String::from("SELECT ");

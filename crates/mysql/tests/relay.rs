@@ -815,8 +815,39 @@ fn kill_is_weirs_business() {
     let mut out = Vec::new();
     front.killed(KillOutcome::Killed, &mut out);
     assert_eq!(out, s::ok(IDLE));
-    let sent = send(&mut front, &mut back, 1, &c::prepare("KILL ?"));
-    assert_eq!(error_in(&sent.to_client).0, 1235);
+}
+
+#[test]
+fn a_kill_behind_other_statements_comes_when_they_have_run() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    let more = IDLE | status::MORE_RESULTS;
+    let sent = send(&mut front, &mut back, 1, &c::query("UPDATE t SET a = 1; KILL QUERY 9"));
+    assert_eq!(asked(&sent.to_server), ["UPDATE t SET a = 1; DO 0"]);
+    let first = s::ok_with(1, more, 0, b"");
+    let got = receive(&mut back, Some(&mut front), &[first.clone(), s::ok_with(2, IDLE, 0, b"")].concat());
+    assert_eq!(got.to_client, first, "what stood in its place is not the client's");
+    assert_eq!(front.take_kill(), Some((9, true)));
+    assert_eq!(front.find(&c::query("SELECT 1"), &mut Vec::new()), Ok(Found::Incomplete));
+    let mut out = Vec::new();
+    front.killed(KillOutcome::Killed, &mut out);
+    assert_eq!(out, s::ok_with(2, IDLE, 0, b""));
+    // What fails before it fails alone.
+    send(&mut front, &mut back, 1, &c::query("UPDATE t SET a = 1; KILL 9"));
+    receive(&mut back, Some(&mut front), &s::err(1, 1146, "no such table"));
+    assert_eq!(front.take_kill(), None);
+}
+
+#[test]
+fn a_kill_of_nobody_of_weirs_is_the_databases() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    assert!(matches!(front.find(&c::query("KILL 9"), &mut Vec::new()), Ok(Found::Kill { .. })));
+    let passed = front.pass_on();
+    let sent = send(&mut front, &mut back, 1, &passed);
+    assert_eq!(asked(&sent.to_server), ["KILL 9"]);
+    let refused = s::err(1, 1094, "Unknown thread id: 9");
+    assert_eq!(receive(&mut back, Some(&mut front), &refused).to_client, refused);
 }
 
 #[test]
@@ -889,7 +920,7 @@ fn a_goodbye_never_completes_half_a_command() {
     let mut front = front(1, MODERN, &mut back);
     let changed = s::ok_with(1, IDLE, 0, &s::state_change());
     exchange(&mut front, &mut common::back(8), &c::query("SET sql_select_limit = 5"), &changed);
-    let mut long = c::query(&format!("INSERT INTO t VALUES ('{}')", "x".repeat(100_000)));
+    let mut long = c::query(&format!("INSERT INTO t VALUES ('{}')", "x".repeat(2_000_000)));
     long.truncate(long.len() - 5);
     send(&mut front, &mut back, 1, &long);
     assert_eq!(back.held_bytes(), long.len(), "whoever sends it must know when to wait");

@@ -234,6 +234,11 @@ impl Back {
     pub fn cancel_plan(&self) -> CancelPlan {
         self.key.plan()
     }
+
+    /// There is no KILL.
+    pub fn connection_number(&self) -> Option<u64> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -237,7 +237,7 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
             builder.function(Function { name, language, volatility, extension, body });
         }
         b"s" => builder.system_function(name),
-        b"v" => builder.text_of(name, On::Read, Language::Sql, text),
+        b"v" => builder.view(name, Language::Sql, text),
         b"u" if text.starts_with(b"NOTHING") => {}
         b"u" => builder.text_of(name, On::Write, Language::Sql, text),
         b"t" => {

@@ -517,6 +517,7 @@ impl Front {
                 fingerprint: batch.fingerprint,
                 lease: false,
                 continues: was_open,
+                lists: false,
                 prepares: batch.parses
                     && !batch.parses_unnamed
                     && !batch.binds
@@ -811,6 +812,21 @@ impl Front {
 
     /// PostgreSQL has no KILL; nothing is answered.
     pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) {}
+
+    /// Its server closes a session that is idle for too long, as that has set.
+    pub fn idle_ms(&self) -> u64 {
+        0
+    }
+
+    /// There is none to pass on.
+    pub fn pass_on(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// No request has one in it.
+    pub fn take_kill(&mut self) -> Option<(u32, bool)> {
+        None
+    }
 
     /// The secret of a cancel request is this client's. Constant time.
     pub fn is_cancel_secret(&self, secret: &[u8]) -> bool {

@@ -43,6 +43,8 @@ pub struct Client<W: Wing, S> {
     pub fingerprint: u32,
     /// When it last did or got anything, for the idle timeouts (milliseconds of the worker's clock).
     pub active_ms: u64,
+    /// When it last asked for the numbers of the database's connections; 0: never.
+    pub listed_ms: u64,
     /// When its transaction began; 0: none is open.
     pub transaction_since_ms: u64,
     /// Earliest timer that is armed for it; `u64::MAX`: none.

@@ -203,6 +203,9 @@ pub fn client_number(worker: usize, key: Key) -> u32 {
     generation << 26 | (key.slot() & (MAX_CLIENTS_PER_WORKER as u32 - 1)) << 6 | worker as u32 & 63
 }
 
+/// Clients' numbers begin here; what is below is the number of a database's connection.
+pub const FIRST_CLIENT_NUMBER: u32 = 1 << 30;
+
 /// The worker that a client's number names.
 pub fn worker_of(number: u32) -> usize {
     (number & 63) as usize

@@ -94,6 +94,19 @@ pub struct Kill {
     pub query_only: bool,
     /// Which worker asked, and which of its clients.
     pub asker: (usize, Key),
+    /// For the number of a connection to a database: which one, and what of it its asker has seen.
+    pub listed: Option<Listed>,
+}
+
+/// The number of a connection to a database, as its clients are shown it.
+pub struct Listed {
+    /// Where that database is.
+    pub targets: crate::settings::Targets,
+    /// When the asker last asked for such numbers (milliseconds of the process's clock); 0: never. What has come to that
+    /// connection since is not what is meant.
+    pub since_ms: u64,
+    /// Workers that have looked.
+    pub visited: usize,
 }
 
 /// What entitles somebody to kill.

@@ -104,6 +104,10 @@ impl Targets {
     pub fn set(&self, targets: Vec<Target>) {
         self.0.store(Arc::new(targets));
     }
+    /// One of them is this.
+    pub fn contains(&self, target: &Target) -> bool {
+        self.0.load().contains(target)
+    }
     /// The address for the `turn`-th try.
     pub fn pick(&self, turn: usize) -> Option<Target> {
         let targets = self.0.load();

@@ -125,6 +125,13 @@ pub trait Front<W: Wing> {
     fn login_refused(&mut self) -> bool;
     /// The answer to `Found::Kill`.
     fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>);
+    /// A client without a request for so long has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
+    fn idle_ms(&self) -> u64;
+    /// Nobody here has the number of `Found::Kill`: the request that asks the database itself, in the client's words, to be
+    /// found next.
+    fn pass_on(&mut self) -> Vec<u8>;
+    /// The request that was finished last ends with a KILL, which is still owed: of whom, and whether only of what it runs.
+    fn take_kill(&mut self) -> Option<(u32, bool)>;
     /// The secret of a cancel request is this client's. Constant time.
     fn is_cancel_secret(&self, secret: &[u8]) -> bool;
 }
@@ -223,6 +230,8 @@ pub trait Back<W: Wing> {
     fn server_greeting(&self) -> Option<&Arc<ServerGreeting>>;
     /// How to cancel what runs here.
     fn cancel_plan(&self) -> CancelPlan;
+    /// The number by which the database calls this connection, if KILL takes such numbers.
+    fn connection_number(&self) -> Option<u64>;
     /// Says goodbye, unless that would be read as something else.
     fn quit(&mut self, out: &mut Vec<u8>);
 }

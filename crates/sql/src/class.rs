@@ -109,7 +109,7 @@ bit_set! {
         UNKNOWN_FUNCTION = 23,
         /// `EXPLAIN FOR CONNECTION n`: n is a number of Weir's.
         EXPLAIN_CONNECTION = 24,
-        /// `SHOW PROCESSLIST` and tables that show it (`processlist`, `pg_stat_activity`).
+        /// `SHOW PROCESSLIST` and what else shows numbers of connections (`processlist`, `pg_stat_activity`, `innodb_trx`, `sys`...).
         PROCESS_LIST = 25,
         /// More calls or assignments were met than are listed.
         OVERFLOW = 26,
@@ -427,7 +427,14 @@ pub enum Kill {
         /// QUERY.
         query_only: bool,
     },
-    /// Anything else: an expression, `KILL QUERY ID n`, `KILL USER name`.
+    /// `KILL [CONNECTION|QUERY] ?`, to be prepared.
+    Parameter {
+        /// QUERY.
+        query_only: bool,
+    },
+    /// `KILL [HARD|SOFT] QUERY ID n` (MariaDB): a number of the server's that stands for one request only.
+    QueryId,
+    /// Anything else: an expression, `KILL USER name`, KILL among other statements but at their end.
     Other,
 }
 
@@ -437,6 +444,12 @@ pub(crate) struct Details {
     pub(crate) set: Option<SetTarget>,
     pub(crate) calls: Vec<Call>,
     pub(crate) kill: Option<Kill>,
+    /// Where the last KILL begins.
+    pub(crate) kill_start: u32,
+    /// Statements in front of it.
+    pub(crate) before_kill: u32,
+    /// How many there are, up to 255.
+    pub(crate) kills: u8,
     pub(crate) name: Option<String>,
 }
 
@@ -505,9 +518,14 @@ impl Class {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }
 
-    /// KILL, if that is the only statement; [`Kill::Other`], if it is one of several.
+    /// KILL, if that is the only statement or the last one and no other is a KILL; else [`Kill::Other`] if there is one.
     pub fn kill(&self) -> Option<Kill> {
         self.details.as_deref()?.kill
+    }
+
+    /// Where the KILL of [`Class::kill`] begins.
+    pub fn kill_start(&self) -> u32 {
+        self.details.as_deref().map_or(0, |details| details.kill_start)
     }
 
     /// The name of the thing spoken of, if there is only one statement and the name has no more than

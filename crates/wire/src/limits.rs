@@ -11,6 +11,9 @@ pub const SCRATCH_BYTES: usize = 256 * 1024;
 /// its client.
 pub const REQUEST_GATHER_BYTES: usize = 64 * 1024;
 
+/// Bytes of one text of MySQL's kept until it is whole, because it may ask for what Weir puts in.
+pub const QUERY_GATHER_BYTES: usize = 1024 * 1024;
+
 /// Bytes of requests a client may have waiting in Weir before Weir stops reading from it.
 pub const CLIENT_INPUT_BYTES: usize = 128 * 1024;
 

@@ -36,6 +36,8 @@ pub struct Needs {
     /// Of a shareable request: the same number for the same statement with other values, so that it can be known
     /// how long it takes.
     pub fingerprint: u32,
+    /// It shows numbers of the database's own connections, by which its client may ask for an end of what they run.
+    pub lists: bool,
     /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under way: what
     /// servers have said of the same statement may answer it.
     pub prepares: bool,
@@ -72,11 +74,11 @@ pub enum Found {
         len: usize,
     },
     /// `bytes[..len]` asks to end another client or its request (MySQL KILL). The proxy does it and
-    /// calls the front's `killed` with the outcome, which writes the answer.
+    /// calls the front's `killed` with the outcome, which writes the answer, or `pass_on`.
     Kill {
         /// Bytes of the request.
         len: usize,
-        /// Weir's own id of the target.
+        /// Weir's own id of the target, or the number of a connection of the database's.
         target: u32,
         /// End its running request only, not the client.
         query_only: bool,
@@ -154,6 +156,8 @@ pins! {
     /// Code of the database's users ran of which it is not known what it leaves behind: a function, a trigger, a
     /// view, DO, CALL.
     Code "code",
+    /// A sequence of MariaDB's was drawn from: what LASTVAL() gives is this session's.
+    Sequence "sequence",
 }
 
 /// A set of [`Pin`]s.

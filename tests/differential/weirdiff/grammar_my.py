@@ -224,10 +224,10 @@ STATEMENTS = [
     (1, "conn", "SELECT count(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()", "m"),
     (1, "conn", "KILL QUERY 1", ""),
     # MariaDB's sequences
-    (2, "seq", "SELECT NEXTVAL(s1) - NEXTVAL(s1)", "w:s1 a"),
+    (2, "seq", "SELECT NEXTVAL(s1) - NEXTVAL(s1)", "w:s1 a k"),
     (1, "seq", "SELECT LASTVAL(s1) IS NULL", "a"),
     (1, "seq", "SELECT PREVIOUS VALUE FOR s1 IS NULL", "a"),
-    (1, "seq", "INSERT INTO w (who, n) VALUES ('seq', NEXTVAL(s1) * 0)", "w:w w:s1 a"),
+    (1, "seq", "INSERT INTO w (who, n) VALUES ('seq', NEXTVAL(s1) * 0)", "w:w w:s1 a k"),
     # Cursors
     (1, "handler", "HANDLER t OPEN", "k r:t"),
     (1, "handler", "HANDLER t READ FIRST", "r:t"),

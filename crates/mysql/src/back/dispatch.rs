@@ -4,11 +4,11 @@
 
 use super::{Ahead, Back, Entry, PrepareAhead, Stage};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::Front;
+use crate::front::{AsksSession, Front};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
-use crate::session_state::{Flavour, State, put_query, setup_query};
+use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::Kept;
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
@@ -38,6 +38,7 @@ impl Back {
         entry.whole = whole;
         entry.leaves_trace = !front.request.leaves_no_trace();
         entry.taints = front.request.taints() || !whole;
+        entry.reply.add_shift(std::mem::take(&mut front.shift));
         self.judge(&mut entry, front);
         if self.queue.iter().any(Entry::blocks) {
             entry.held = request.to_vec();
@@ -138,6 +139,14 @@ impl Back {
         if entry.welcome {
             entry.stage = if entry.ahead.is_empty() { Stage::Finished } else { Stage::Ahead };
             return Ok(());
+        }
+        if front.request.asks_session == AsksSession::Trackers
+            && let Some(query) = client_trackers(front.own_trackers)
+        {
+            put_query(out, &query);
+            entry.ahead.push_back(Ahead::State);
+            // Whoever has set some of them keeps this server.
+            self.needs_setup = front.own_trackers == 0;
         }
         self.bring_insert_id(entry, front, out);
         if !self.knows_found_rows(entry, front) || !self.bring_warnings(entry, front, out) {

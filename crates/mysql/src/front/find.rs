@@ -7,7 +7,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
-use crate::session_state::{Flavour, Slot, changes_of};
+use crate::session_state::{Flavour, Slot, changes_of, put_query, tracker_bit};
 use crate::warnings::Kept;
 use crate::{error, frame, rewrite, warnings};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Front {
             Command::ProcessKill => {
                 let mut r = Reader::new(payload.get(1..).unwrap_or_default());
                 let target = r.u32_le().map_err(|_| malformed("COM_PROCESS_KILL"))?;
-                Ok(self.kill(target, false, len))
+                Ok(self.kill(self.own_number(u64::from(target)), false, len))
             }
             Command::SetOption => Ok(self.set_option(payload, len, out)),
             Command::ResetConnection => Ok(self.find_reset(len, out)),
@@ -114,15 +114,38 @@ impl Front {
         let commits = !self.traits.autocommit_off || self.state.setting(Slot::Autocommit) == Some("1");
         let shareable = quiet && commits && self.request.only_reads() && self.pins().is_empty();
         let fingerprint = self.request.class.fingerprint as u32;
-        Found::Request { len, needs: Needs { shareable, fingerprint, ..Needs::default() } }
+        let lists = self.request.class.uses.contains(Uses::PROCESS_LIST)
+            || self.request.command == Command::ProcessInfo;
+        Found::Request { len, needs: Needs { shareable, fingerprint, lists, ..Needs::default() } }
     }
 
-    pub(super) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+    pub(crate) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
         let (class, state) = self.classify(text);
-        if let Some(found) = self.find_kill(&class, text, len, out) {
-            return found;
+        if std::mem::take(&mut self.passes) {
+            self.reply_seq = 1 + self.shift;
+            return self.find_text(class, state, text, len, out);
         }
+        match self.killing(&class, text) {
+            Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
+            Killing::Here(target, query_only) => self.kill(target, query_only, len),
+            Killing::Refused => self.not_allowed(len, out),
+            Killing::Behind(target, query_only) => {
+                // What leaves the same as KILL, and whose answer the client does not get.
+                let before = text.get(..class.kill_start() as usize).unwrap_or_default();
+                let own = [before, b"DO 0"].concat();
+                let (class, state) = self.classify(&own);
+                let found = self.find_text(class, state, &own, len, out);
+                let extra = self.request.extra.get_or_insert_default();
+                extra.kill_behind = Some((target, query_only));
+                extra.text.get_or_insert(own);
+                found
+            }
+        }
+    }
+
+    /// The text goes to a server, or is answered by what is known.
+    fn find_text(&mut self, class: Class, state: u64, text: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
             return self.not_allowed(len, out);
         }
@@ -141,9 +164,10 @@ impl Front {
             ..Extra::default()
         };
         // Its own trackers are shown to it from now on.
-        let tracker = |name: &str| name.starts_with("session_track");
-        self.own_trackers |=
-            class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
+        for assignment in class.set().iter().flat_map(|set| &set.assignments) {
+            self.own_trackers |= tracker_bit(&assignment.name);
+        }
+        self.request.asks_session = AsksSession::of(&class, text);
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.drops_table = class.verb == Verb::Drop && class.statements == 1 && drops_table(text);
@@ -157,46 +181,89 @@ impl Front {
         self.request(len)
     }
 
-    /// KILL in any form is never sent to a server: the numbers in it are Weir's.
-    pub(super) fn find_kill(
-        &mut self,
-        class: &Class,
-        text: &[u8],
-        len: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<Found> {
+    /// Who carries out the KILL in a text. The numbers in it are Weir's, or those of servers that its client has seen; which
+    /// server a client has, and which client a server, changes. So no server gets it, unless the number is of no server of
+    /// Weir's, or stands for one request only.
+    fn killing(&self, class: &Class, text: &[u8]) -> Killing {
+        let whole = class.statements == 1;
+        let of = |(target, query_only)| match whole {
+            true => Killing::Here(target, query_only),
+            false => Killing::Behind(target, query_only),
+        };
         match class.kill() {
-            Some(Kill::Id { id, query_only }) => {
-                let target = u32::try_from(id).unwrap_or(0);
-                Some(self.kill(target, query_only, len))
-            }
+            None if class.verb == Verb::Kill => Killing::Refused,
+            None => Killing::None,
+            Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
+            Some(Kill::Id { id, query_only }) => of((self.own_number(id), query_only)),
+            // The server refuses a parameter in a text.
+            Some(Kill::QueryId | Kill::Parameter { .. }) => Killing::Server,
             Some(Kill::Other) => match rewrite::kill_self(class, text) {
-                Some(query_only) => Some(self.kill(self.id, query_only, len)),
-                None => Some(self.not_allowed(len, out)),
+                Some(query_only) => of((self.id, query_only)),
+                None => Killing::Refused,
             },
-            None if class.verb == weir_sql::Verb::Kill => Some(self.not_allowed(len, out)),
-            None => None,
         }
+    }
+
+    /// A number in KILL. Where this client has seen itself by a server's, it means itself.
+    fn own_number(&self, id: u64) -> u32 {
+        if id != 0 && id == self.listed_on { self.id } else { u32::try_from(id).unwrap_or(0) }
     }
 
     pub(super) fn kill(&mut self, target: u32, query_only: bool, len: usize) -> Found {
         self.phase = Phase::Busy;
         self.request.number = target;
+        self.request.query_only = query_only;
         Found::Kill { len, target, query_only }
+    }
+
+    /// Nobody here has the number: the KILL that asks the database, to be found next.
+    pub fn pass_on(&mut self) -> Vec<u8> {
+        let query = if self.request.query_only { "QUERY " } else { "" };
+        let text = format!("KILL {query}{}", self.request.number);
+        self.shift = self.reply_seq - 1;
+        self.forget_request();
+        self.passes = true;
+        let mut out = Vec::new();
+        put_query(&mut out, &text);
+        out
+    }
+
+    /// The KILL behind the request that was finished last.
+    pub fn take_kill(&mut self) -> Option<(u32, bool)> {
+        let (target, query_only) = self.owed_kill.take()?;
+        self.phase = Phase::Busy;
+        (self.request.number, self.request.query_only) = (target, query_only);
+        Some((target, query_only))
     }
 
     pub(super) fn find_prepare(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
         let (class, state) = self.classify(text);
         self.request.judged_by = state;
-        // The numbers KILL ? is given at each execution are Weir's, too.
-        let is_kill = class.verb == weir_sql::Verb::Kill;
-        if is_kill || class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
+        if class.verb == Verb::Kill {
+            return self.find_prepared_kill(class, text, len, out);
+        }
+        if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
             return self.not_allowed(len, out);
         }
         let rewritten = rewrite::text(&class, text, &self.answers(), false);
         let text = rewritten.as_deref().unwrap_or(text);
         self.prepare(class, text.into(), len, out)
+    }
+
+    /// A server prepares it; each execution is carried out here.
+    fn find_prepared_kill(&mut self, class: Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+        let kill = match (class.kill(), self.killing(&class, text)) {
+            (Some(Kill::QueryId), _) => None,
+            (Some(kill @ Kill::Parameter { .. }), _) => Some(kill),
+            (_, Killing::Here(id, query_only)) => Some(Kill::Id { id: u64::from(id), query_only }),
+            _ => Some(Kill::Other),
+        };
+        let found = self.prepare(class, text.into(), len, out);
+        if let Some(extra) = self.request.extra.as_deref_mut() {
+            extra.kills = kill;
+        }
+        found
     }
 
     /// The text is to be prepared.
@@ -280,6 +347,24 @@ impl Front {
                     // User code in it may be something else by now.
                     statement.judge(self.knowledge.proof());
                 }
+                if let Some(kill) = statement.kill {
+                    let id = match kill {
+                        Kill::Id { id, .. } => Some(id),
+                        Kill::Parameter { .. } => {
+                            crate::binding::integer(payload, &execute, &statement.types)
+                        }
+                        Kill::QueryId | Kill::Other => None,
+                    };
+                    let query_only = matches!(
+                        kill,
+                        Kill::Id { query_only: true, .. } | Kill::Parameter { query_only: true }
+                    );
+                    let target = id.map(|id| self.own_number(id));
+                    return Ok(match target {
+                        Some(target) => self.kill(target, query_only, len),
+                        None => self.not_allowed(len, out),
+                    });
+                }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
@@ -292,6 +377,7 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
+                self.request.asks_session = AsksSession::of(&self.request.class, &statement.text.text);
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
                 if may_have_warnings {
@@ -327,6 +413,57 @@ impl Front {
         }
         self.request(len)
     }
+}
+
+/// What of the session itself a text asks for, that Weir has a hand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum AsksSession {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Variables, among them the trackers that Weir sets.
+    Trackers,
+    /// Counters of what the session has done.
+    Counters,
+}
+
+/// Session counters that clients read to learn about a statement of theirs; others count for the whole server, or tell of
+/// the connection.
+const COUNTERS: [&[u8]; 5] = [b"last_query", b"handler", b"created_tmp", b"select_", b"sort_"];
+
+impl AsksSession {
+    fn of(class: &Class, text: &[u8]) -> AsksSession {
+        let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+        let shows = class.verb == Verb::Show && class.statements == 1;
+        let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
+        let variables: [&[u8]; 3] = [b"session_track", b"session_var", b"system_var"];
+        if shows && has(b"variables") || class.uses.contains(Uses::SYSTEM_VARIABLE) && names(&variables) {
+            AsksSession::Trackers
+        } else if (shows || class.uses.contains(Uses::PROCESS_LIST))
+            && has(b"status")
+            && !has(b"global")
+            && names(&COUNTERS)
+        {
+            AsksSession::Counters
+        } else {
+            AsksSession::Nothing
+        }
+    }
+}
+
+/// Who carries out a KILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Killing {
+    /// There is none.
+    None,
+    /// The hall: the target, and whether only its request is meant.
+    Here(u32, bool),
+    /// The hall, when all that stands before it has run.
+    Behind(u32, bool),
+    /// The server, as it stands.
+    Server,
+    /// Nobody.
+    Refused,
 }
 
 impl FileData {

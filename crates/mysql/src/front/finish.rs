@@ -2,7 +2,7 @@
 //!
 //! Owns: pins and state after a reply. Must not know: packets.
 
-use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN};
+use super::{AsksSession, Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN};
 use crate::message::Command;
 use crate::session_state::{Charset, Flavour, State};
 use weir_sql::{Class, Locks, Transaction, Uses};
@@ -24,6 +24,13 @@ impl Front {
         }
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
+        if class.uses.contains(Uses::PROCESS_LIST) {
+            self.listed_on = server;
+        }
+        if request.asks_session == AsksSession::Counters {
+            // Who reads them once compares them with what they are later.
+            self.pins.insert(Pin::Setting);
+        }
         let mut pins = class.pins;
         let mut explained = !pins.is_empty() || explains_change(class);
         if outcome.any_ok && !outcome.failed {
@@ -124,7 +131,7 @@ impl Front {
         self.insert_id = 0;
         self.insert_server = 0;
         self.insert_unknown = false;
-        self.own_trackers = false;
+        self.own_trackers = 0;
         self.row_count = 0;
     }
 
@@ -152,8 +159,10 @@ pub(super) fn runs_code(class: &Class) -> bool {
 /// Of the reasons to pin those that hold although the statement failed: it may have done a part.
 fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     let mut left = Pins::NONE;
-    if pins.contains(Pin::UserVariable) {
-        left.insert(Pin::UserVariable);
+    for pin in [Pin::UserVariable, Pin::Sequence] {
+        if pins.contains(pin) {
+            left.insert(pin);
+        }
     }
     let parsed = outcome.error != PARSE_ERROR || class.verb != weir_sql::Verb::Unrecognised;
     if pins.contains(Pin::Unrecognised) && parsed {

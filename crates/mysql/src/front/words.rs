@@ -62,19 +62,22 @@ impl Front {
 
     /// The answer to `Found::Kill`.
     pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
-        let target = self.request.number;
+        let (target, seq) = (self.request.number, self.reply_seq);
         let mark = out.len();
         match outcome {
             // Whoever interrupts itself is told so, as by a server.
             KillOutcome::Killed if target == self.id => {
-                error::put_fault(out, 1, FaultKind::Cancelled);
+                error::put_fault(out, seq, FaultKind::Cancelled);
             }
-            KillOutcome::Killed => self.put_ok(ok::OK, out),
-            KillOutcome::NoSuchThread => {
-                error::put(out, 1, 1094, "HY000", &format!("Unknown thread id: {target}"));
+            KillOutcome::Killed => {
+                let ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+                frame::put(out, seq, |out| ok.write(ok::OK, self.capabilities, out));
+            }
+            KillOutcome::NoSuchThread | KillOutcome::NotOurs => {
+                error::put(out, seq, 1094, "HY000", &format!("Unknown thread id: {target}"));
             }
             KillOutcome::Denied => {
-                error::put(out, 1, 1095, "HY000", &format!("You are not owner of thread {target}"));
+                error::put(out, seq, 1095, "HY000", &format!("You are not owner of thread {target}"));
             }
         }
         match out.get(mark + crate::frame::HEADER_BYTES) {

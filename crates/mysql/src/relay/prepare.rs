@@ -52,6 +52,7 @@ impl Back {
         entry.outcome.warnings = reply.warnings;
         let Some(front) = way.front.as_deref_mut() else { return };
         let number = front.request.number;
+        let kill = front.request.extra.as_deref().and_then(|extra| extra.kills);
         let class = std::mem::take(&mut front.request.class);
         let dialect = front.dialect();
         let statements = front.statements.get_or_insert_default();
@@ -68,6 +69,7 @@ impl Back {
                 sent_ahead: false,
                 warned: false,
                 cursor: false,
+                kill,
                 last: None,
             },
         );

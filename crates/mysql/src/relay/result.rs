@@ -219,6 +219,15 @@ impl Back {
         }
         let told = way.front.as_deref().filter(|_| entry.elsewhere).map(|front| with_schema(&end, front));
         let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
+        if end.status & status::MORE_RESULTS == 0
+            && let Some(front) = way.front.as_deref_mut()
+            && let Some(kill) = front.request.extra.as_deref().and_then(|extra| extra.kill_behind)
+        {
+            // This was not the client's, but stood where its KILL is.
+            front.owed_kill = Some(kill);
+            front.reply_seq = header.seq.wrapping_add(entry.reply.shift);
+            return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
+        }
         let progress = pass_end(way, entry.reply.shift, header, &end, first);
         if end.status & status::MORE_RESULTS != 0 {
             entry.reply.at = At::First;
@@ -377,7 +386,7 @@ pub(super) fn pass_end(
     let has = |flag| front.capabilities.has(flag);
     let old_end = first == ok::EOF && !has(Capabilities::DEPRECATE_EOF);
     // A client that has set trackers of its own sees all of them.
-    let filter = !end.changes.is_empty() && !front.own_trackers;
+    let filter = !end.changes.is_empty() && front.own_trackers == 0;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
     if shift == 0 && !old_end && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
         return pass(way, 0, header, &[]);

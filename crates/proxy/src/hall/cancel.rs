@@ -15,7 +15,7 @@ use crate::line::{Line, Received};
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::server::{ServerPhase, ServerState};
+use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
@@ -57,6 +57,9 @@ impl<W: Wing, S> Canceller<W, S> {
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Brings a kill to the worker of its target.
     pub(super) fn send_kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
+        if kill.listed.is_some() {
+            return self.kill_listed(cx, kill);
+        }
         let worker = worker_of(kill.number);
         if worker == cx.worker {
             self.kill(cx, kill);
@@ -76,13 +79,83 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    /// The target is the number of a connection to the database: looks for it among the servers of all workers, one after
+    /// the other. Twice: a server may be on its way from one to another.
+    fn kill_listed(&mut self, cx: &mut Cx<'_, N>, mut kill: Kill) {
+        let Some(listed) = &mut kill.listed else { return };
+        let is_it = |server: &Server<W, N::Socket>| {
+            let number = match &server.phase {
+                ServerPhase::Live(back) => back.connection_number(),
+                ServerPhase::Login { .. } => None,
+            };
+            number == Some(u64::from(kill.number)) && listed.targets.contains(&server.target)
+        };
+        let found = self.servers.iter().find(|(_, server)| is_it(server)).map(|(key, _)| key);
+        if let Some(key) = found {
+            return self.kill_on(cx, key, kill);
+        }
+        listed.visited += 1;
+        if listed.visited < 2 * cx.shared.workers {
+            let next = (cx.worker + 1) % cx.shared.workers;
+            return match next == cx.worker {
+                true => self.kill_listed(cx, kill),
+                false => cx.post::<W>(next, WingMail::Kill(kill)),
+            };
+        }
+        // By mail in any case: the asker's bytes are being looked at, and its request is about to be put back among them.
+        let (worker, asker) = kill.asker;
+        cx.post::<W>(worker, WingMail::KillDone { asker, outcome: KillOutcome::NotOurs });
+    }
+
+    /// The target is this server. Meant is whoever had it when the asker saw its number: whoever has come to it since is
+    /// never hit. Where that cannot be told, what was there has ended, as far as the asker could know.
+    fn kill_on(&mut self, cx: &mut Cx<'_, N>, key: Key, kill: Kill) {
+        let seen_ms = kill.listed.as_ref().map_or(0, |listed| listed.since_ms);
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let (state, since_ms, head_since_ms) =
+            (server.state, server.since_ms, server.head_since_ns / 1_000_000);
+        let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
+        let holder = match state {
+            ServerState::Leased(client) if since_ms < seen_ms || kill.asker == (cx.worker, client) => {
+                Some(client)
+            }
+            ServerState::Shared if head_since_ms < seen_ms => head,
+            ServerState::Leased(_)
+            | ServerState::Shared
+            | ServerState::Idle
+            | ServerState::Cleaning
+            | ServerState::Login => None,
+        };
+        match holder {
+            Some(client) => self.kill_client(cx, client, kill),
+            // The request has ended.
+            None if kill.query_only => self.answer_kill(cx, kill.asker, KillOutcome::Killed),
+            None => {
+                let idle = state == ServerState::Idle;
+                if idle {
+                    self.close_server(cx, key, "it was killed by its number");
+                }
+                let outcome = if idle { KillOutcome::Killed } else { KillOutcome::NoSuchThread };
+                self.answer_kill(cx, kill.asker, outcome);
+            }
+        }
+    }
+
     /// Ends a client of this worker, or what it runs, if the asker may.
     pub(super) fn kill(&mut self, cx: &mut Cx<'_, N>, kill: Kill) {
         inject::here("kill");
-        let key = self.clients.key_of(slot_of(kill.number));
-        let client = key.and_then(|key| self.clients.get_mut(key));
-        let (Some(key), Some(client)) = (key, client) else {
+        if kill.listed.is_some() {
+            return self.kill_listed(cx, kill);
+        }
+        let Some(key) = self.clients.key_of(slot_of(kill.number)) else {
             self.cells.wing.cancels_unknown.inc();
+            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
+        };
+        self.kill_client(cx, key, kill);
+    }
+
+    fn kill_client(&mut self, cx: &mut Cx<'_, N>, key: Key, kill: Kill) {
+        let Some(client) = self.clients.get_mut(key) else {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };
         let user = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
@@ -90,7 +163,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Phase::Session(front) = &mut client.phase else {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };
-        if front.id() != kill.number {
+        if kill.listed.is_none() && front.id() != kill.number {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         }
         let may = match &kill.warrant {

@@ -332,6 +332,14 @@ fn client_is_broken<W: Wing, S>(clients: &crate::ids::Arena<Client<W, S>>, key: 
     clients.get(key).is_some_and(|client| client.is.broken)
 }
 
+/// Of two bounds the one that comes first; 0 is none.
+fn shorter(one_ms: u64, other_ms: u64) -> u64 {
+    match (one_ms, other_ms) {
+        (0, only_ms) | (only_ms, 0) => only_ms,
+        (one_ms, other_ms) => one_ms.min(other_ms),
+    }
+}
+
 /// When a client's time is over and what it is told then. `None`: its state has no bound.
 fn client_deadline<W: Wing, N: Net>(
     client: &Client<W, N::Socket>,
@@ -353,8 +361,9 @@ fn client_deadline<W: Wing, N: Net>(
         }
         // It waits for the answer to a KILL.
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
-        Phase::Session(_) if client.server().is_none() => {
-            bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
+        Phase::Session(front) if client.server().is_none() => {
+            let idle_ms = shorter(timeouts.client_idle_ms, front.idle_ms());
+            bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout)
         }
         Phase::Session(front) => {
             let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
@@ -363,7 +372,8 @@ fn client_deadline<W: Wing, N: Net>(
             });
             let idle = (client.inflight == 0).then(|| match boundary {
                 Boundary::Idle => {
-                    bound(client.active_ms, timeouts.client_idle_ms, FaultKind::ClientIdleTimeout)
+                    let idle_ms = shorter(timeouts.client_idle_ms, front.idle_ms());
+                    bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout)
                 }
                 Boundary::InTransaction | Boundary::Failed => {
                     bound(client.active_ms, timeouts.idle_transaction_ms, FaultKind::IdleInTransactionTimeout)

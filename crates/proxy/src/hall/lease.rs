@@ -276,7 +276,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !greeted {
             self.welcome_done(cx, key, server);
         }
+        let front = self.clients.get_mut(key).and_then(|client| client.front());
+        if let Some((number, query_only)) = front.and_then(|front| front.take_kill()) {
+            return self.done_but_for_a_kill(cx, key, boundary, number, query_only);
+        }
         self.boundary(cx, key, boundary);
+    }
+
+    /// A request is answered but for the KILL at its end.
+    fn done_but_for_a_kill(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        boundary: Boundary,
+        number: u32,
+        query_only: bool,
+    ) {
+        let kill = self.kill_of(cx, key, number, query_only);
+        self.boundary(cx, key, boundary);
+        let Some(kill) = kill else { return };
+        if let Some(client) = self.clients.get_mut(key).filter(|it| matches!(it.phase, Phase::Session(_))) {
+            client.inflight += 1;
+        }
+        self.send_kill(cx, kill);
     }
 
     /// A client is at a boundary: is its server free?

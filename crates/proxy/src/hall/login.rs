@@ -88,6 +88,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             request_since_ns: cx.now_ns(),
             fingerprint: 0,
             active_ms: cx.now_ms(),
+            listed_ms: 0,
             transaction_since_ms: 0,
             armed_ms: u64::MAX,
             pinned: Pins::NONE,
@@ -216,7 +217,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     phase.busy = true;
                 }
                 let warrant = Warrant::Secret(secret);
-                let kill = Kill { number: id, warrant, query_only: true, asker: (cx.worker, key) };
+                let kill =
+                    Kill { number: id, warrant, query_only: true, asker: (cx.worker, key), listed: None };
                 self.send_kill(cx, kill);
             }
             AcceptStep::LoggedIn => {
@@ -459,7 +461,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.close_client(cx, asker, None);
             }
             Phase::Session(front) => {
-                front.killed(outcome, &mut out);
+                if outcome == KillOutcome::NotOurs {
+                    // The database itself is asked, before anything that its client has sent behind it.
+                    let request = front.pass_on();
+                    let behind = std::mem::take(&mut client.input);
+                    client.input.append(&request);
+                    client.input.append(behind.as_slice());
+                } else {
+                    front.killed(outcome, &mut out);
+                }
                 client.inflight = client.inflight.saturating_sub(1);
                 client.active_ms = cx.net.now_ns() / 1_000_000;
                 let ended = client.is.eof && client.inflight == 0;

@@ -3,9 +3,10 @@
 use super::{Hall, READS_PER_TURN, Task};
 use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
+use crate::ids::FIRST_CLIENT_NUMBER;
 use crate::ids::Key;
 use crate::line::Received;
-use crate::mail::{Kill, Warrant};
+use crate::mail::{Kill, Listed, Warrant};
 use crate::panics::inject;
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Welcomes, Wing};
@@ -273,6 +274,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 None => true,
             };
         }
+        if needs.lists {
+            client.listed_ms = cx.now_ms();
+        }
         let lease = client.lease;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
@@ -364,13 +368,30 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client asks to end another one or what it runs.
     fn ask_kill(&mut self, cx: &mut Cx<'_, N>, key: Key, target: u32, query_only: bool) {
+        let Some(kill) = self.kill_of(cx, key, target, query_only) else { return };
         let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(user) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return };
-        let user = user.spec.user.as_str().into();
         client.inflight += 1;
         client.request_since_ns = cx.net.now_ns();
-        let kill = Kill { number: target, warrant: Warrant::User(user), query_only, asker: (cx.worker, key) };
         self.send_kill(cx, kill);
+    }
+
+    /// What a client asks for by KILL.
+    pub(super) fn kill_of(
+        &mut self,
+        cx: &Cx<'_, N>,
+        key: Key,
+        number: u32,
+        query_only: bool,
+    ) -> Option<Kill> {
+        let client = self.clients.get_mut(key)?;
+        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref())?;
+        let listed = (number < FIRST_CLIENT_NUMBER).then(|| Listed {
+            targets: pool.spec.targets.clone(),
+            since_ms: client.listed_ms,
+            visited: 0,
+        });
+        let warrant = Warrant::User(pool.spec.user.as_str().into());
+        Some(Kill { number, warrant, query_only, asker: (cx.worker, key), listed })
     }
 
     /// The client will send nothing more.

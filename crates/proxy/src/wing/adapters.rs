@@ -139,6 +139,15 @@ macro_rules! adapter {
             fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
                 self.killed(outcome, out);
             }
+            fn idle_ms(&self) -> u64 {
+                self.idle_ms()
+            }
+            fn pass_on(&mut self) -> Vec<u8> {
+                self.pass_on()
+            }
+            fn take_kill(&mut self) -> Option<(u32, bool)> {
+                self.take_kill()
+            }
             fn is_cancel_secret(&self, secret: &[u8]) -> bool {
                 self.is_cancel_secret(secret)
             }
@@ -249,6 +258,9 @@ macro_rules! adapter {
             }
             fn cancel_plan(&self) -> CancelPlan {
                 self.cancel_plan()
+            }
+            fn connection_number(&self) -> Option<u64> {
+                self.connection_number()
             }
             fn quit(&mut self, out: &mut Vec<u8>) {
                 self.quit(out);

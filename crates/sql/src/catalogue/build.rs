@@ -175,12 +175,21 @@ impl Builder {
         self.add(Place::Name, NameKey::of(function.name), On::Read, true, facts);
     }
 
-    /// A text that runs when a relation or type of this name is read or written: a view's query, a policy, a default,
-    /// a constraint, a trigger's body.
+    /// A text that runs when a relation or type of this name is read or written: a policy, a default, a constraint, a
+    /// trigger's body.
     pub fn text_of(&mut self, relation: &[u8], on: On, language: Language, text: &[u8]) {
         self.count(relation.len() + text.len());
         let facts = self.read(language, text);
         self.add(Place::Name, NameKey::of(relation), on, false, facts);
+    }
+
+    /// A view. Who writes to it writes to what its query reads, where the database lets views be written to.
+    pub fn view(&mut self, view: &[u8], language: Language, query: &[u8]) {
+        self.count(view.len() + query.len());
+        let facts = self.read(language, query);
+        let written = Facts { names: facts.names.clone(), writes: true, ..Facts::default() };
+        self.add(Place::Name, NameKey::of(view), On::Read, false, facts);
+        self.add(Place::Name, NameKey::of(view), On::Write, false, written);
     }
 
     /// A function that runs when a relation is written: its trigger's.

@@ -50,8 +50,42 @@ impl Recogniser {
         }
     }
 
+    /// A value is drawn from a sequence. MariaDB's sessions know what they drew last, and tell no value where they drew none.
+    fn draws(&mut self) {
+        self.uses(Uses::NEXTVAL);
+        self.alone = true;
+        if self.mariadb {
+            self.pin(Pin::Sequence);
+        }
+    }
+
+    /// MariaDB: `NEXT VALUE FOR s`, `PREVIOUS VALUE FOR s`, and `s.nextval` of its Oracle mode. Of another table than a
+    /// sequence, or in another mode, that is a column, which costs no more than a pin.
+    pub(super) fn sequence_word(&mut self, token: &Token<'_>, word: Word) {
+        if self.now.mode == Mode::Routine {
+            return;
+        }
+        let last = self.now.last;
+        match word {
+            Word::Value if last.kind == Kind::Word && last.word == Word::Next => self.draws(),
+            Word::Value if last.kind == Kind::Word && last.word == Word::Previous => {
+                self.uses(Uses::LASTVAL);
+                self.alone = true;
+            }
+            _ if last.kind == Kind::Dot && token.text.eq_ignore_ascii_case(b"nextval") => self.draws(),
+            _ if last.kind == Kind::Dot && token.text.eq_ignore_ascii_case(b"currval") => {
+                self.uses(Uses::LASTVAL);
+                self.alone = true;
+            }
+            _ => {}
+        }
+    }
+
     /// A name and a parenthesis.
     fn call(&mut self, func: Func) {
+        // MySQL has no sequences: somebody has made a function of that name.
+        let sequences = matches!(func, Func::Nextval | Func::Lastval | Func::Setval);
+        let func = if sequences && self.mysql && !self.mariadb { Func::Unknown } else { func };
         if matches!(func, Func::Harmless | Func::Syntax) {
             return;
         }
@@ -63,7 +97,7 @@ impl Recogniser {
             Func::Harmless | Func::Syntax | Func::Unknown => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
-            Func::Nextval => self.uses(Uses::NEXTVAL),
+            Func::Nextval => self.draws(),
             Func::Setval => self.uses(Uses::SETVAL),
             Func::AdvisoryLock => self.takes(Locks::ADVISORY),
             Func::GetLock => self.takes(Locks::NAMED),

@@ -179,6 +179,9 @@ impl Sink for Recogniser {
             }
             kind => Past { kind, word: Word::Name, func: Func::Unknown },
         };
+        if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
+            self.sequence_word(&token, past.word);
+        }
         if self.now.call_may_be_bare {
             self.settle_bare(&token, past.word);
         }
@@ -262,8 +265,8 @@ impl Recogniser {
             && let Some(details) = &mut class.details
         {
             details.set = None;
-            // One of them is a KILL, and its number is one of ours.
-            details.kill = details.kill.map(|_| crate::Kill::Other);
+            let is_last = details.kills == 1 && details.before_kill + 1 == class.statements;
+            details.kill = details.kill.map(|kill| if is_last { kill } else { crate::Kill::Other });
             details.name = None;
         }
         if class.details.as_deref().is_some_and(|details| *details == Details::default()) {
@@ -386,6 +389,22 @@ impl Recogniser {
                 self.uses(Uses::PROCESS_LIST);
                 self.alone = true;
             }
+            Word::InnodbTrx
+            | Word::InnodbLocks
+            | Word::InnodbLockWaits
+            | Word::Threads
+            | Word::DataLocks
+            | Word::DataLockWaits
+            | Word::MetadataLocks
+            | Word::PerformanceSchema
+            | Word::Sys
+            | Word::IsUsedLock
+                if self.mysql =>
+            {
+                self.uses(Uses::PROCESS_LIST);
+            }
+            Word::SessionVariables | Word::SystemVariables if self.mysql => self.uses(Uses::SYSTEM_VARIABLE),
+            Word::Engine if self.now.verb == Verb::Show => self.uses(Uses::PROCESS_LIST),
             // An update of this view sets settings.
             Word::PgSettings if self.now.verb == Verb::Update => {
                 self.pin(Pin::Setting);

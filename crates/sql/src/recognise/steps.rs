@@ -111,10 +111,6 @@ impl Recogniser {
             Word::Into => self.now.target = Target::Next,
             // FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE of a SELECT in there.
             Word::Update | Word::Share | Word::Lock => self.uses(Uses::ROW_LOCK),
-            Word::Value if self.mysql && matches!(self.now.last.word, Word::Next | Word::Previous) => {
-                self.uses(if self.now.last.word == Word::Next { Uses::NEXTVAL } else { Uses::LASTVAL });
-                self.alone = true;
-            }
             _ => {}
         }
     }
@@ -148,14 +144,6 @@ impl Recogniser {
             Word::SqlCalcFoundRows if self.mysql => {
                 self.uses(Uses::CALC_FOUND_ROWS);
                 self.pin(Pin::LastResult);
-            }
-            Word::Value if self.now.last.word == Word::Next => {
-                self.uses(Uses::NEXTVAL);
-                self.alone = true;
-            }
-            Word::Value if self.now.last.word == Word::Previous => {
-                self.uses(Uses::LASTVAL);
-                self.alone = true;
             }
             _ => {}
         }
@@ -520,6 +508,10 @@ impl Recogniser {
         if matches!(word, Word::Read | Word::Export) {
             self.takes(Locks::TABLES);
         }
+        // The session's counters begin anew: who asks for that wants to read them.
+        if word == Word::Status {
+            self.pin(Pin::Setting);
+        }
     }
 
     fn backup(&mut self, word: Word) {
@@ -570,18 +562,23 @@ impl Recogniser {
 
     fn kill(&mut self, token: &Token<'_>, word: Word) {
         // Steps: 0 at the start, 1 after HARD or SOFT, 2 after CONNECTION, 3 after QUERY, 4 after the
-        // number, 5 not understood.
+        // number, 5 not understood, 6 after QUERY ID, 7 after its number, 8 after a parameter.
         let step = self.now.step;
         self.now.step = match (step, word, token.kind) {
             (0, Word::Hard | Word::Soft, _) if self.mariadb => 1,
             (0 | 1, Word::Connection, _) => 2,
             (0 | 1, Word::Query, _) => 3,
             (0..=3, _, Kind::Number) => 4,
+            (0..=3, _, Kind::Param) => 8,
+            (3, Word::Id, _) if self.mariadb => 6,
+            (6, _, Kind::Number) => 7,
             _ => 5,
         };
         let id = std::str::from_utf8(token.text).ok().and_then(|text| text.parse().ok());
         self.details().kill = Some(match (self.now.step, id) {
             (4, Some(id)) => Kill::Id { id, query_only: step == 3 },
+            (7, Some(_)) => Kill::QueryId,
+            (8, _) => Kill::Parameter { query_only: step == 3 },
             _ => Kill::Other,
         });
     }

@@ -2,7 +2,7 @@
 
 use weir_wire::Pin;
 
-use super::{Mode, Recogniser, Target};
+use super::{Mode, Recogniser, Target, position};
 use crate::class::{Kill, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::Word;
@@ -13,12 +13,12 @@ impl Recogniser {
         match token.kind {
             // `(SELECT ...) UNION ...`
             Kind::Open => {}
-            Kind::Word if self.now.depth == 0 || opens_query(word) => self.verb(word),
+            Kind::Word if self.now.depth == 0 || opens_query(word) => self.verb(token, word),
             _ => self.unrecognised(),
         }
     }
 
-    fn verb(&mut self, word: Word) {
+    fn verb(&mut self, token: &Token<'_>, word: Word) {
         let found = self
             .common_verb(word)
             .or_else(|| if self.mysql { self.mysql_verb(word) } else { self.postgres_verb(word) });
@@ -28,7 +28,19 @@ impl Recogniser {
         };
         self.now.verb = verb;
         self.now.mode = mode;
+        if verb == Verb::Kill {
+            self.begin_kill(token);
+        }
         self.enter(verb, mode);
+    }
+
+    fn begin_kill(&mut self, token: &Token<'_>) {
+        let before_kill = self.class.statements;
+        let details = self.details();
+        details.kill = Some(Kill::Other);
+        details.kill_start = position(token.start);
+        details.before_kill = before_kill;
+        details.kills = details.kills.saturating_add(1);
     }
 
     /// What a verb means before anything else of its statement is known.
@@ -58,7 +70,6 @@ impl Recogniser {
             Verb::Close | Verb::Fetch | Verb::Declare => self.uses(Uses::CURSOR),
             Verb::Execute | Verb::Deallocate => self.uses(Uses::SQL_PREPARE),
             Verb::Get => self.uses(Uses::DIAGNOSTICS),
-            Verb::Kill => self.details().kill = Some(Kill::Other),
             Verb::Load if !self.mysql => self.pin(Pin::Load),
             Verb::Set | Verb::Reset => self.begin_set(),
             _ => {}

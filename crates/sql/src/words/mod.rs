@@ -49,7 +49,11 @@ keywords! {
     Off "off", Offset "offset", On "on", Open "open", Optimize "optimize", Option "option", Or "or", Order "order",
     Package "package", Password "password", Persist "persist", PersistOnly "persist_only",
     PgCatalog "pg_catalog", PgSettings "pg_settings", PgStatActivity "pg_stat_activity", Plans "plans", Prepare "prepare",
-    Prepared "prepared", Previous "previous", Procedure "procedure", Processlist "processlist",
+    Prepared "prepared", Previous "previous", Procedure "procedure", Processlist "processlist", Engine "engine",
+    // What shows the numbers of MySQL's connections.
+    InnodbTrx "innodb_trx", InnodbLocks "innodb_locks", InnodbLockWaits "innodb_lock_waits", Threads "threads", DataLocks "data_locks",
+    DataLockWaits "data_lock_waits", MetadataLocks "metadata_locks", PerformanceSchema "performance_schema", Sys "sys", IsUsedLock "is_used_lock",
+    SessionVariables "session_variables", SystemVariables "system_variables", Status "status",
     PseudoThreadId "pseudo_thread_id", Purge "purge",
     Query "query",
     Read "read", Reassign "reassign", Recover "recover", Recursive "recursive", Refresh "refresh",
@@ -124,7 +128,7 @@ const NOTHING: Entry = Entry { name: "", word: Word::Name, postgres: Func::Unkno
 /// Slots of the hash table: a power of two, at least four times the entries.
 const SLOTS: usize = 8192;
 /// Upper bound on entries; the compiler stops with an index error if the lists outgrow it.
-const ENTRIES: usize = 1280;
+const ENTRIES: usize = 1536;
 /// The longest word in the table. A longer one is a name.
 pub(crate) const LONGEST: usize = 40;
 

@@ -60,11 +60,14 @@ fn what_a_select_locks_writes_and_takes_is_seen_wherever_it_stands() {
             ("SELECT 1 merge INTO OUTFILE '/tmp/x'", "select"),
             ("WITH x AS (SELECT a FROM t FOR UPDATE) SELECT * FROM x", "select share row_lock"),
             ("WITH x AS (SELECT a FROM t LOCK IN SHARE MODE) SELECT * FROM x", "select share row_lock"),
-            ("WITH x AS (SELECT NEXT VALUE FOR s) SELECT * FROM x", "select nextval"),
+            ("WITH x AS (SELECT NEXT VALUE FOR s) SELECT * FROM x", "select share"),
         ],
     );
-    let class = classify(Dialect::MYSQL, b"SELECT 1; KILL 5");
-    assert_eq!(class.kill(), Some(Kill::Other));
+    let class = classify(Dialect::MYSQL, b"SELECT 1; KILL 5;");
+    assert_eq!((class.kill(), class.kill_start()), (Some(Kill::Id { id: 5, query_only: false }), 10));
+    for text in ["KILL 5; SELECT 1", "KILL 5; KILL 6", "SELECT 1; KILL 5; SELECT 2"] {
+        assert_eq!(classify(Dialect::MYSQL, text.as_bytes()).kill(), Some(Kill::Other), "{text}");
+    }
 }
 
 #[test]
@@ -594,13 +597,19 @@ fn mariadb() {
             ("BACKUP STAGE END", "backup frees backup"),
             ("BACKUP LOCK t", "backup +session_lock takes backup"),
             ("BACKUP UNLOCK", "backup frees backup"),
-            ("SELECT NEXT VALUE FOR s", "select nextval"),
+            ("SELECT NEXT VALUE FOR s", "select +sequence nextval"),
+            ("SET @a = NEXT VALUE FOR s", "set +user_variable +sequence nextval @write {@a}"),
+            ("SELECT s.nextval, s.currval", "select +sequence lastval nextval"),
+            ("CREATE PROCEDURE p() SELECT NEXTVAL(s)", "create ddl"),
             ("SELECT PREVIOUS VALUE FOR s", "select lastval"),
-            ("SELECT NEXTVAL(s), LASTVAL(s), SETVAL(s, 1)", "select lastval nextval setval"),
+            ("SELECT NEXTVAL(s), LASTVAL(s), SETVAL(s, 1)", "select +sequence lastval nextval setval"),
+            ("WITH x AS (SELECT NEXT VALUE FOR s) SELECT * FROM x", "select +sequence nextval"),
             ("KILL HARD QUERY 5", "kill kill 5 query"),
             ("KILL SOFT CONNECTION 5", "kill kill 5"),
             ("KILL SOFT 5", "kill kill 5"),
-            ("KILL QUERY ID 5", "kill kill ?"),
+            ("KILL QUERY ID 5", "kill kill query id"),
+            ("KILL SOFT QUERY ID 5", "kill kill query id"),
+            ("KILL QUERY ID 5 6", "kill kill ?"),
             ("KILL USER bob", "kill kill ?"),
             ("ANALYZE FORMAT=JSON SELECT GET_LOCK('x', 1)", "maintain +session_lock takes named"),
             ("INSERT INTO t (a) VALUES (1) RETURNING id", "insert share"),
@@ -733,7 +742,8 @@ fn prepared_statements_files_and_kills() {
             ("KILL -5", "kill kill ?"),
             ("KILL '5'", "kill kill ?"),
             ("KILL @a", "kill @read kill ?"),
-            ("KILL ?", "kill kill ?"),
+            ("KILL ?", "kill kill parameter"),
+            ("KILL QUERY ?", "kill kill parameter query"),
             ("KILL", "kill kill ?"),
             ("KILL 99999999999999999999999", "kill kill ?"),
             ("KILL 5; KILL 6", "kill x2 kill ?"),

@@ -151,6 +151,10 @@ pub fn summary(class: &Class, text: &str) -> String {
         Some(Kill::Id { id, query_only }) => {
             out.push(format!("kill {id}{}", if query_only { " query" } else { "" }))
         }
+        Some(Kill::Parameter { query_only }) => {
+            out.push(format!("kill parameter{}", if query_only { " query" } else { "" }));
+        }
+        Some(Kill::QueryId) => out.push("kill query id".to_owned()),
         Some(Kill::Other) => out.push("kill ?".to_owned()),
         None => {}
     }

@@ -125,8 +125,8 @@ fn views_triggers_policies_defaults_and_partitions_run_code() {
         b.function(plpgsql("audit", "begin perform set_config('app.last', tg_name, false); return new; end"));
         b.function(plpgsql("writes", "begin insert into logs values (1); return 1; end"));
         b.trigger_of(b"orders", b"audit");
-        b.text_of(b"v", On::Read, Language::Sql, b"SELECT writes() AS x, o.id FROM orders o");
-        b.text_of(b"vv", On::Read, Language::Sql, b" SELECT x FROM v;");
+        b.view(b"v", Language::Sql, b"SELECT writes() AS x, o.id FROM orders o");
+        b.view(b"vv", Language::Sql, b" SELECT x FROM v;");
         b.text_of(b"guarded", On::Read, Language::Expression, b"(owner = CURRENT_USER AND writes() > 0)");
         b.text_of(
             b"owned",
@@ -249,6 +249,7 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     b.function(routine("f_pure", "RETURN LOWER(a)"));
     b.function(routine("p_temp", "l: BEGIN CREATE TEMPORARY TABLE x (a INT); END"));
     b.text_of(b"orders", On::Write, Language::Routine, b"SET NEW.a = f_lock()");
+    b.view(b"some_orders", Language::Routine, b"select `app`.`orders`.`a` AS `a` from `app`.`orders`");
     let c = Arc::new(b.finish());
     let dialect = Dialect::MySql {
         ansi_quotes: false,
@@ -265,7 +266,8 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("CALL p_handler()").contains(Pin::Setting));
     assert!(pins("CALL p_temp()").contains(Pin::TemporaryTable));
     assert!(pins("INSERT INTO orders VALUES (1)").contains(Pin::SessionLock));
-    assert!(pins("SELECT * FROM orders").is_empty());
+    assert!(pins("INSERT INTO some_orders VALUES (1)").contains(Pin::SessionLock));
+    assert!(pins("SELECT * FROM orders").is_empty() && pins("SELECT * FROM some_orders").is_empty());
     assert!(by(dialect, "SELECT f_pure('A')", &c).only_reads());
 }
 
