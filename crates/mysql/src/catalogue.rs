@@ -33,21 +33,10 @@ macro_rules! drawing_columns {
     };
 }
 
-/// What they add to the fingerprint.
-macro_rules! drawing {
-    () => {
-        concat!(
-            ", (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, COLUMN_DEFAULT))), 0)) FROM ",
-            drawing_columns!(),
-            ")"
-        )
-    };
-}
-
 /// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged whatever
 /// character set the session has.
 macro_rules! fingerprint {
-    ($more:expr) => {
+    () => {
         concat!(
             "SELECT CAST('z' AS BINARY), CAST(CONCAT_WS(' ', \
                 (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))), 0)) \
@@ -60,7 +49,6 @@ macro_rules! fingerprint {
                     FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
             "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')",
-            $more,
             ") AS BINARY), NULL, NULL"
         )
     };
@@ -79,9 +67,9 @@ const ALL: &str = " LIMIT 18446744073709551615";
 /// Everything but system variables: those are in another place on each of the two. A language of `O` is one that is not
 /// read here: another `sql_mode` reads texts differently.
 macro_rules! everything {
-    ($more:expr) => {
+    () => {
         concat!(
-            fingerprint!($more),
+            fingerprint!(),
             " UNION ALL SELECT CAST('f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
                 CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
                 CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY) \
@@ -112,21 +100,19 @@ macro_rules! everything {
     };
 }
 
-/// Asks for the fingerprint alone.
-const FINGERPRINT_MYSQL: &str = fingerprint!("");
-
-/// The same on MariaDB.
-const FINGERPRINT_MARIADB: &str = fingerprint!(drawing!());
+/// Asks for the fingerprint alone. Columns that draw are not in it: looking at all columns opens every table, and
+/// [`DEFINED`] tells when one may have changed.
+const FINGERPRINT: &str = fingerprint!();
 
 /// Asks for everything.
 const WHOLE_MYSQL: &str = concat!(
-    everything!(""),
+    everything!(),
     " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
 );
 
 /// The same on MariaDB.
 const WHOLE_MARIADB: &str = concat!(
-    everything!(drawing!()),
+    everything!(),
     " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
       UNION ALL SELECT CAST('t' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST('R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
     drawing_columns!()
@@ -174,8 +160,7 @@ impl Back {
     pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
         let whole = !reading.has_fingerprint();
         let text = match (whole, self.session.flavour) {
-            (false, Flavour::MySql) => FINGERPRINT_MYSQL,
-            (false, Flavour::MariaDb) => FINGERPRINT_MARIADB,
+            (false, _) => FINGERPRINT,
             (true, Flavour::MySql) => WHOLE_MYSQL,
             (true, Flavour::MariaDb) => WHOLE_MARIADB,
         };
