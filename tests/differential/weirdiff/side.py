@@ -102,7 +102,7 @@ class Player:
                     dirty = act.client in self.marked or client.status != "I"
                     left = left or dirty or act.what == "vanish"
                     self.marked.discard(act.client)
-                    self.place.leave(client, act.what == "quit", self.direct)
+                    self.place.leave(client, act.what == "quit", self.direct, dirty)
                     self.remember(play, act.client, client)
                     del self.clients[act.client]
         end = time.monotonic() + self.bound_s
@@ -160,8 +160,8 @@ class Player:
         self.restore(play, like)
 
     def restore(self, play, like):
-        for client in self.clients.values():
-            self.place.leave(client, True, self.direct)
+        for name, client in self.clients.items():
+            self.place.leave(client, True, self.direct, name in self.marked or client.status != "I")
         self.clients = {}
         self.marked = set()
         play.states.append(self.place.state(self.script))
