@@ -256,17 +256,21 @@ class Later:
                 break
         if until:
             for seed, script, difference, _, alike in self.waiting:
-                self.out.put(("difference", seed, script, difference, "not looked into, for want of time", script, alike))
+                self.out.put(("difference", seed, script, difference, NOT_LOOKED_INTO, script, alike))
 
 
 def failing(script, difference):
     """The request that was answered otherwise, without what is drawn."""
+    return re.sub(r"\d+", "N", re.sub(r"^\w+: ", "", failing_step(script, difference).texts(), flags=re.M))
+
+
+def failing_step(script, difference):
     at = re.match(r"(?:after )?step (\d+)(?:, client (\w))?", difference.where)
     step = script.steps[int(at[1]) - 1] if at and int(at[1]) <= len(script.steps) else []
-    acts = [scripts.Act("", act.what, act.arg) for act in step if not at[2] or act.client == at[2]]
-    return re.sub(r"\d+", "N", script.with_steps([acts]).to_text()) if acts else ""
+    return script.with_steps([[act for act in step if not at[2] or act.client == at[2]]])
 
 
+NOT_LOOKED_INTO = "not looked into, for want of time"
 # How long a worker may look into what it has found when its time is over.
 LOOK_S = 40
 
@@ -333,7 +337,8 @@ class Report:
         self.alike = collections.Counter()
 
     def difference(self, kind, seed, script, difference, again, whole, alike):
-        name = None if self.args.no_known else self.known.match(script, difference)
+        unseen = again == NOT_LOOKED_INTO
+        name = None if self.args.no_known else self.known.match(script, difference, failing_step(script, difference) if unseen else None)
         self.verdicts[alike].add(name)
         if name:
             self.used[name] += 1

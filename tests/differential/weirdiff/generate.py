@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from .script import Act
 
 
+# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars).
+EFFECTS_ON = frozenset(["d1", "d2", "fo"])
+
+
 @dataclass
 class Draw:
     """A statement that was drawn, and what is known of it."""
@@ -39,6 +43,9 @@ class Draw:
         """`%c%`: a table that only this client uses."""
         return Draw(self.text.replace("%c%", name), *(frozenset(x.replace("%c%", name) for x in s) for s in (self.reads, self.writes)),
                     self.flags, self.family)
+
+    def keeping(self):
+        return Draw(self.text, self.reads, self.writes, self.flags | {"k"}, self.family)
 
     def keeps(self):
         return "k" in self.flags
@@ -84,6 +91,7 @@ class Generator:
         self.servers = r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count
         self.length = r.randint(4, 18)
         self.counter = 0
+        self.effects = False
         self.together = r.choice([0.1, 0.4, 0.7])
         if self.clients:
             self.servers, self.length, self.together = 3, r.randint(40, 120), 0.85
@@ -134,7 +142,7 @@ class Generator:
             draw = self.random.choices(self.table, cum_weights=self.sums)[0][1]
             flags = draw.flags
             # Where there are many, few keep what others wait for.
-            if self.clients and "k" in flags and not model.holds() and self.random.random() < 0.7:
+            if self.clients and "k" in flags and not model.holds() and self.random.random() < 0.95:
                 continue
             if ("x" in flags and model.status == "I" and self.random.random() < 0.95) or ("o" in flags and model.status != "I" and self.random.random() < 0.9):
                 continue
@@ -143,10 +151,16 @@ class Generator:
             if "%c%" in draw.text:
                 draw = draw.of_client(model.name.lower())
             if extended and "p" in flags:
-                draw = Draw(draw.text, draw.reads, draw.writes, flags | {"k"}, draw.family)
+                draw = draw.keeping()
+            draw = self.suspect(draw)
             if allowed(draw):
+                self.effects = self.effects or "e" in flags
                 return Draw(self.fill(draw.text), draw.reads, draw.writes, draw.flags, draw.family)
         return None
+
+    def suspect(self, draw):
+        """A definition that does more than it did makes all that names it suspect."""
+        return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
 
     # --- Steps ---
 
@@ -172,7 +186,17 @@ class Generator:
         if len(awake) < min(2, len(able)) and r.random() < 0.8:
             model = r.choice([m for m in able if not m.alive])
             return [Act(model.name, "connect", self.connect_params())]
-        leave = (0.4 if self.clients else 0.15) if full else 0.02 if self.clients else 0.05
+        leave = 0.15 if full else 0.05
+        if self.clients:
+            # Most are there, and none keeps a server for long.
+            if len(awake) < self.clients - 2 and not full and r.random() < 0.7:
+                model = r.choice([m for m in able if not m.alive])
+                return [Act(model.name, "connect", self.connect_params())]
+            leave = 0.5 if full else 0.2 if holders else 0.01
+            awake_holders = [m for m in holders if m.alive]
+            if awake_holders and r.random() < leave:
+                return [Act(r.choice(awake_holders).name, "vanish" if r.random() < 0.2 else "quit")]
+            leave = 0
         if r.random() < leave:
             model = r.choice(holders if full else awake)
             return [Act(model.name, "vanish" if r.random() < 0.2 else "quit")]

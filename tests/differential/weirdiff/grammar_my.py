@@ -181,10 +181,10 @@ STATEMENTS = [
     (1, "warn", "SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'said'", "k"),
     (1, "warn", "INSERT INTO tlog VALUES ('3x')", "w:tlog w:w k"),
     (1, "effect", "CALL p_two()", "w:t k"),
-    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN SET @a = i; RETURN 'third'; END", "w:ddl w:fo t Q k"),
-    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN INSERT INTO w (who, n) VALUES ('fo', i); RETURN 'fourth'; END", "w:ddl w:fo t Q k"),
-    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT f_var(7) AS id, 'effect' AS c", "w:ddl w:d1 t k"),
-    (1, "ddl", "CREATE TRIGGER xd BEFORE INSERT ON d1 FOR EACH ROW SET @a = 77", "w:ddl w:d1 t k"),
+    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN SET @a = i; RETURN 'third'; END", "w:ddl w:fo t Q k e"),
+    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN INSERT INTO w (who, n) VALUES ('fo', i); RETURN 'fourth'; END", "w:ddl w:fo t Q k e"),
+    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT f_var(7) AS id, 'effect' AS c", "w:ddl w:d1 t k e"),
+    (1, "ddl", "CREATE TRIGGER xd BEFORE INSERT ON d1 FOR EACH ROW SET @a = 77", "w:ddl w:d1 t k e"),
     (1, "write", "INSERT INTO d1 (id) VALUES ({n})", "w:d1 k"),
     (1, "load", "LOAD DATA LOCAL INFILE 'given' INTO TABLE w (who, n)", "w:w 1"),
     # Schemas
@@ -397,7 +397,7 @@ class MySqlGenerator(Generator):
 
     def parameters(self, model, allowed):
         text, values, known = self.random.choice(PARAMETERS)
-        drawn = Draw.of(text, known, "parameters")
+        drawn = self.suspect(Draw.of(text, known, "parameters"))
         return (drawn, values) if allowed(drawn) else (None, None)
 
     def ask_parameters(self, model, allowed):
@@ -410,7 +410,7 @@ class MySqlGenerator(Generator):
         name = self.random.choice(["s1", "s2"])
         known = model.prepared.get(name)
         if known and self.random.random() < 0.7:
-            drawn, values = known
+            drawn, values = self.suspect(known[0]), known[1]
             if not allowed(drawn):
                 return None
             if self.random.random() < 0.12:

@@ -8,7 +8,8 @@ random numbers, the order of rows without ORDER BY, or on who gets a lock first.
 from .generate import Draw, Generator
 
 # weight, class, text, what is known: `r:` and `w:` the objects read and written, `k` may keep its server (a pin, or user code of
-# which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text.
+# which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text, `Q` a text of
+# several statements, `e` gives effects to what it names.
 # {i} a number from 1 to 5, {n} a counter that never repeats in a session, {p} a server's setting of memory.
 STATEMENTS = [
     # Plain reads and writes
@@ -158,11 +159,11 @@ STATEMENTS = [
     (1, "effect", "SELECT shadow.eff FROM shadow WHERE id = {i}", "r:shadow k"),
     (1, "effect", "SELECT ts_rewrite('a & b'::tsquery, 'select ''a''::tsquery, ''c''::tsquery from pg_try_advisory_lock({i})')", "w:lock k"),
     (1, "temp", "CREATE TEMP TABLE tt (a int) ON COMMIT DROP", "k x"),
-    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ SELECT set_config('work_mem', $1 || 'MB', false) $$", "w:ddl w:fo k"),
-    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ INSERT INTO public.w (who, n) VALUES ('fo', $1) RETURNING 'wrote' $$", "w:ddl w:fo k"),
-    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE pg_try_advisory_lock(id)", "w:ddl w:d1 k"),
-    (1, "ddl", "CREATE TRIGGER x BEFORE INSERT ON d1 FOR EACH ROW EXECUTE FUNCTION tlock_t()", "w:ddl w:d1 k"),
-    (1, "ddl", "CREATE RULE x AS ON INSERT TO d2 DO ALSO INSERT INTO w (who, n) VALUES ('rule', 1)", "w:ddl w:d2"),
+    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ SELECT set_config('work_mem', $1 || 'MB', false) $$", "w:ddl w:fo k e"),
+    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ INSERT INTO public.w (who, n) VALUES ('fo', $1) RETURNING 'wrote' $$", "w:ddl w:fo k e"),
+    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE pg_try_advisory_lock(id)", "w:ddl w:d1 k e"),
+    (1, "ddl", "CREATE TRIGGER x BEFORE INSERT ON d1 FOR EACH ROW EXECUTE FUNCTION tlock_t()", "w:ddl w:d1 k e"),
+    (1, "ddl", "CREATE RULE x AS ON INSERT TO d2 DO ALSO INSERT INTO w (who, n) VALUES ('rule', 1)", "w:ddl w:d2 e"),
     (1, "read", "SELECT vd FROM vd ORDER BY 1", "r:d1 w:lock k"),
     (1, "write", "INSERT INTO t (id, v) VALUES (DEFAULT, 'x{n}') RETURNING id; SELECT lastval()", "w:t Q k"),
     (1, "id", "INSERT INTO w (who, n) VALUES ('last', {n}); SELECT lastval(), currval('w_id_seq')", "w:w Q k"),
@@ -388,7 +389,7 @@ class PostgresGenerator(Generator):
 
     def parameters(self, model, allowed):
         text, values, known = self.random.choice(PARAMETERS)
-        drawn = Draw.of(text, known, "parameters")
+        drawn = self.suspect(Draw.of(text, known, "parameters"))
         return (drawn, values) if allowed(drawn) else (None, None)
 
     def ask_parameters(self, model, allowed):
@@ -400,7 +401,7 @@ class PostgresGenerator(Generator):
         name = self.random.choice(["s1", "s2"])
         known = model.prepared.get(name)
         if known and self.random.random() < 0.65:
-            drawn, values = known
+            drawn, values = self.suspect(known[0]), known[1]
             if not allowed(drawn):
                 return None
             kind = self.random.random()

@@ -10,6 +10,9 @@ from .side import SETTLE_S
 STAYS = re.compile(r"app\.x|nonsense|temp|LOAD|authorization", re.I)
 
 
+DDL = re.compile(r"\b(create|drop|alter|truncate|comment|analyze)\b|into d3", re.I)
+
+
 class Client(pg.Client):
     def ask_for(self, messages, _place):
         self.send([[part.replace("%pid%", str(self.pid)) if isinstance(part, str) and "%pid%" in part else part for part in m] for m in messages])
@@ -135,23 +138,30 @@ class Place:
     def learn(self):
         """What the catalogue is at a session's beginning, and one query for all that is in its tables."""
         self.catalog = self.admin.ask("SELECT keeper.catalog()")[0][0]
-        parts = []
+        parts, own = [], []
         for n, line in enumerate(self.first.splitlines()):
             name, _, rows = line.partition(": ")
             relation = name.split(" ")[0]
             quoted = rows.replace("'", "''")
+            if relation.startswith("public.own_"):
+                # Looked at only after sessions that use them.
+                own.append(f"SELECT {n}, '{name}', '{quoted}'")
             if relation in ("functions", "columns", "") or rows == "view":
                 parts.append(f"SELECT {n}, '{name}', '{quoted}'")
             elif relation.endswith("_seq") or relation in ("public.s1", "public.sq"):
                 parts.append(f"SELECT {n}, '{name}', (SELECT last_value || ' ' || is_called FROM {relation})")
             else:
                 parts.append(f"SELECT {n}, '{name}', (SELECT string_agg(x::text, ' ' ORDER BY x::text) FROM {relation} x)")
-        self.admin.ask(world_pg.LOOK.format(parts=" UNION ALL ".join(parts)))
-        assert self.look() == (self.first, False), self.look()
+        few = [next((o for o in own if o.split(",")[0] == part.split(",")[0]), part) for part in parts]
+        self.admin.ask(world_pg.LOOK.format(name="look", parts=" UNION ALL ".join(parts)))
+        self.admin.ask(world_pg.LOOK.format(name="look_at_few", parts=" UNION ALL ".join(few)))
+        for texts in ("", "create own_"):
+            assert self.look(texts) == (self.first, False), self.look(texts)
 
-    def look(self):
-        """(what is in the tables, whether the catalogue has changed)"""
-        found = self.admin.ask(f"SELECT keeper.look('{self.catalog}')")[0][0]
+    def look(self, texts):
+        """(what is in the tables after a session with these texts, whether the catalogue has changed)"""
+        look, wanted = "look" if "own_" in texts else "look_at_few", self.catalog if DDL.search(texts) else ""
+        found = self.admin.ask(f"SELECT keeper.{look}('{wanted}')")[0][0]
         return (found, False) if found else (self.admin.ask("SELECT keeper.state()")[0][0], True)
 
     def state(self, script):
@@ -159,7 +169,7 @@ class Place:
         end = time.monotonic() + SETTLE_S
         while (held := self.held()) and time.monotonic() < end:
             time.sleep(0.003)
-        state, remade = self.look()
+        state, remade = self.look(script.texts())
         found = state + (f"\nheld: {held}" if held else "\nheld: nothing")
         try:
             self.restore(state, remade)

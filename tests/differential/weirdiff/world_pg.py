@@ -178,9 +178,10 @@ SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 # What CHANGING makes anew.
 REMADE = ("public.d1", "public.d2", "public.d2_id_seq", "public.sq", "public.d3", "public.vd")
 # Rows and counters of a session's beginning, as `keeper.state` tells them: one look instead of many, as long as the catalogue is as it was.
-LOOK = """CREATE OR REPLACE FUNCTION keeper.look(wanted text) RETURNS text LANGUAGE plpgsql AS $$
+# `wanted`: what the catalogue was, or empty where nothing can have changed it.
+LOOK = """CREATE OR REPLACE FUNCTION keeper.{name}(wanted text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  IF keeper.catalog() <> wanted THEN RETURN NULL; END IF;
+  IF wanted <> '' AND keeper.catalog() <> wanted THEN RETURN NULL; END IF;
   RETURN (SELECT string_agg(name || ': ' || coalesce(told, 'empty'), chr(10) ORDER BY n) FROM ({parts}) x (n, name, told));
 END $$"""
 
