@@ -23,7 +23,7 @@ from .weirs import ROOT, Weirs
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TRIES = 250
-SHRINK_S = 150
+SHRINK_S = 60
 HISTORY = 6
 # A play on the database itself that took longer than this in one step met a lock that does not end at once.
 SLOW_STEP_S = 0.95

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, field
 
 DIRECT_BOUND_S = 10
-WEIR_BOUND_S = 3
+WEIR_BOUND_S = 8
 # The same while a script is made smaller: what was not answered once within the longer one.
-AGAIN_BOUND_S = 1.2
+AGAIN_BOUND_S = 2
 # How long the traces of a client that has gone may stay.
 SETTLE_S = 0.5
 
