@@ -40,11 +40,12 @@ drivers: ## Real servers, real drivers, direct and through Weir
 	@tests/setup
 	@tests/run drivers $(SUITES)
 
-differential: build ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS)
+differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8)
 	@tests/setup
-	@tests/servers/servers up
-	@tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
+	cargo build --bin weir --profile checked
+	@WEIR_TEST_DATA=$${WEIR_TEST_DATA-/dev/shm} tests/servers/servers up
+	@WEIR_BIN=target/checked/weir tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(CLIENTS),--clients $(CLIENTS))
 
 servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and says where
 	@tests/setup

@@ -26,6 +26,7 @@ mod prepare;
 mod result;
 
 use self::file::FileShift;
+pub(crate) use self::file::put_refusal;
 use crate::back::{Back, Entry, PrepareAhead, Stage};
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;

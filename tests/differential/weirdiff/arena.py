@@ -23,7 +23,7 @@ from .weirs import ROOT, Weirs
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TRIES = 250
-SHRINK_S = 150
+SHRINK_S = 60
 HISTORY = 6
 # A play on the database itself that took longer than this in one step met a lock that does not end at once.
 SLOW_STEP_S = 0.95
@@ -60,13 +60,14 @@ class Unfair(Exception):
 
 
 class Worker:
-    def __init__(self, kind, number, in_place=None, avoid=None):
+    def __init__(self, kind, number, in_place=None, avoid=None, clients=None):
         self.kind = kind
         env = server_env()
         address = ("127.0.0.1", int(env[f"WEIR_TEST_{kind.upper()}_PORT"]))
         make_place, config, self.generator = parts(kind)
         if avoid:
             self.generator.avoid = re.compile(avoid)
+        self.generator.clients = clients
         self.generator.seldom = known.Known().seldom(kind)
         fixed = None
         if in_place:
@@ -122,6 +123,10 @@ class Worker:
 
     # --- Looking into a difference ---
 
+    def past(self, script):
+        """The sessions that this Weir served before."""
+        return list(self.history[script.servers])
+
     def both(self, script, fresh=True):
         """Plays a script on both sides; the difference. Weir is a new one, or at least one that has shown none yet."""
         if fresh or self.dirty:
@@ -152,15 +157,14 @@ class Worker:
                 self.place.exact = None
         return all(compare(plays[0], other) is None for other in plays[1:])
 
-    def investigate(self, script, difference):
+    def investigate(self, script, difference, past):
         """(smallest script, its difference, how often it was seen again)"""
         try:
-            return self.smallest(script, difference)
+            return self.smallest(script, difference, past)
         finally:
             self.renew()
 
-    def smallest(self, script, difference):
-        past = list(self.history[script.servers])
+    def smallest(self, script, difference, past):
         self.renew()
         seen = [d for _ in range(4) if (d := self.both(script))]
         if not seen and past:
@@ -213,14 +217,73 @@ class Worker:
         return shrink.smaller(script, shows, TRIES), found
 
 
-def work(kind, number, args, seeds, out, until):
+class Later:
+    """Differences that wait to be looked into: by one worker at a time, because it takes long and the others play on. Of those
+    that look alike a few are looked into; the others are counted with what those turned out to be."""
+
+    ALIKE = 3
+
+    def __init__(self, kind, args, out, one_at_a_time):
+        self.kind, self.args, self.out, self.one_at_a_time = kind, args, out, one_at_a_time
+        self.waiting = collections.deque()
+        self.seen = collections.Counter()
+
+    def add(self, worker, seed, script, difference):
+        alike = (difference.signature(), failing(script, difference))
+        self.seen[alike] += 1
+        if self.seen[alike] > self.ALIKE:
+            self.out.put(("alike", seed, alike))
+        else:
+            self.waiting.append((seed, script, difference, worker.past(script), alike))
+        worker.renew()
+
+    def look(self, worker, until=None):
+        """Looks into those that wait, if nobody else does; with `until` waits for its turn."""
+        while self.waiting:
+            if not self.one_at_a_time.acquire(until is not None, max(until - time.monotonic(), 0) if until else None):
+                break
+            try:
+                seed, script, difference, past, alike = self.waiting.popleft()
+                try:
+                    self.out.put(("difference", seed, *worker.investigate(script, difference, past), script, alike))
+                except Undetermined:
+                    self.out.put(("undetermined", seed, script, difference))
+                except Stuck as e:
+                    self.out.put(("difference", seed, script, difference, f"stuck when looked into: {e}", script, alike))
+            finally:
+                self.one_at_a_time.release()
+            if until is None:
+                break
+        if until:
+            for seed, script, difference, _, alike in self.waiting:
+                self.out.put(("difference", seed, script, difference, NOT_LOOKED_INTO, script, alike))
+
+
+def failing(script, difference):
+    """The request that was answered otherwise, without what is drawn."""
+    return re.sub(r"\d+", "N", re.sub(r"^\w+: ", "", failing_step(script, difference).texts(), flags=re.M))
+
+
+def failing_step(script, difference):
+    at = re.match(r"(?:after )?step (\d+)(?:, client (\w))?", difference.where)
+    step = script.steps[int(at[1]) - 1] if at and int(at[1]) <= len(script.steps) else []
+    return script.with_steps([[act for act in step if not at[2] or act.client == at[2]]])
+
+
+NOT_LOOKED_INTO = "not looked into, for want of time"
+# How long a worker may look into what it has found when its time is over.
+LOOK_S = 40
+
+
+def work(kind, number, args, seeds, out, until, one_at_a_time):
     """A worker's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     worker = None
     counts = collections.Counter()
+    later = Later(kind, args, out, one_at_a_time)
     try:
-        worker = Worker(kind, number, args.in_place_of_weir, args.avoid)
+        worker = Worker(kind, number, args.in_place_of_weir, args.avoid, args.clients)
         for seed in seeds:
             if time.monotonic() > until:
                 break
@@ -233,18 +296,15 @@ def work(kind, number, args, seeds, out, until):
                 counts["stuck"] += 1
                 out.put(("stuck", seed, str(e)[:500]))
                 worker.close()
-                worker = Worker(kind, number, args.in_place_of_weir, args.avoid)
+                worker = Worker(kind, number, args.in_place_of_weir, args.avoid, args.clients)
                 continue
             counts["sessions"] += 1
             counts["requests"] += sum(len(step) for step in script.steps)
             if difference:
-                try:
-                    out.put(("difference", seed, *worker.investigate(script, difference), script))
-                except Undetermined:
-                    counts["undetermined"] += 1
-                    out.put(("undetermined", seed, script, difference))
-                except Stuck as e:
-                    out.put(("difference", seed, script, difference, f"stuck when looked into: {e}", script))
+                later.add(worker, seed, script, difference)
+            later.look(worker)
+        out.put(("played", time.monotonic()))
+        later.look(worker, time.monotonic() + LOOK_S)
     except BaseException:
         if not isinstance(sys.exc_info()[1], SystemExit):
             out.put(("failed", number, traceback.format_exc()))
@@ -257,7 +317,7 @@ def work(kind, number, args, seeds, out, until):
 def outline(script):
     """What two scripts have in common that show the same in other words: clients by their order, no numbers, no protocol."""
     text = script.texts()
-    for new, name in enumerate(dict.fromkeys(re.findall(r"^([A-F]): ", text, re.M))):
+    for new, name in enumerate(dict.fromkeys(re.findall(r"^([A-H]): ", text, re.M))):
         text = re.sub(rf"^{name}: ", f"{new}: ", text, flags=re.M)
     text = re.sub(r"^(\d: )(parse \w*: |PREPARE \w+ AS )", r"\1", text, flags=re.M)
     text = re.sub(r"^\d: ([BDECSH]|exec|sclose)( .*)?\n?", "", text, flags=re.M)
@@ -272,9 +332,14 @@ class Report:
         self.new = []
         self.shapes = collections.Counter()
         self.failed = 0
+        # What those that looked alike turned out to be: names of known ones, None for a new one.
+        self.verdicts = collections.defaultdict(set)
+        self.alike = collections.Counter()
 
-    def difference(self, kind, seed, script, difference, again, whole):
-        name = None if self.args.no_known else self.known.match(script, difference)
+    def difference(self, kind, seed, script, difference, again, whole, alike):
+        unseen = again == NOT_LOOKED_INTO
+        name = None if self.args.no_known else self.known.match(script, difference, failing_step(script, difference) if unseen else None)
+        self.verdicts[alike].add(name)
         if name:
             self.used[name] += 1
             return
@@ -297,6 +362,18 @@ class Report:
                 f.write(text + "\n")
 
 
+    def those_alike(self):
+        """Counts those that were not looked into."""
+        for alike, count in self.alike.items():
+            verdicts = self.verdicts[alike]
+            if verdicts and None not in verdicts:
+                for name in verdicts:
+                    self.used[name] += count // len(verdicts)
+            else:
+                self.failed += count
+        self.alike.clear()
+
+
 def random_sessions(kind, args, report):
     base = args.seed if args.seed is not None else random.SystemRandom().randrange(1, 1 << 31)
     jobs = max(1, min(args.jobs, args.sessions or args.jobs))
@@ -304,10 +381,12 @@ def random_sessions(kind, args, report):
     until = began + (args.seconds or (1e9 if args.sessions else 60))
     print(f"== {kind}: seed {base}, {jobs} at a time", flush=True)
     out = multiprocessing.Queue()
+    one_at_a_time = multiprocessing.Semaphore(1)
+    played = began
     workers = []
     for number in range(jobs):
         seeds = range(base + number, base + args.sessions, jobs) if args.sessions else range(base + number, base + (1 << 40), jobs)
-        child = multiprocessing.Process(target=work, args=(kind, number + args.number, args, seeds, out, until))
+        child = multiprocessing.Process(target=work, args=(kind, number + args.number, args, seeds, out, until, one_at_a_time))
         child.start()
         workers.append(child)
     counts = collections.Counter()
@@ -326,12 +405,16 @@ def random_sessions(kind, args, report):
                 counts += rest[1]
                 left -= 1
             elif what == "difference":
-                seed, script, difference, again, whole = rest
-                report.difference(kind, seed, script, difference, again, whole)
+                report.difference(kind, *rest)
                 if len(report.new) >= args.stop:
                     print(f"stops after {args.stop} new differences", flush=True)
                     break
+            elif what == "alike":
+                report.alike[rest[1]] += 1
+            elif what == "played":
+                played = max(played, rest[0])
             elif what == "undetermined":
+                counts["undetermined"] += 1
                 print(f"undetermined on {kind} itself, seed {rest[0]}: {rest[2].to_text()[:600]}", flush=True)
             elif what == "stuck":
                 print(f"{kind} itself did not answer, seed {rest[0]}: {rest[1]}", flush=True)
@@ -352,7 +435,8 @@ def random_sessions(kind, args, report):
                 left -= 1
         for w in workers:
             w.join(5)
-    took = time.monotonic() - began
+    report.those_alike()
+    took = max(played - began, 0.001) if played > began else time.monotonic() - began
     print(f"   {kind}: {counts['sessions']} sessions, {counts['requests']} acts, {took:.1f} s, {counts['sessions'] / took:.1f} a second; "
           f"{counts['undetermined']} undetermined, {counts['unfair']} unfair, {counts['stuck']} stuck", flush=True)
     if not counts["sessions"] and not report.new:

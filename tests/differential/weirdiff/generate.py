@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from .script import Act
 
 
+# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars).
+EFFECTS_ON = frozenset(["d1", "d2", "fo"])
+
+
 @dataclass
 class Draw:
     """A statement that was drawn, and what is known of it."""
@@ -34,6 +38,14 @@ class Draw:
     def join(parts):
         return Draw("", frozenset().union(*(d.reads for d in parts)), frozenset().union(*(d.writes for d in parts)),
                     frozenset().union(*(d.flags for d in parts)), "several")
+
+    def of_client(self, name):
+        """`%c%`: a table that only this client uses."""
+        return Draw(self.text.replace("%c%", name), *(frozenset(x.replace("%c%", name) for x in s) for s in (self.reads, self.writes)),
+                    self.flags, self.family)
+
+    def keeping(self):
+        return Draw(self.text, self.reads, self.writes, self.flags | {"k"}, self.family)
 
     def keeps(self):
         return "k" in self.flags
@@ -68,15 +80,21 @@ class Generator:
     # The same for most sessions.
     seldom = None
 
-    def __init__(self, seed, servers=None):
+    # So many clients on pools of 3, in long sessions, most of them sending together; by default 2 to 6.
+    clients = None
+
+    def __init__(self, seed):
         self.random = random.Random(seed)
         r = self.random
-        count = r.choice([2, 2, 3, 3, 4, 5, 6])
-        self.models = [Model(name) for name in "ABCDEF"[:count]]
-        self.servers = servers or (r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count)
+        count = self.clients or r.choice([2, 2, 3, 3, 4, 5, 6])
+        self.models = [Model(name) for name in "ABCDEFGH"[:count]]
+        self.servers = r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count
         self.length = r.randint(4, 18)
         self.counter = 0
+        self.effects = False
         self.together = r.choice([0.1, 0.4, 0.7])
+        if self.clients:
+            self.servers, self.length, self.together = 3, r.randint(40, 120), 0.85
         if r.random() < 0.125:
             self.seldom = None
         self.choose(r.choice(list(self.families)))
@@ -123,15 +141,26 @@ class Generator:
         for _ in range(12):
             draw = self.random.choices(self.table, cum_weights=self.sums)[0][1]
             flags = draw.flags
+            # Where there are many, few keep what others wait for.
+            if self.clients and "k" in flags and not model.holds() and self.random.random() < 0.95:
+                continue
             if ("x" in flags and model.status == "I" and self.random.random() < 0.95) or ("o" in flags and model.status != "I" and self.random.random() < 0.9):
                 continue
             if (several and ("1" in flags or not draw.text)) or (extended and "Q" in flags):
                 continue
+            if "%c%" in draw.text:
+                draw = draw.of_client(model.name.lower())
             if extended and "p" in flags:
-                draw = Draw(draw.text, draw.reads, draw.writes, flags | {"k"}, draw.family)
+                draw = draw.keeping()
+            draw = self.suspect(draw)
             if allowed(draw):
+                self.effects = self.effects or "e" in flags
                 return Draw(self.fill(draw.text), draw.reads, draw.writes, draw.flags, draw.family)
         return None
+
+    def suspect(self, draw):
+        """A definition that does more than it did makes all that names it suspect."""
+        return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
 
     # --- Steps ---
 
@@ -158,6 +187,16 @@ class Generator:
             model = r.choice([m for m in able if not m.alive])
             return [Act(model.name, "connect", self.connect_params())]
         leave = 0.15 if full else 0.05
+        if self.clients:
+            # Most are there, and none keeps a server for long.
+            if len(awake) < self.clients - 2 and not full and r.random() < 0.7:
+                model = r.choice([m for m in able if not m.alive])
+                return [Act(model.name, "connect", self.connect_params())]
+            leave = 0.5 if full else 0.2 if holders else 0.01
+            awake_holders = [m for m in holders if m.alive]
+            if awake_holders and r.random() < leave:
+                return [Act(r.choice(awake_holders).name, "vanish" if r.random() < 0.2 else "quit")]
+            leave = 0
         if r.random() < leave:
             model = r.choice(holders if full else awake)
             return [Act(model.name, "vanish" if r.random() < 0.2 else "quit")]
@@ -209,7 +248,7 @@ class Generator:
     def together_step(self, awake):
         """Several at once: at most one of them becomes a holder, and only where that leaves a server for the others."""
         r = self.random
-        group = r.sample(awake, r.randint(2, min(4, len(awake))))
+        group = r.sample(awake, r.randint(2, min(self.clients or 4, len(awake))))
         reads, writes, step = set(), set(), []
         holding = len(self.holders())
         free = any(not m.holds() for m in group)

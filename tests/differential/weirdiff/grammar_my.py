@@ -148,6 +148,45 @@ STATEMENTS = [
     (1, "read", "SELECT \"id\" FROM t WHERE id = {i}", "r:t"),
     (1, "read", "SELECT 'a\\\\'", ""),
     (1, "read", "SHOW VARIABLES LIKE 'time_zone'", ""),
+    (1, "var", "SET @a := {n}, @b = @a", "k"),
+    (1, "var", "SET @a = (SELECT count(*) FROM t WHERE id < {i})", "r:t k"),
+    (1, "var", "SELECT @a := @a + 1", "k"),
+    (1, "var", "SELECT {n} INTO @a", "k"),
+    (1, "var", "SELECT @a, @b, @`a`", ""),
+    (1, "set", "SET @@session.group_concat_max_len = {p}00", "k"),
+    (1, "set", "SET LOCAL group_concat_max_len = DEFAULT", "k"),
+    (1, "set", "SET @@group_concat_max_len = @@global.group_concat_max_len", "k"),
+    (1, "set", "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "k"),
+    (1, "set", "SET CHARACTER SET DEFAULT", "k"),
+    (1, "set", "SET sql_select_limit = 0", "k"),
+    (1, "set", "SET sql_safe_updates = 1", "k"),
+    (1, "set", "SET foreign_key_checks = 0, unique_checks = 0", "k"),
+    (1, "set", "SET timestamp = 1709208000", "k"),
+    (1, "set", "SET timestamp = 1709208000; SELECT NOW(), UNIX_TIMESTAMP()", "k Q"),
+    (1, "set", "SET timestamp = DEFAULT", "k"),
+    (1, "set", "SET rand_seed1 = {n}, rand_seed2 = 7; SELECT RAND()", "k Q"),
+    (1, "set", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "k"),
+    (1, "set", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "k o"),
+    (1, "set", "SET autocommit = DEFAULT", "k t"),
+    (1, "set", "SET sql_mode = REPLACE(@@sql_mode, 'STRICT_TRANS_TABLES', '')", "k"),
+    (1, "set", "SET SESSION sql_mode = DEFAULT", "k"),
+    (1, "set", "SET optimizer_switch = 'index_merge=off'", "k"),
+    (1, "set", "SET max_statement_time = 5", "k a"),
+    (1, "set", "SET SESSION max_execution_time = 5000", "k m"),
+    (1, "read", "SELECT @@optimizer_switch LIKE '%index_merge=off%', @@sql_safe_updates, @@foreign_key_checks", ""),
+    (1, "read", "SELECT @@session.transaction_isolation, @@transaction_read_only", "m"),
+    (1, "read", "SELECT @@session.tx_isolation, @@tx_read_only", "a"),
+    (1, "read", "SHOW VARIABLES LIKE 'session_track%'", ""),
+    (1, "warn", "GET DIAGNOSTICS @m = NUMBER, @o = ROW_COUNT", "k"),
+    (1, "warn", "SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'said'", "k"),
+    (1, "warn", "INSERT INTO tlog VALUES ('3x')", "w:tlog w:w k"),
+    (1, "effect", "CALL p_two()", "w:t k"),
+    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN SET @a = i; RETURN 'third'; END", "w:ddl w:fo t Q k e"),
+    (1, "ddl", "DROP FUNCTION IF EXISTS fo; CREATE FUNCTION fo(i int) RETURNS varchar(20) BEGIN INSERT INTO w (who, n) VALUES ('fo', i); RETURN 'fourth'; END", "w:ddl w:fo t Q k e"),
+    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT f_var(7) AS id, 'effect' AS c", "w:ddl w:d1 t k e"),
+    (1, "ddl", "CREATE TRIGGER xd BEFORE INSERT ON d1 FOR EACH ROW SET @a = 77", "w:ddl w:d1 t k e"),
+    (1, "write", "INSERT INTO d1 (id) VALUES ({n})", "w:d1 k"),
+    (1, "load", "LOAD DATA LOCAL INFILE 'given' INTO TABLE w (who, n)", "w:w 1"),
     # Schemas
     (2, "schema", "USE %db%x", "k"),
     (2, "schema", "USE %db%", "k"),
@@ -215,15 +254,46 @@ STATEMENTS = [
     (2, "read", "SELECT c FROM d1 WHERE id = '{i}'", "r:d1"),
     (1, "read", "SELECT at FROM d2 ORDER BY id", "r:d2"),
     (1, "write", "INSERT INTO d2 (at) VALUES ('2024-01-02 13:14:15')", "w:d2"),
-    (1, "read", "SELECT fo({i})", "r:fo k"),
-    (1, "read", "SELECT * FROM vd ORDER BY 1", "r:d1"),
+    (1, "read", "SELECT fo({i})", "r:fo w:w k"),
+    (1, "read", "SELECT * FROM vd ORDER BY 1", "r:d1 k"),
     (1, "read", "SELECT x = CONNECTION_ID(), y, z FROM vc", "r:vc k"),
     (1, "read", "SELECT view_definition LIKE '%connection_id%' FROM information_schema.views WHERE table_schema = '%db%' AND table_name = 'vc'", "r:vc"),
+    # Of a table that only this client writes
+    (4, "own", "INSERT INTO own_%c% (n) VALUES ({n})", "w:own_%c%"),
+    (2, "own", "INSERT INTO own_%c% (n) VALUES ({n}), ({n})", "w:own_%c%"),
+    (1, "own", "INSERT INTO own_%c% (n) VALUES ({n}); SELECT LAST_INSERT_ID(), ROW_COUNT()", "w:own_%c% Q p"),
+    (1, "own", "INSERT INTO own_%c% (n) VALUES ({n}) RETURNING id", "w:own_%c% a"),
+    (2, "own", "UPDATE own_%c% SET n = n + 1", "w:own_%c%"),
+    (1, "own", "UPDATE own_%c% SET n = LAST_INSERT_ID(n + 1) ORDER BY id LIMIT 1", "w:own_%c% k"),
+    (2, "own", "SELECT count(*), max(id) FROM own_%c%", "r:own_%c%"),
+    (1, "own", "SELECT n FROM own_%c% ORDER BY id DESC LIMIT 1 FOR UPDATE", "w:own_%c%"),
+    (3, "own", "SELECT LAST_INSERT_ID()", "p"),
+    (2, "own", "SELECT ROW_COUNT()", "p"),
     # Ids of connections
+    (1, "conn", "SELECT CONNECTION_ID() = %id% AS x", ""),
+    (1, "conn", "SELECT id = %id% AS x FROM information_schema.processlist WHERE id = CONNECTION_ID()", "m"),
+    (1, "conn", "SELECT IS_USED_LOCK('%db%{i}') = %id% AS x", "r:lock"),
+    (1, "conn", "KILL QUERY 999999999", ""),
+    (1, "conn", "KILL %id%", "k 1"),
+    (1, "conn", "KILL QUERY %id%", "k 1"),
+    (1, "conn", "KILL CONNECTION CONNECTION_ID()", "k 1"),
+    (1, "conn", "SELECT 1; KILL QUERY 999999999", "k Q"),
     (1, "conn", "SELECT CONNECTION_ID() = CONNECTION_ID()", ""),
     (1, "conn", "SELECT count(*) FROM information_schema.processlist WHERE id = CONNECTION_ID()", "m"),
     (1, "conn", "KILL QUERY 1", ""),
     # MariaDB's sequences
+    (3, "seq", "SELECT NEXTVAL(s1)", "w:s1 a k"),
+    (1, "seq", "SELECT NEXT VALUE FOR s1", "w:s1 a k"),
+    (3, "seq", "SELECT LASTVAL(s1)", "a"),
+    (2, "seq", "SELECT PREVIOUS VALUE FOR s1", "a"),
+    (1, "seq", "SELECT SETVAL(s1, {n}00)", "w:s1 a k"),
+    (1, "seq", "SELECT NEXTVAL(s1), LASTVAL(s1)", "w:s1 a k"),
+    (1, "seq", "INSERT INTO w (who, n) VALUES ('seq', NEXTVAL(s1)); SELECT LASTVAL(s1)", "w:w w:s1 a Q k"),
+    (1, "seq", "SET sql_mode = 'ORACLE'", "k a"),
+    (1, "seq", "SELECT s1.nextval", "w:s1 a k"),
+    (1, "seq", "SELECT s1.currval", "a"),
+    (1, "seq", "DO NEXTVAL(s1)", "w:s1 a k"),
+    (1, "seq", "SELECT f_next()", "w:s1 k a"),
     (2, "seq", "SELECT NEXTVAL(s1) - NEXTVAL(s1)", "w:s1 a k"),
     (1, "seq", "SELECT LASTVAL(s1) IS NULL", "a"),
     (1, "seq", "SELECT PREVIOUS VALUE FOR s1 IS NULL", "a"),
@@ -274,19 +344,20 @@ class MySqlGenerator(Generator):
         "locks": {"lock": 8, "effect": 3, "read": 2, "begin": 1, "end": 1},
         "temp": {"temp": 8, "effect": 2, "read": 2, "write": 1},
         "ddl": {"ddl": 6, "schema": 2, "read": 3, "write": 1},
-        "ids": {"id": 5, "count": 4, "write": 3, "warn": 2, "seq": 2, "begin": 1, "end": 1, "read": 1},
+        "quick": {"slow": 2, "read": 4, "own": 6, "warn": 2, "count": 1, "effect": 1, "id": 1},
+        "ids": {"id": 5, "own": 3, "conn": 1, "count": 4, "write": 3, "warn": 2, "seq": 2, "begin": 1, "end": 1, "read": 1},
         "prepare": {"prepare": 6, "ddl": 1, "temp": 1, "read": 2, "count": 1},
-        "free": {"slow": 3, "read": 5, "write": 4, "begin": 2, "end": 3, "savepoint": 2, "id": 2, "count": 2, "warn": 2},
+        "free": {"slow": 3, "own": 3, "load": 2, "read": 5, "write": 4, "begin": 2, "end": 3, "savepoint": 2, "id": 2, "count": 2, "warn": 2},
         "schemas": {"schema": 8, "write": 3, "read": 2, "slow": 1},
     }
-    modes = [(9, "simple"), (5, "prepared"), (3, "parameters"), (2, "several"), (1, "pipeline"), (2, "command"), (1, "fetched")]
+    modes = [(9, "simple"), (5, "prepared"), (3, "parameters"), (2, "several"), (1, "pipeline"), (2, "command"), (1, "fetched"), (1, "long")]
     commands = [(4, ["ping"], ""), (2, ["init", "%db%x"], "k"), (2, ["init", "%db%"], "k"), (1, ["init", "not_there"], ""), (2, ["reset"], "k t"),
-                (1, ["change", "%db%"], "k t"), (1, ["option", 1], "k"), (1, ["option", 0], "k"), (1, ["sreset", "s1"], ""),
+                (1, ["change", "%db%"], "k t"), (1, ["change", "%db%x"], "k t"), (1, ["option", 1], "k"), (1, ["option", 0], "k"), (1, ["sreset", "s1"], ""),
                 (1, ["sclose", "s1"], ""), (1, ["fetch", "s1", 2], "k"), (1, ["exec", "s9", [], 0], "")]
 
-    def __init__(self, seed, servers=None):
-        super().__init__(seed, servers)
-        self.flags = self.random.choice(["", "", "eof", "eof", "eof track", "found", "eof found", "track"])
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.flags = self.random.choice(["", "", "eof", "eof", "eof track", "found", "eof found", "track", "local", "eof local"])
 
     def choose(self, family):
         wrong = "m" if self.kind == "mariadb" else "a"
@@ -326,7 +397,7 @@ class MySqlGenerator(Generator):
 
     def parameters(self, model, allowed):
         text, values, known = self.random.choice(PARAMETERS)
-        drawn = Draw.of(text, known, "parameters")
+        drawn = self.suspect(Draw.of(text, known, "parameters"))
         return (drawn, values) if allowed(drawn) else (None, None)
 
     def ask_parameters(self, model, allowed):
@@ -339,7 +410,7 @@ class MySqlGenerator(Generator):
         name = self.random.choice(["s1", "s2"])
         known = model.prepared.get(name)
         if known and self.random.random() < 0.7:
-            drawn, values = known
+            drawn, values = self.suspect(known[0]), known[1]
             if not allowed(drawn):
                 return None
             if self.random.random() < 0.12:
@@ -381,6 +452,16 @@ class MySqlGenerator(Generator):
         if self.random.random() < 0.6:
             out += [["fetch", "s8", 9], ["sclose", "s8"]]
         return out, drawn
+
+    def ask_long(self, model, allowed):
+        """A parameter in parts, before its execution; perhaps taken back."""
+        drawn = Draw.of("SELECT concat(?, ?)", "", "long")
+        if not allowed(drawn):
+            return None
+        parts = [["long", "s7", 0, f"part {self.number()} "] for _ in range(self.random.randint(1, 3))]
+        taken = [["sreset", "s7"]] if self.random.random() < 0.3 else []
+        values = ["given" if taken else True, str(self.number())]
+        return [["prep", "s7", drawn.text], *parts, *taken, ["exec", "s7", values, 0], ["exec", "s7", ["again", "x"], 0], ["sclose", "s7"]], drawn
 
     def conflict(self, draw, other):
         seen = other.reads | other.writes

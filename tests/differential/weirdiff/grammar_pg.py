@@ -8,7 +8,8 @@ random numbers, the order of rows without ORDER BY, or on who gets a lock first.
 from .generate import Draw, Generator
 
 # weight, class, text, what is known: `r:` and `w:` the objects read and written, `k` may keep its server (a pin, or user code of
-# which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text.
+# which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text, `Q` a text of
+# several statements, `e` gives effects to what it names.
 # {i} a number from 1 to 5, {n} a counter that never repeats in a session, {p} a server's setting of memory.
 STATEMENTS = [
     # Plain reads and writes
@@ -139,7 +140,50 @@ STATEMENTS = [
     (1, "local", "SET LOCAL app.tenant = 'B'", "x"),
     (1, "local", "SET LOCAL app.x = 'local'", "x"),
     (1, "local", "SET LOCAL ROLE diff_boss", "x"),
+    (1, "set", "SET SESSION search_path = a, public", "k"),
+    (1, "set", "SET bytea_output = 'escape'", "k"),
+    (1, "set", "SET IntervalStyle = 'iso_8601'", "k"),
+    (1, "set", "SET client_min_messages = 'error'", "k"),
+    (1, "set", "SET client_encoding = 'LATIN1'", "k"),
+    (1, "set", "SET session_replication_role = replica", "k"),
+    (1, "set", "SET transaction_read_only = on", "k"),
+    (1, "set", "SELECT set_config('work_mem', '{p}MB', false), set_config('DateStyle', 'SQL', true)", "k"),
+    (1, "set", "BEGIN; SET work_mem = '{p}MB'; COMMIT", "k o Q"),
+    (1, "set", "BEGIN; RESET ALL; ROLLBACK", "k o Q"),
+    (1, "set", "BEGIN; SET search_path = b; SAVEPOINT x; RESET ALL; ROLLBACK TO x; COMMIT", "k o Q"),
+    (1, "read", "SELECT '\\x41ff'::bytea, interval '1 day 2 hours', {n}", ""),
+    (1, "read", "SELECT current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('client_encoding')", ""),
+    (1, "conn", "SELECT pg_backend_pid() = %pid% AS x", ""),
+    (1, "lock", "SELECT '\\'', pg_try_advisory_lock({i}) --'", "w:lock k"),
+    (1, "lock", "SET statement_timeout = '60ms'; SELECT pg_try_advisory_lock({i}), pg_sleep(0.3)", "w:lock k Q o"),
+    (1, "effect", "SELECT shadow.eff FROM shadow WHERE id = {i}", "r:shadow k"),
+    (1, "effect", "SELECT ts_rewrite('a & b'::tsquery, 'select ''a''::tsquery, ''c''::tsquery from pg_try_advisory_lock({i})')", "w:lock k"),
+    (1, "temp", "CREATE TEMP TABLE tt (a int) ON COMMIT DROP", "k x"),
+    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ SELECT set_config('work_mem', $1 || 'MB', false) $$", "w:ddl w:fo k e"),
+    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ INSERT INTO public.w (who, n) VALUES ('fo', $1) RETURNING 'wrote' $$", "w:ddl w:fo k e"),
+    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE pg_try_advisory_lock(id)", "w:ddl w:d1 k e"),
+    (1, "ddl", "CREATE TRIGGER x BEFORE INSERT ON d1 FOR EACH ROW EXECUTE FUNCTION tlock_t()", "w:ddl w:d1 k e"),
+    (1, "ddl", "CREATE RULE x AS ON INSERT TO d2 DO ALSO INSERT INTO w (who, n) VALUES ('rule', 1)", "w:ddl w:d2 e"),
+    (1, "read", "SELECT vd FROM vd ORDER BY 1", "r:d1 w:lock k"),
+    (1, "write", "INSERT INTO t (id, v) VALUES (DEFAULT, 'x{n}') RETURNING id; SELECT lastval()", "w:t Q k"),
+    (1, "id", "INSERT INTO w (who, n) VALUES ('last', {n}); SELECT lastval(), currval('w_id_seq')", "w:w Q k"),
+    (1, "id", "SELECT nextval('s1'), currval('s1'), lastval()", "w:s1 k"),
+    (1, "id", "CREATE TEMP SEQUENCE IF NOT EXISTS ts; SELECT nextval('ts')", "k Q"),
+    # Of a table that only this client writes
+    (3, "own", "INSERT INTO own_%c% (n) VALUES ({n}) RETURNING id", "w:own_%c%"),
+    (2, "own", "INSERT INTO own_%c% (n) VALUES ({n})", "w:own_%c%"),
+    (2, "own", "SELECT count(*), max(id) FROM own_%c%", "r:own_%c%"),
+    (2, "own", "UPDATE own_%c% SET n = n + 1", "w:own_%c%"),
+    (1, "own", "SELECT n FROM own_%c% ORDER BY id DESC LIMIT 1 FOR UPDATE", "w:own_%c%"),
+    (1, "own", "SELECT lastval()", "k"),
     # Roles
+    (1, "role", "SET role = 'diff_boss'", "k"),
+    (1, "role", "SET role TO DEFAULT", "k"),
+    (1, "role", "SET SESSION AUTHORIZATION DEFAULT", "k"),
+    (1, "role", "SET session_authorization = 'diff_bob'", "k"),
+    (1, "role", "SET LOCAL SESSION AUTHORIZATION diff_bob", "x"),
+    (1, "role", "BEGIN; SET ROLE diff_boss; ROLLBACK", "k o Q"),
+    (1, "role", "BEGIN; RESET ROLE; ROLLBACK; RESET ALL", "k o Q"),
     (2, "role", "SET ROLE diff_boss", "k"),
     (1, "role", "SET ROLE NONE", "k"),
     (1, "role", "RESET ROLE", "k"),
@@ -184,9 +228,9 @@ STATEMENTS = [
     (1, "savepoint", "SET TRANSACTION READ ONLY", "x"),
     # Sequences and ids
     (1, "id", "SELECT nextval('s1')", "w:s1 k"),
-    (2, "id", "SELECT currval('s1')", ""),
-    (2, "id", "SELECT lastval()", ""),
-    (1, "id", "SELECT currval('w_id_seq')", ""),
+    (2, "id", "SELECT currval('s1')", "k"),
+    (2, "id", "SELECT lastval()", "k"),
+    (1, "id", "SELECT currval('w_id_seq')", "k"),
     (1, "id", "SELECT setval('s1', {n})", "w:s1 k"),
     # Statements prepared by SQL
     (2, "prepare", "PREPARE q1 AS SELECT v FROM t WHERE id = {i}", "k"),
@@ -240,11 +284,11 @@ STATEMENTS = [
     (3, "read", "SELECT * FROM d1 ORDER BY 1, 2", "r:d1"),
     (2, "read", "SELECT c FROM d1 WHERE id = {i}", "r:d1"),
     (1, "read", "SELECT at, m FROM d2 ORDER BY id", "r:d2"),
-    (1, "write", "INSERT INTO d2 (at, m) VALUES ('2024-01-02 13:14:15', 'glad')", "w:d2"),
-    (1, "write", "INSERT INTO d1 VALUES ({n}, {n})", "w:d1"),
-    (1, "read", "SELECT fo({i})", "r:fo k"),
-    (1, "read", "SELECT fo('{i}')", "r:fo k"),
-    (1, "read", "SELECT * FROM vd ORDER BY 1, 2", "r:d1"),
+    (1, "write", "INSERT INTO d2 (at, m) VALUES ('2024-01-02 13:14:15', 'glad')", "w:d2 w:w k"),
+    (1, "write", "INSERT INTO d1 VALUES ({n}, {n})", "w:d1 w:lock k"),
+    (2, "read", "SELECT fo({i})", "r:fo w:w k"),
+    (1, "read", "SELECT fo('{i}')", "r:fo w:w k"),
+    (1, "read", "SELECT * FROM vd ORDER BY 1, 2", "r:d1 w:lock k"),
     (1, "read", "SELECT * FROM d3 ORDER BY 1", "r:d3"),
     (1, "read", "SELECT 'glad'::mood", "r:d2"),
     # COPY
@@ -254,7 +298,7 @@ STATEMENTS = [
     (1, "misc", "ANALYZE d1", "w:ddl w:d1"),
     (1, "misc", "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO w (who, n) VALUES ('explain', {n})", "w:w k"),
     (1, "misc", "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT log('e{n}')", "w:w k"),
-    (1, "misc", "SELEC nonsense", ""),
+    (1, "misc", "SELEC nonsense", "k"),
     (1, "misc", "SELECT no_such_column FROM t", "r:t"),
     (1, "misc", "COMMENT ON TABLE d2 IS 'x{n}'", "w:ddl w:d2"),
     (1, "misc", "CREATE TABLE d3 AS EXECUTE q1", "w:ddl w:d3 k r:t"),
@@ -266,7 +310,7 @@ PARAMETERS = [
     ("SELECT $1::text || $2", ["p{n}", "{i}"], ""),
     ("SELECT id FROM v_t WHERE id > $1 ORDER BY id", ["{i}"], "r:t"),
     ("INSERT INTO w (who, n) VALUES ($1, $2) RETURNING id", ["ext", "{n}"], "w:w"),
-    ("INSERT INTO d2 (at) VALUES ($1) RETURNING at", ["2024-03-01 10:11:12"], "w:d2"),
+    ("INSERT INTO d2 (at) VALUES ($1) RETURNING at", ["2024-03-01 10:11:12"], "w:d2 w:w k"),
     ("UPDATE t SET n = $2 WHERE id = $1", ["{i}", "{n}"], "w:t"),
     ("SELECT log($1)", ["ext{n}"], "w:w k"),
     ("SELECT set_config('app.tenant', $1, false)", ["A"], "k"),
@@ -284,7 +328,9 @@ PARAMETERS = [
 CONNECTS = [
     (8, {}), (1, {"search_path": "a"}), (1, {"search_path": "b"}), (1, {"TimeZone": "Asia/Tokyo"}),
     (1, {"application_name": "other"}), (1, {"options": "-c work_mem=5MB"}), (1, {"DateStyle": "German"}), (1, {"user": "postgres"}),
-    (1, {"search_path": "pg_temp,public"}),
+    (1, {"search_path": "pg_temp,public"}), (1, {"options": "-c search_path=b -c IntervalStyle=iso_8601"}), (1, {"client_encoding": "LATIN1"}),
+    (1, {"default_transaction_read_only": "on"}), (1, {"options": "-c app.x=5"}), (1, {"options": "-c role=diff_boss"}),
+    (1, {"options": "-c standard_conforming_strings=off"}), (1, {"work_mem": "5MB", "extra_float_digits": "1"}),
 ]
 
 FUNCTION_CALLS = [
@@ -306,10 +352,11 @@ class PostgresGenerator(Generator):
         "ddl": {"ddl": 6, "read": 3, "write": 2, "begin": 1, "end": 1},
         "ids": {"id": 8, "write": 3, "read": 1, "begin": 1, "end": 1},
         "prepare": {"prepare": 8, "ddl": 2, "temp": 1, "read": 2, "begin": 1, "end": 1},
-        "free": {"slow": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
+        "quick": {"slow": 2, "read": 6, "effect": 3, "ddl": 3, "own": 4},
+        "free": {"slow": 3, "own": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
     }
     modes = [(8, "simple"), (4, "extended"), (4, "named"), (2, "parameters"), (2, "several"), (3, "pipeline"), (1, "call"), (1, "copyin"),
-             (1, "portal")]
+             (1, "portal"), (0.2, "portals"), (1, "flushed")]
 
     def connect_params(self):
         return dict(self.pick(CONNECTS))
@@ -342,19 +389,19 @@ class PostgresGenerator(Generator):
 
     def parameters(self, model, allowed):
         text, values, known = self.random.choice(PARAMETERS)
-        drawn = Draw.of(text, known, "parameters")
-        return (drawn, [self.fill(v) for v in values]) if allowed(drawn) else (None, None)
+        drawn = self.suspect(Draw.of(text, known, "parameters"))
+        return (drawn, values) if allowed(drawn) else (None, None)
 
     def ask_parameters(self, model, allowed):
         drawn, values = self.parameters(model, allowed)
-        return drawn and ([*self.run_of(drawn.text, values), ["S"]], drawn)
+        return drawn and ([*self.run_of(drawn.text, [self.fill(v) for v in values]), ["S"]], drawn)
 
     def ask_named(self, model, allowed):
         """A statement prepared under a name now, executed now and later; or one prepared before."""
         name = self.random.choice(["s1", "s2"])
         known = model.prepared.get(name)
         if known and self.random.random() < 0.65:
-            drawn, values = known
+            drawn, values = self.suspect(known[0]), known[1]
             if not allowed(drawn):
                 return None
             kind = self.random.random()
@@ -372,7 +419,7 @@ class PostgresGenerator(Generator):
         model.prepared[name] = (drawn, values)
         if self.random.random() < 0.4:
             return [*out, ["P", name, drawn.text, []], ["D", "S", name], ["S"]], drawn
-        return [*out, *self.run_of(drawn.text, values, name), ["S"]], drawn
+        return [*out, *self.run_of(drawn.text, [self.fill(v) for v in values], name), ["S"]], drawn
 
     def ask_pipeline(self, model, allowed):
         """Several in one packet: with one Sync, with several, or queries one behind the other."""
@@ -408,7 +455,26 @@ class PostgresGenerator(Generator):
             return None
         ending = ["f", "no more"] if self.random.random() < 0.2 else ["c"]
         line = "wrong\n" if self.random.random() < 0.2 else f"{self.number()}\tcopied\n"
-        return [["Q", drawn.text], ["d", line], ["d", f"{self.number()}\t\\N\n"], ending], drawn
+        data = [["d", line], ["d", f"{self.number()}\t\\N\n"], ending]
+        if self.random.random() < 0.3:
+            # A Sync before the end of the data would be taken for data's.
+            return [*self.run_of(drawn.text, describe=False), *data, ["S"]], drawn
+        return [["Q", drawn.text], *data], drawn
+
+    def ask_portals(self, model, allowed):
+        """More named portals than anybody keeps; one of them is run."""
+        drawn = Draw.of("SELECT pg_try_advisory_lock($1)", "w:lock k", "portal")
+        if not allowed(drawn):
+            return None
+        binds = [["B", f"m{n}", "", [str(self.random.randint(1, 5))], []] for n in range(70)]
+        return [["P", "", drawn.text, []], *binds, ["E", f"m{self.random.choice([0, 63, 64, 69])}", 0], ["S"]], drawn
+
+    def ask_flushed(self, model, allowed):
+        """With a Flush between the parts; a Parse and a Describe of their own, whose statement is used behind others'."""
+        drawn = self.statement(model, allowed, extended=True)
+        if not drawn or not drawn.text:
+            return None
+        return [["P", "", drawn.text, []], ["H"], ["B", "", "", [], []], ["D", "P", ""], ["H"], ["E", "", 0], ["H"], ["S"]], drawn
 
     def ask_portal(self, model, allowed):
         """A portal of some rows at a time, inside a transaction also over several requests."""

@@ -36,11 +36,12 @@ class Known:
             self.entries.append((name, entry["database"].split(), re.compile(entry["script"]), re.compile(entry["difference"]),
                                  int(entry["steps"]), entry["row"]))
 
-    def match(self, script, difference):
-        """The name of the entry that excuses this, or None."""
-        texts, said = script.texts(), difference.to_text()
+    def match(self, script, difference, failing=None):
+        """The name of the entry that excuses this, or None. `failing`: the step that was answered otherwise, of a script that was not
+        made smaller."""
+        texts, said = (failing or script).texts(), difference.to_text()
         for name, databases, pattern, seen, steps, _ in self.entries:
-            if script.database in databases and len(script.steps) <= steps and pattern.search(texts) and seen.search(said):
+            if script.database in databases and (failing or len(script.steps) <= steps) and pattern.search(texts) and seen.search(said):
                 return name
         return None
 

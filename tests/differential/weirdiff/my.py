@@ -19,6 +19,7 @@ from .pg import CLOSED, NO_ANSWER
 
 PACKET_MAX = (1 << 24) - 1
 LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS = 1, 2, 4, 8, 1 << 9, 1 << 13
+LOCAL_FILES = 128
 SECURE, MULTI_STATEMENTS, MULTI_RESULTS, PS_MULTI, PLUGIN_AUTH = 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19
 SESSION_TRACK, DEPRECATE_EOF = 1 << 23, 1 << 24
 BASIC = (LONG_PASSWORD | LONG_FLAG | CONNECT_WITH_DB | PROTOCOL_41 | TRANSACTIONS | SECURE | MULTI_STATEMENTS | MULTI_RESULTS | PS_MULTI
@@ -76,7 +77,7 @@ class Client:
         self.user = user
         self.capabilities = BASIC
         for word in params.get("flags", "").split():
-            self.capabilities |= {"eof": DEPRECATE_EOF, "track": SESSION_TRACK, "found": FOUND_ROWS}[word]
+            self.capabilities |= {"eof": DEPRECATE_EOF, "track": SESSION_TRACK, "found": FOUND_ROWS, "local": LOCAL_FILES}[word]
         self.buffer = bytearray()
         self.params = {}
         self.notifications = []
@@ -175,7 +176,7 @@ class Client:
                 return ("login", repr(packet))
 
     def named(self, text):
-        return text.replace("%db%", self.schema.decode())
+        return text.replace("%db%", self.schema.decode()).replace("%id%", str(self.thread))
 
     # --- Commands ---
 
@@ -210,7 +211,8 @@ class Client:
                 if v is None:
                     nulls[i // 8] |= 1 << i % 8
             out += bytes(nulls) + (b"\x01" + b"\xfd\x00" * count if types else b"\0")
-            out += b"".join(string(self.named(v).encode()) for v in values if v is not None)
+            # True: what was sent in parts before.
+            out += b"".join(string(self.named(v).encode()) for v in values if v is not None and v is not True)
         return out
 
     def ask_for(self, messages, _place):
@@ -286,7 +288,11 @@ class Client:
             return False
         if first[:1] == b"\xfb":
             out.append(("local infile", said(first[1:])))
-            self.write(b"", self.number + 1)
+            if not self.capabilities & LOCAL_FILES:
+                self.write(b"", self.number + 1)
+                return True
+            self.write(b"given\t1\nagain\t2\n", self.number + 1)
+            self.write(b"", self.seq)
             return True
         columns = [self.column(self.read()) for _ in range(read_lenenc(first, 0)[0])]
         out.append(("columns", *columns))
@@ -382,6 +388,15 @@ class Client:
             parts.append(said(value))
         charset, length, kind, flags, decimals = struct.unpack_from("<HIBHB", packet, at + 1)
         return (*parts, charset, length, kind, flags, decimals)
+
+    def reset(self):
+        """Whether all that the session held is free again."""
+        try:
+            self.deadline = time.monotonic() + 5
+            self.write(bytes([CODES["reset"]]))
+            return self.read()[:1] == b"\0"
+        except NoMore:
+            return False
 
     def close(self, politely=True):
         try:

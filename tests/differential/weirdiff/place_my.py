@@ -6,7 +6,32 @@ import time
 from . import my, world_my
 from .side import SETTLE_S
 
-MAY_CHANGE = re.compile(r"\b(create|drop|alter|rename|truncate)\b|\bd[123]\b|into d3", re.I)
+DDL = re.compile(r"\b(create|drop|alter|rename|truncate)\b", re.I)
+# What each part of the schemas is changed by.
+PARTS = [(re.compile(r"\b(d1|d3|vd)\b"), world_my.CHANGING), (re.compile(r"\bd2\b"), world_my.CHANGING_D2),
+         (re.compile(r"\bfo\b"), world_my.CHANGING_FO), (re.compile(r"\b(vc|vx)\b"), world_my.CHANGING_VC)]
+OTHER_SCHEMA = re.compile(r"%db%[xy]")
+# What draws ids from a counter, or sets it.
+DRAWS = re.compile(r"insert|replace|call|f_log|v_log|execute|exec |lookalike|" + "|".join({n for names in world_my.LOOKALIKES.values() for n in names}), re.I)
+
+
+def changed_parts(texts):
+    """What must be made anew after a session with these texts."""
+    found = []
+    if DDL.search(texts):
+        found = [part for pattern, part in PARTS if pattern.search(texts)]
+        if OTHER_SCHEMA.search(texts):
+            found.append(world_my.CHANGING_X)
+            if "%db%y" in texts:
+                found.append(world_my.CHANGING_Y)
+    elif re.search(r"into d1\b", texts, re.I):
+        found.append(world_my.ROWS_D1)
+    if re.search(r"\(s1|for s1|s1\.|f_next", texts, re.I):
+        found.append(world_my.CHANGING_S1)
+    if world_my.CHANGING_D2 not in found and re.search(r"into d2\b", texts, re.I):
+        found.append(world_my.CHANGING_D2)
+    return found
+
 
 
 class MyPlace:
@@ -25,7 +50,9 @@ class MyPlace:
         self.at = 0
         # Where ids begin while plays on the database itself are compared with each other.
         self.exact = None
-        self.changed = {True: False, False: False}
+        # Where the ids of each side begin, and whether some have been drawn since.
+        self.stands = {True: None, False: None}
+        self.own_stands = {True: None, False: None}
         self.admin = my.Client(socket_file, "root", "mysql", "mysql", {"schema": "mysql"}, 30)
         if not self.admin.alive:
             raise RuntimeError(f"no login: {self.admin.greeting}")
@@ -42,10 +69,10 @@ class MyPlace:
             for name in (schema, schema + "x"):
                 ask(f"DROP DATABASE IF EXISTS {name}")
                 ask(f"CREATE DATABASE {name}")
-            for text in (*world_my.TABLES.split(";"), *world_my.ROUTINES, *self.more(), *world_my.CHANGING.split(";")):
+            for text in (*world_my.TABLES.split(";"), *world_my.ROUTINES, *self.more(), *"; ".join(world_my.ALL_CHANGING).split(";")):
                 ask(self.on(text, schema))
-        for schema in self.schemas.values():
-            ask(self.on(world_my.RESTORE, schema))
+            ask(self.on("; ".join(world_my.RESTORE.values()), schema))
+            self.first = dict(self.rows(schema))
 
     def more(self):
         yield from (world_my.LOOKALIKE.format(name=name) for name in world_my.LOOKALIKES[self.kind])
@@ -78,9 +105,13 @@ class MyPlace:
             client.greeting += client.answer(client.ask_for([["Q", "SELECT 1"]], self), bound_s)
         return client
 
-    def leave(self, client, politely, direct):
+    def leave(self, client, politely, direct, dirty=True):
+        if direct and dirty and client.alive and client.reset():
+            # What it held is free before it has gone.
+            client.close(politely)
+            return
         client.close(politely)
-        if not direct:
+        if not direct or not dirty:
             return
         for _ in range(2000):
             if str(client.thread) not in (row[0] for row in self.connections()):
@@ -115,51 +146,77 @@ class MyPlace:
         end = time.monotonic() + SETTLE_S
         while (held := self.held()) and time.monotonic() < end:
             time.sleep(0.003)
-        changes = MAY_CHANGE.search(script.texts())
-        tables = world_my.TABLE_STATE
-        query = " UNION ALL ".join(
-            f"SELECT '{name}', (SELECT group_concat(concat_ws(',', {', '.join(f'coalesce({c}, 0x4e554c4c)' for c in columns.split(', '))}) "
-            f"ORDER BY {columns} SEPARATOR ' | ') FROM {name})" for name, columns in tables)
-        lines = [f"{name}: {value}" for name, value in self.admin.ask(self.on(query, schema))]
-        if changes:
-            lines.append("columns: " + " | ".join(" ".join(map(str, row)) for row in self.admin.ask(self.on(world_my.CATALOG_STATE, schema))))
+        texts = script.texts()
+        parts = changed_parts(texts)
+        rows = self.rows(schema)
+        lines = [f"{name}: {value}" for name, value in rows]
+        if parts:
+            lines.append("columns: " + " | ".join(" ".join(map(str, row)) for row in self.told(self.on(world_my.CATALOG_STATE, schema))))
+            lines += [f"{table}: {self.told(self.on(f'SELECT * FROM S.{table} ORDER BY 1, 2', schema))}" for table in ("d1", "d2", "d3")
+                      if re.search(rf"\b{table}\b", texts)]
+        if "own_" in texts:
+            lines += [f"{name}: {value}" for name, value in self.admin.ask(self.on(world_my.OWN_STATE, schema))]
+            self.own_stands[self.direct] = None
         lines.append(f"held: {held or 'nothing'}")
         found = "\n".join(lines).replace(schema, self.schemas[True])
-        self.changed[self.direct] = self.changed[self.direct] or bool(changes)
+        if DRAWS.search(texts):
+            self.stands[self.direct] = None
         try:
-            self.restore(self.direct)
+            self.restore(schema, parts, rows)
         except RuntimeError as e:
             found += f"\nrestore: {e}"
             self.weirs.close()
-            self.alone()
-            self.restore(self.direct)
+            self.alone(0)
+            self.restore(schema, world_my.ALL_CHANGING, [(name, None) for name in self.first])
         return found
 
-    def restore(self, direct):
-        schema = self.schemas[direct]
-        if self.changed[direct]:
-            for text in world_my.CHANGING.split(";"):
-                self.admin.ask(self.on(text, schema))
-            self.changed[direct] = False
-        self.admin.ask(self.on(world_my.RESTORE, schema))
+    def told(self, query):
+        """Rows, or what is wrong with asking for them."""
+        try:
+            return self.admin.ask(query)
+        except RuntimeError as e:
+            return [str(e)[:60]]
+
+    def rows(self, schema):
+        query = " UNION ALL ".join(
+            f"SELECT '{name}', (SELECT group_concat(concat_ws(',', {', '.join(f'coalesce({c}, 0x4e554c4c)' for c in columns.split(', '))}) "
+            f"ORDER BY {columns} SEPARATOR ' | ') FROM {self.on(name, schema)})" for name, columns in world_my.TABLE_STATE)
+        return self.admin.ask(query)
+
+    def restore(self, schema, parts, rows):
+        """Makes again what is not as at the beginning."""
+        texts = [text for part in parts for text in part.split(";")]
+        changed = [world_my.RESTORE[name] for name, held in rows if held != self.first[name]]
+        if changed:
+            texts.append("BEGIN; " + "; ".join(changed) + "; COMMIT")
+        for text in texts:
+            self.admin.ask(self.on(text, schema))
 
     def again(self, direct):
         """Both sides begin with the same ids: the direct side goes on to new ones, Weir's follows."""
         schema = self.schemas[direct]
         if self.exact is not None:
-            for text in world_my.ANEW.split(";"):
-                self.admin.ask(self.on(text, schema))
+            self.admin.ask(self.on(world_my.ANEW, schema))
             self.admin.ask(self.on(world_my.BASE.format(base=self.exact), schema))
+            self.admin.ask(self.on(world_my.OWN_BASE.format(base=self.exact), schema))
             self.exact += 1000
+            self.stands[direct] = self.own_stands[direct] = None
             return
         if direct or self.at >= len(self.bases):
+            if self.stands[direct] is None or self.own_stands[direct] is None:
+                self.base += 1000
+                self.stands[direct] = self.own_stands[direct] = None
             self.bases.append(self.base)
-            self.base += 1000
         base = self.bases[-1 if direct else self.at]
         self.at += 0 if direct else 1
         if self.base > 2_000_000_000:
             raise RuntimeError("no more ids: start again")
-        self.admin.ask(self.on(world_my.BASE.format(base=base), schema))
+        if self.stands[direct] != base:
+            self.admin.ask("BEGIN; " + self.on(world_my.BASE.format(base=base), schema) + "; COMMIT")
+            self.stands[direct] = base
+        if self.own_stands[direct] != base:
+            self.admin.ask(self.on(world_my.OWN_BASE.format(base=base), schema))
+            self.own_stands[direct] = base
 
 
 class MariaDbPlace(MyPlace):
@@ -191,4 +248,5 @@ listen = ["127.0.0.1:{port}"]
 auth_type = "trust"
 [pool]
 default_pool_size = {servers}
+catalogue_check_interval = "{1 if servers == 1 else 10}"
 """

@@ -7,13 +7,15 @@ from . import pg, world_pg
 from .side import SETTLE_S
 
 # What DISCARD ALL does not take back; after these a connection to the database is not used again.
-STAYS = re.compile(r"app\.x|nonsense|temp|LOAD|authorization|shadow|pg_temp", re.I)
-MAY_CHANGE = re.compile(r"create|drop|alter|rename|into d3|fo\(|\bdo\b|comment on|prepare_it|setval|\btruncate|analyze", re.I)
+STAYS = re.compile(r"app\.x|nonsense|temp|LOAD|authorization", re.I)
+
+
+DDL = re.compile(r"\b(create|drop|alter|truncate|comment|analyze)\b|into d3", re.I)
 
 
 class Client(pg.Client):
     def ask_for(self, messages, _place):
-        self.send(messages)
+        self.send([[part.replace("%pid%", str(self.pid)) if isinstance(part, str) and "%pid%" in part else part for part in m] for m in messages])
         return pg.owed(messages)
 
     def answer(self, owed, bound_s):
@@ -57,6 +59,10 @@ class Place:
         self.admin.ask("SET lock_timeout = '5s'; SET client_min_messages = error")
         self.admin.ask(world_pg.WORLD)
         self.admin.ask(world_pg.CHANGING)
+        self.admin.ask("CALL keeper.restore('{public.t, public.jobs, public.shadow, public.t_id_seq}')")
+        self.admin.ask(world_pg.HELD)
+        self.first = self.admin.ask("SELECT keeper.state()")[0][0]
+        self.learn()
 
     # --- Clients ---
 
@@ -91,7 +97,7 @@ class Place:
         client.at_first = (list(client.greeting), dict(client.params))
         return client
 
-    def leave(self, client, politely, direct):
+    def leave(self, client, politely, direct, _dirty=True):
         if not client.alive:
             client.close(False)
             return
@@ -127,29 +133,67 @@ class Place:
             time.sleep(0.001)
 
     def held(self):
-        return self.admin.ask(world_pg.HELD)[0][0]
+        return self.admin.ask("EXECUTE held")[0][0]
+
+    def learn(self):
+        """What the catalogue is at a session's beginning, and one query for all that is in its tables."""
+        self.catalog = self.admin.ask("SELECT keeper.catalog()")[0][0]
+        parts, own = [], []
+        for n, line in enumerate(self.first.splitlines()):
+            name, _, rows = line.partition(": ")
+            relation = name.split(" ")[0]
+            quoted = rows.replace("'", "''")
+            if relation.startswith("public.own_"):
+                # Looked at only after sessions that use them.
+                own.append(f"SELECT {n}, '{name}', '{quoted}'")
+            if relation in ("functions", "columns", "") or rows == "view":
+                parts.append(f"SELECT {n}, '{name}', '{quoted}'")
+            elif relation.endswith("_seq") or relation in ("public.s1", "public.sq"):
+                parts.append(f"SELECT {n}, '{name}', (SELECT last_value || ' ' || is_called FROM {relation})")
+            else:
+                parts.append(f"SELECT {n}, '{name}', (SELECT string_agg(x::text, ' ' ORDER BY x::text) FROM {relation} x)")
+        few = [next((o for o in own if o.split(",")[0] == part.split(",")[0]), part) for part in parts]
+        self.admin.ask(world_pg.LOOK.format(name="look", parts=" UNION ALL ".join(parts)))
+        self.admin.ask(world_pg.LOOK.format(name="look_at_few", parts=" UNION ALL ".join(few)))
+        for texts in ("", "create own_"):
+            assert self.look(texts) == (self.first, False), self.look(texts)
+
+    def look(self, texts):
+        """(what is in the tables after a session with these texts, whether the catalogue has changed)"""
+        look, wanted = "look" if "own_" in texts else "look_at_few", self.catalog if DDL.search(texts) else ""
+        found = self.admin.ask(f"SELECT keeper.{look}('{wanted}')")[0][0]
+        return (found, False) if found else (self.admin.ask("SELECT keeper.state()")[0][0], True)
 
     def state(self, script):
         """What is in the tables once nobody holds anything any more; then all is as it was."""
         end = time.monotonic() + SETTLE_S
         while (held := self.held()) and time.monotonic() < end:
             time.sleep(0.003)
-        found = self.admin.ask("SELECT keeper.state()")[0][0] + (f"\nheld: {held}" if held else "\nheld: nothing")
+        state, remade = self.look(script.texts())
+        found = state + (f"\nheld: {held}" if held else "\nheld: nothing")
         try:
-            self.restore(script)
+            self.restore(state, remade)
         except RuntimeError as e:
             found += f"\nrestore: {e}"
             self.admin.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self.database}' AND pid <> pg_backend_pid()")
             self.parked = {}
             time.sleep(0.1)
-            self.restore(script)
+            self.restore("", True)
         return found
 
-    def restore(self, script):
-        self.admin.ask("SELECT keeper.restore()")
-        texts = script.texts()
-        if not script.steps or MAY_CHANGE.search(texts) or re.search(r"\bd[123]\b", texts):
+    def restore(self, state, remade):
+        """Makes again what is not as at the beginning."""
+        before, now = ({name.split(" ")[0]: rows for name, _, rows in (line.partition(": ") for line in text.splitlines())}
+                       for text in (self.first, state))
+        other = [name for name, rows in before.items() if now.get(name) != rows]
+        if remade or any(name.startswith(("a.", "b.")) for name in other):
+            remade = True
             self.admin.ask(world_pg.CHANGING)
+            other = [name for name in other if name.startswith("public.") and name not in world_pg.REMADE and before[name] != "view"]
+        if other:
+            self.admin.ask(f"CALL keeper.restore('{{{', '.join(other)}}}')")
+        if remade:
+            self.catalog = self.admin.ask("SELECT keeper.catalog()")[0][0]
         self.sessions += 1
         if self.sessions % 300 == 0:
             self.admin.ask("VACUUM")
@@ -168,4 +212,5 @@ listen = ["127.0.0.1:{port}"]
 auth_type = "trust"
 [pool]
 default_pool_size = {servers}
+catalogue_check_interval = "{1 if servers == 1 else 10}"
 """

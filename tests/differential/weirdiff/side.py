@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, field
 
 DIRECT_BOUND_S = 10
-WEIR_BOUND_S = 3
+WEIR_BOUND_S = 8
 # The same while a script is made smaller: what was not answered once within the longer one.
-AGAIN_BOUND_S = 1.2
+AGAIN_BOUND_S = 2
 # How long the traces of a client that has gone may stay.
 SETTLE_S = 0.5
 
@@ -102,7 +102,7 @@ class Player:
                     dirty = act.client in self.marked or client.status != "I"
                     left = left or dirty or act.what == "vanish"
                     self.marked.discard(act.client)
-                    self.place.leave(client, act.what == "quit", self.direct)
+                    self.place.leave(client, act.what == "quit", self.direct, dirty)
                     self.remember(play, act.client, client)
                     del self.clients[act.client]
         end = time.monotonic() + self.bound_s
@@ -160,8 +160,8 @@ class Player:
         self.restore(play, like)
 
     def restore(self, play, like):
-        for client in self.clients.values():
-            self.place.leave(client, True, self.direct)
+        for name, client in self.clients.items():
+            self.place.leave(client, True, self.direct, name in self.marked or client.status != "I")
         self.clients = {}
         self.marked = set()
         play.states.append(self.place.state(self.script))

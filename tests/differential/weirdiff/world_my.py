@@ -2,25 +2,35 @@
 each play, read at its end. `{base}`: where the ids of this session begin, so that both sides have the same ones."""
 
 CHANGING = """
-DROP VIEW IF EXISTS S.vd, S.vc, S.vx; DROP TABLE IF EXISTS S.d1, S.d2, S.d3; DROP FUNCTION IF EXISTS S.fo; DROP DATABASE IF EXISTS Sy;
-DROP DATABASE IF EXISTS Sx; CREATE DATABASE Sx; CREATE TABLE Sx.item (x int, y int); INSERT INTO Sx.item VALUES (7, 8);
-CREATE TABLE Sx.w (id int AUTO_INCREMENT PRIMARY KEY, who varchar(40), n int);
-CREATE TABLE S.d1 (id int, c varchar(20)); INSERT INTO S.d1 VALUES (1, 'one'), (2, 'two');
-CREATE TABLE S.d2 (id int AUTO_INCREMENT PRIMARY KEY, at date); INSERT INTO S.d2 (at) VALUES ('2024-02-29');
-CREATE VIEW S.vd AS SELECT id, c FROM S.d1;
-CREATE FUNCTION S.fo(i int) RETURNS varchar(20) DETERMINISTIC NO SQL RETURN concat('first ', i)"""
+DROP VIEW IF EXISTS S.vd; DROP TABLE IF EXISTS S.d1, S.d3;
+CREATE TABLE S.d1 (id int, c varchar(20)); INSERT INTO S.d1 VALUES (1, 'one'), (2, 'two'); CREATE VIEW S.vd AS SELECT id, c FROM S.d1"""
+CHANGING_D2 = """
+DROP TABLE IF EXISTS S.d2; CREATE TABLE S.d2 (id int AUTO_INCREMENT PRIMARY KEY, at date); INSERT INTO S.d2 (at) VALUES ('2024-02-29')"""
+CHANGING_FO = """
+DROP FUNCTION IF EXISTS S.fo; CREATE FUNCTION S.fo(i int) RETURNS varchar(20) DETERMINISTIC NO SQL RETURN concat('first ', i)"""
+CHANGING_VC = "DROP VIEW IF EXISTS S.vc, S.vx"
+CHANGING_Y = "DROP DATABASE IF EXISTS Sy"
+# What DDL made while another schema was the current one.
+CHANGING_X = "DROP VIEW IF EXISTS Sx.vd, Sx.vc, Sx.vx; DROP TABLE IF EXISTS Sx.d1, Sx.d2, Sx.d3; DROP FUNCTION IF EXISTS Sx.fo"
+ALL_CHANGING = (CHANGING, CHANGING_D2, CHANGING_FO, CHANGING_VC, CHANGING_Y, CHANGING_X)
+# The same where only rows have changed.
+ROWS_D1 = "DELETE FROM S.d1; INSERT INTO S.d1 VALUES (1, 'one'), (2, 'two')"
 
 TABLES = """
 CREATE TABLE S.t (id int AUTO_INCREMENT PRIMARY KEY, v varchar(40), n int);
 CREATE TABLE S.w (id int AUTO_INCREMENT PRIMARY KEY, who varchar(40), n int);
 CREATE TABLE S.item (x varchar(20));
 INSERT INTO S.item VALUES ('first schema');
+CREATE TABLE Sx.item (x int, y int);
+INSERT INTO Sx.item VALUES (7, 8);
+CREATE TABLE Sx.w (id int AUTO_INCREMENT PRIMARY KEY, who varchar(40), n int);
 CREATE TABLE S.jobs (id int PRIMARY KEY, state varchar(10), n int);
 CREATE TABLE S.shadow (id int PRIMARY KEY, v varchar(20));
 CREATE TABLE S.five (a varchar(20));
 INSERT INTO S.five VALUES ('1a'), ('2b'), ('3c'), ('4d'), ('5e');
 CREATE TABLE S.tset (id int, v varchar(20)); CREATE TABLE S.tlog (id int); CREATE TABLE S.tlock (id int);
-CREATE TABLE S.u (id int AUTO_INCREMENT PRIMARY KEY, k int UNIQUE, n int)"""
+CREATE TABLE S.u (id int AUTO_INCREMENT PRIMARY KEY, k int UNIQUE, n int)""" + "".join(
+    f"; CREATE TABLE S.own_{c} (id int AUTO_INCREMENT PRIMARY KEY, n int)" for c in "abcdefgh")
 
 ROUTINES = [
     "CREATE FUNCTION S.f_log(s varchar(40)) RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO S.w (who, n) VALUES (s, 1); RETURN 1; END",
@@ -43,6 +53,7 @@ ROUTINES = [
     "CREATE PROCEDURE S.p_lock(s varchar(40)) BEGIN DO GET_LOCK(s, 0); END",
     "CREATE PROCEDURE S.p_count() BEGIN UPDATE S.t SET n = n + 1 WHERE id <= 2; SELECT ROW_COUNT() AS r; END",
     "CREATE PROCEDURE S.p_lid(i int) BEGIN DO LAST_INSERT_ID(i); END",
+    "CREATE PROCEDURE S.p_two() BEGIN SELECT id FROM S.t ORDER BY id; UPDATE S.t SET n = n + 1 WHERE id = 1; SELECT ROW_COUNT(), FOUND_ROWS(); END",
     "CREATE PROCEDURE S.p_out(OUT i int) BEGIN SET i = 12; END",
     "CREATE PROCEDURE S.p_begin() BEGIN START TRANSACTION; INSERT INTO S.w (who, n) VALUES ('in p_begin', 1); END",
     "CREATE TRIGGER S.x1 BEFORE INSERT ON S.tset FOR EACH ROW SET @a = NEW.v",
@@ -58,19 +69,25 @@ ROUTINES = [
 LOOKALIKES = {"mysql": ["median", "nvl", "to_char", "decode_oracle", "zone", "overlaps", "bpchar"],
               "mariadb": ["any_value", "regexp_like", "uuid_to_bin", "zone", "only_", "notnull", "filter"]}
 LOOKALIKE = "CREATE FUNCTION S.{name}(i int) RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO S.w (who, n) VALUES ('{name}', i); RETURN i; END"
-MARIADB_ONLY = ["CREATE SEQUENCE S.s1"]
+MARIADB_ONLY = ["CREATE SEQUENCE S.s1", "CREATE FUNCTION S.f_next() RETURNS int RETURN NEXTVAL(S.s1)"]
+CHANGING_S1 = "ALTER SEQUENCE S.s1 RESTART 1"
+# The clients' own tables: looked at and restored only after sessions that use them.
+OWN_STATE = " UNION ALL ".join(
+    f"SELECT 'S.own_{c}', (SELECT group_concat(concat(id, ',', n) ORDER BY id SEPARATOR ' | ') FROM S.own_{c})" for c in "abcdefgh")
+OWN_BASE = "BEGIN; " + "; ".join(f"INSERT INTO S.own_{c} (id) VALUES ({{base}}); DELETE FROM S.own_{c}" for c in "abcdefgh") + "; COMMIT"
 
-RESTORE = """
-DELETE FROM S.t; DELETE FROM S.w; DELETE FROM Sx.w; DELETE FROM S.jobs; DELETE FROM S.shadow; DELETE FROM S.tset; DELETE FROM S.tlog;
-DELETE FROM S.tlock; DELETE FROM S.u;
-INSERT INTO S.t VALUES (1, 'v1', 10), (2, 'v2', 20), (3, 'v3', 30), (4, 'v4', 40), (5, 'v5', 50);
-INSERT INTO S.u VALUES (1, 1, 10), (2, 2, 20);
-INSERT INTO S.jobs VALUES (1, 'new', 0), (2, 'new', 0), (3, 'new', 0), (4, 'new', 0);
-INSERT INTO S.shadow VALUES (1, 'permanent'), (2, 'permanent'), (3, 'permanent')"""
+# What each table holds at the beginning, and how it comes to hold it.
+RESTORE = {
+    "S.t": "DELETE FROM S.t; INSERT INTO S.t VALUES (1, 'v1', 10), (2, 'v2', 20), (3, 'v3', 30), (4, 'v4', 40), (5, 'v5', 50)",
+    "S.u": "DELETE FROM S.u; INSERT INTO S.u VALUES (1, 1, 10), (2, 2, 20)",
+    "S.jobs": "DELETE FROM S.jobs; INSERT INTO S.jobs VALUES (1, 'new', 0), (2, 'new', 0), (3, 'new', 0), (4, 'new', 0)",
+    "S.shadow": "DELETE FROM S.shadow; INSERT INTO S.shadow VALUES (1, 'permanent'), (2, 'permanent'), (3, 'permanent')",
+    "S.w": "DELETE FROM S.w", "Sx.w": "DELETE FROM Sx.w", "S.tset": "DELETE FROM S.tset", "S.tlog": "DELETE FROM S.tlog", "S.tlock": "DELETE FROM S.tlock",
+}
 # Where the ids of the next play begin. A counter only ever goes up, so each play begins at a new thousand.
 BASE = "; ".join(f"INSERT INTO {t} (id) VALUES ({{base}}); DELETE FROM {t} WHERE id = {{base}}" for t in ("S.t", "S.w", "Sx.w", "S.u"))
 
-ANEW = "TRUNCATE S.t; TRUNCATE S.w; TRUNCATE Sx.w; TRUNCATE S.u;" + RESTORE
+ANEW = "; ".join([*(f"TRUNCATE S.own_{c}" for c in "abcdefgh"), "TRUNCATE S.t; TRUNCATE S.w; TRUNCATE Sx.w; TRUNCATE S.u", *RESTORE.values()])
 
 TABLE_STATE = [("S.t", "id, v, n"), ("S.w", "id, who, n"), ("Sx.w", "id, who, n"), ("S.jobs", "id, state, n"), ("S.shadow", "id, v"), ("S.tset", "v"),
                ("S.tlog", "id"), ("S.tlock", "id"), ("S.u", "id, k, n")]

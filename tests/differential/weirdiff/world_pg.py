@@ -51,6 +51,10 @@ CREATE TABLE tlog (id int, v text);
 CREATE TABLE tlock (id int);
 CREATE TABLE cp (id int, v text);
 CREATE SEQUENCE s1;
+CREATE TABLE own_a (id serial, n int); CREATE TABLE own_b (id serial, n int); CREATE TABLE own_c (id serial, n int);
+CREATE TABLE own_d (id serial, n int); CREATE TABLE own_e (id serial, n int); CREATE TABLE own_f (id serial, n int);
+CREATE TABLE own_g (id serial, n int); CREATE TABLE own_h (id serial, n int);
+CREATE FUNCTION eff(shadow) RETURNS text LANGUAGE sql AS $$ SELECT set_config('work_mem', '7MB', false) $$;
 INSERT INTO item VALUES ('public');
 INSERT INTO docs VALUES ('A', 'for A'), ('B', 'for B');
 INSERT INTO secret VALUES ('for the boss');
@@ -97,17 +101,38 @@ GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC;
 GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
 REVOKE ALL ON secret FROM PUBLIC; GRANT SELECT ON secret TO diff_boss;
 
-CREATE FUNCTION keeper.restore() RETURNS void LANGUAGE plpgsql AS $$
+
+-- What each table holds at the beginning of a session.
+CREATE PROCEDURE keeper.restore(wanted text[]) LANGUAGE plpgsql AS $$
+DECLARE one text;
 BEGIN
   SET LOCAL session_replication_role = replica;
-  DELETE FROM public.t; DELETE FROM public.w; DELETE FROM public.jobs; DELETE FROM public.shadow; DELETE FROM public.tset;
-  DELETE FROM public.tlog; DELETE FROM public.tlock; DELETE FROM public.cp;
-  INSERT INTO public.t SELECT i, 'v' || i, i * 10 FROM generate_series(1, 5) i;
-  INSERT INTO public.jobs SELECT i, 'new', 0 FROM generate_series(1, 6) i;
-  INSERT INTO public.shadow VALUES (1, 'permanent'), (2, 'permanent'), (3, 'permanent');
-  PERFORM setval('public.t_id_seq', 5), setval('public.w_id_seq', 1, false), setval('public.tset_id_seq', 1, false), setval('public.s1', 1, false);
+  FOREACH one IN ARRAY wanted LOOP
+    CASE
+      WHEN one LIKE 'public.own_%_seq' THEN PERFORM setval(one::regclass, 1, false);
+      WHEN one LIKE 'public.own_%' THEN EXECUTE 'DELETE FROM ' || one;
+      ELSE CASE one
+      WHEN 'public.t' THEN DELETE FROM public.t; INSERT INTO public.t SELECT i, 'v' || i, i * 10 FROM generate_series(1, 5) i;
+      WHEN 'public.jobs' THEN DELETE FROM public.jobs; INSERT INTO public.jobs SELECT i, 'new', 0 FROM generate_series(1, 6) i;
+      WHEN 'public.shadow' THEN DELETE FROM public.shadow; INSERT INTO public.shadow VALUES (1, 'permanent'), (2, 'permanent'), (3, 'permanent');
+      WHEN 'public.d1' THEN DELETE FROM public.d1; INSERT INTO public.d1 VALUES (1, 'one'), (2, 'two');
+      WHEN 'public.d2' THEN DELETE FROM public.d2; INSERT INTO public.d2 VALUES (1, '2024-02-29', 'sad');
+      WHEN 'public.w' THEN DELETE FROM public.w;
+      WHEN 'public.tset' THEN DELETE FROM public.tset;
+      WHEN 'public.tlog' THEN DELETE FROM public.tlog;
+      WHEN 'public.tlock' THEN DELETE FROM public.tlock;
+      WHEN 'public.cp' THEN DELETE FROM public.cp;
+      WHEN 'public.t_id_seq' THEN PERFORM setval('public.t_id_seq', 5);
+      WHEN 'public.d2_id_seq' THEN PERFORM setval('public.d2_id_seq', 1);
+      WHEN 'public.w_id_seq' THEN PERFORM setval('public.w_id_seq', 1, false);
+      WHEN 'public.tset_id_seq' THEN PERFORM setval('public.tset_id_seq', 1, false);
+      WHEN 'public.s1' THEN PERFORM setval('public.s1', 1, false);
+      WHEN 'public.sq' THEN PERFORM setval('public.sq', 1, false);
+    END CASE; END CASE;
+  END LOOP;
 END $$;
 
+-- All that is in the tables, whatever tables there are.
 CREATE FUNCTION keeper.state() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE r record; one text; everything text := '';
 BEGIN
@@ -131,11 +156,37 @@ BEGIN
     AND relname ~ '^(d[0-9]|vd|t|sq)$' AND attnum > 0 AND NOT attisdropped;
   RETURN everything || chr(10) || 'columns: ' || one;
 END $$;
-SELECT keeper.restore();
+
+-- Changes with each object that is made, changed or dropped, but not with the rows of tables.
+CREATE FUNCTION keeper.catalog() RETURNS text STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (
+WITH s AS (SELECT oid FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname NOT IN ('information_schema', 'keeper'))
+SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
+  SELECT 'r' || c.oid || ' ' || c.xmin || ' ' || relfilenode AS x FROM pg_class c WHERE relnamespace IN (SELECT oid FROM s)
+  UNION ALL SELECT 'a' || max(a.xmin::text::bigint) || ' ' || count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid WHERE relnamespace IN (SELECT oid FROM s)
+  UNION ALL SELECT 'n' || oid || ' ' || xmin FROM pg_namespace WHERE oid IN (SELECT oid FROM s)
+  UNION ALL SELECT 'p' || oid || ' ' || xmin FROM pg_proc WHERE pronamespace IN (SELECT oid FROM s)
+  UNION ALL SELECT 't' || oid || ' ' || xmin FROM pg_type WHERE typnamespace IN (SELECT oid FROM s)
+  UNION ALL SELECT 'o' || oid || ' ' || xmin FROM pg_operator WHERE oprnamespace IN (SELECT oid FROM s)
+  UNION ALL SELECT 'v' || oid || ' ' || xmin FROM pg_rewrite WHERE oid >= 16384
+  UNION ALL SELECT 'g' || oid || ' ' || xmin FROM pg_trigger
+  UNION ALL SELECT 'l' || oid || ' ' || xmin FROM pg_policy
+  UNION ALL SELECT 'd' || oid || ' ' || xmin FROM pg_attrdef
+  UNION ALL SELECT 'e' || oid || ' ' || xmin FROM pg_enum
+  UNION ALL SELECT 'c' || objoid || ' ' || xmin FROM pg_description WHERE objoid >= 16384) y); END $$;
 """
 
+# What CHANGING makes anew.
+REMADE = ("public.d1", "public.d2", "public.d2_id_seq", "public.sq", "public.d3", "public.vd")
+# Rows and counters of a session's beginning, as `keeper.state` tells them: one look instead of many, as long as the catalogue is as it was.
+# `wanted`: what the catalogue was, or empty where nothing can have changed it.
+LOOK = """CREATE OR REPLACE FUNCTION keeper.{name}(wanted text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  IF wanted <> '' AND keeper.catalog() <> wanted THEN RETURN NULL; END IF;
+  RETURN (SELECT string_agg(name || ': ' || coalesce(told, 'empty'), chr(10) ORDER BY n) FROM ({parts}) x (n, name, told));
+END $$"""
+
 # What sessions hold in the server beyond their statements: locks that others could run into.
-HELD = """SELECT coalesce(string_agg(k, ', ' ORDER BY k), '') FROM (SELECT locktype || ' ' || mode || ' ' || count(*) AS k FROM pg_locks
+HELD = """PREPARE held AS SELECT coalesce(string_agg(k, ', ' ORDER BY k), '') FROM (SELECT locktype || ' ' || mode || ' ' || count(*) AS k FROM pg_locks
 WHERE pid <> pg_backend_pid() AND (locktype IN ('advisory', 'transactionid') OR locktype = 'relation' AND mode <> 'AccessShareLock')
 AND (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()) GROUP BY locktype, mode) x"""

@@ -5,8 +5,9 @@
 use super::{Extra, FileData, Front, Phase, Request, malformed};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
-use crate::message::{Command, ok, status};
+use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::relay::put_refusal;
 use crate::session_state::{Flavour, Slot, changes_of, put_query, tracker_bit};
 use crate::warnings::Kept;
 use crate::{error, frame, rewrite, warnings};
@@ -149,6 +150,9 @@ impl Front {
         if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
             return self.not_allowed(len, out);
         }
+        if let Some(found) = self.refuse_file(&class, len, out) {
+            return found;
+        }
         if class.uses.contains(Uses::WARNINGS)
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
@@ -179,6 +183,24 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// LOAD DATA LOCAL among other statements, of a client that has not allowed it: a server would end there, but to servers Weir
+    /// says that it allows it, so what follows would run. One alone is refused when its server asks for the file.
+    fn refuse_file(&mut self, class: &Class, len: usize, out: &mut Vec<u8>) -> Option<Found> {
+        let refused = class.statements > 1
+            && class.uses.contains(Uses::LOAD_LOCAL)
+            && !self.capabilities.has(Capabilities::LOCAL_FILES);
+        if !refused {
+            return None;
+        }
+        if class.verb != weir_sql::Verb::Load {
+            return Some(self.not_allowed(len, out));
+        }
+        let mark = out.len();
+        put_refusal(out, 1, self.traits.flavour);
+        self.answered_by_error(out, mark);
+        Some(Found::Answered { len })
     }
 
     /// Who carries out the KILL in a text. The numbers in it are Weir's, or those of servers that its client has seen; which

@@ -9,6 +9,7 @@ use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{FileData, Phase};
 use crate::message::{Capabilities, ok};
+use crate::session_state::Flavour;
 use weir_sql::Uses;
 use weir_wire::Fault;
 
@@ -98,10 +99,24 @@ impl Back {
         entry.outcome.failed = true;
         let seq = entry.reply.file_seq.wrapping_add(entry.reply.shift);
         if way.front.is_some() {
-            let text =
-                "Loading local data is disabled; this must be enabled on both the client and server sides";
-            error::put(way.to_client, seq, 3948, "42000", text);
+            put_refusal(way.to_client, seq, self.session.flavour);
         }
         Ok(Progress::Ended { bytes: header.total(), verbatim: false })
+    }
+}
+
+/// What a server says to a client that has not allowed files to be asked for.
+pub(crate) fn put_refusal(out: &mut Vec<u8>, seq: u8, flavour: Flavour) {
+    match flavour {
+        Flavour::MySql => {
+            let text =
+                "Loading local data is disabled; this must be enabled on both the client and server sides";
+            error::put(out, seq, 3948, "42000", text);
+        }
+        Flavour::MariaDb => {
+            let text = "The used command is not allowed because the MariaDB server or client has disabled the \
+                        local infile capability";
+            error::put(out, seq, 4166, "HY000", text);
+        }
     }
 }
