@@ -24,8 +24,8 @@ pub(crate) enum Internal {
     Reset,
     /// A question about the catalogue; `catalogue.rs`.
     Catalogue,
-    /// `DISCARD SEQUENCES` in front of a client's request.
-    Sequences,
+    /// What makes a client's request right, in front of it. An error in it would be the request's, too.
+    Quiet,
 }
 
 /// What kind of request an entry is.
@@ -302,6 +302,16 @@ impl Queue {
         entry.kind == Kind::Internal
             || entry.raw
             || entry.succeeded.iter().chain(under_way).any(|effects| effects.may_set_name(name))
+    }
+
+    /// A lone statement of the head, which has run, puts this setting back to the server's own value.
+    pub fn head_resets(&self, name: &str) -> bool {
+        let Some(entry) = self.entries.front() else { return false };
+        let under_way = match self.next() {
+            Some(Owed::Query { effects: Some(effects), .. }) => Some(effects),
+            _ => None,
+        };
+        entry.succeeded.iter().chain(under_way).any(|effects| effects.resets_name(name))
     }
 
     /// Requests of clients stand behind the head.

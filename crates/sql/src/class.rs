@@ -26,7 +26,7 @@ macro_rules! bit_set {
     ($(#[doc = $set_doc:literal])* $set:ident { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
         $(#[doc = $set_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub struct $set(u32);
+        pub struct $set(u64);
         impl $set {
             /// Nothing.
             pub const NONE: $set = $set(0);
@@ -124,6 +124,12 @@ bit_set! {
         ROLE = 30,
         /// `WITH x AS (INSERT ...)`: it writes though the verb may be SELECT.
         WITH_WRITES = 31,
+        /// `setseed()`, `SET seed`: nothing takes it back, not even DISCARD ALL. Comes with the pin `Setting`.
+        SEED = 32,
+        /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
+        TEMPORARY_PATH = 33,
+        /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
+        SETTING_SOURCE = 34,
     }
 }
 
@@ -438,6 +444,92 @@ pub(crate) struct Details {
     pub(crate) calls: Vec<Call>,
     pub(crate) kill: Option<Kill>,
     pub(crate) name: Option<String>,
+    pub(crate) touched: Option<Box<Touched>>,
+}
+
+/// Names of settings, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SettingNames {
+    names: Vec<Box<str>>,
+    /// There may be others.
+    any: bool,
+}
+
+/// Names of settings that are kept of one text; with more it may be any.
+const SETTING_NAMES: usize = 64;
+
+impl SettingNames {
+    /// One more.
+    pub fn add(&mut self, name: &str) {
+        if self.any || self.contains(name) {
+            return;
+        }
+        if self.names.len() >= SETTING_NAMES || name.len() > MAX_NAME_BYTES * 2 {
+            return self.add_any();
+        }
+        self.names.push(name.to_ascii_lowercase().into());
+    }
+
+    /// Others of which the names are not known.
+    pub fn add_any(&mut self) {
+        self.any = true;
+    }
+
+    /// All of `other` as well.
+    pub fn add_all(&mut self, other: &SettingNames) {
+        self.any |= other.any;
+        other.iter().for_each(|name| self.add(name));
+    }
+
+    /// It is among those that are known by name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// It may be among them.
+    pub fn may_contain(&self, name: &str) -> bool {
+        self.any || self.contains(name)
+    }
+
+    /// There may be others than those known by name.
+    pub fn is_any(&self) -> bool {
+        self.any
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.any
+    }
+
+    /// Those known by name.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+}
+
+/// Settings of PostgreSQL that a text, or code that it runs, does more with than to set them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// They may go back to what they are in a new session, and something behind that may see it.
+    pub resets: SettingNames,
+    /// Placeholders (names with a dot) that the server knows from now on, whatever becomes of their values.
+    pub tells: SettingNames,
+    /// Placeholders that it may ask for.
+    pub reads: SettingNames,
+}
+
+impl Touched {
+    /// Nothing of all that.
+    pub fn is_empty(&self) -> bool {
+        self.resets.is_empty() && self.tells.is_empty() && self.reads.is_empty()
+    }
+
+    /// All of `other` as well.
+    pub fn add_all(&mut self, other: &Touched) {
+        self.resets.add_all(&other.resets);
+        self.tells.add_all(&other.tells);
+        self.reads.add_all(&other.reads);
+    }
 }
 
 /// What the scanner says about a text.
@@ -516,6 +608,11 @@ impl Class {
     /// CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
     pub fn name(&self) -> Option<&str> {
         self.details.as_deref()?.name.as_deref()
+    }
+
+    /// What it does with settings of PostgreSQL beyond setting them, if anything.
+    pub fn touched(&self) -> Option<&Touched> {
+        self.details.as_deref()?.touched.as_deref()
     }
 
     /// The schema of a single `USE schema`.

@@ -107,12 +107,22 @@ impl Back {
             }
         }
         self.may_have_set &= boundary != Boundary::Idle;
+        if boundary == Boundary::Idle {
+            self.local_defaults.clear();
+        }
+        self.temporary_path &= boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
         if let Some(front) = front {
             front.boundary = boundary;
-            if std::mem::take(&mut front.were_reset) {
-                // The server went back to its own values; this client goes back to those it named at its start,
-                // which come to the server with its next request.
-                let own = |name| front.settings.get(name).map(|value| (name, value));
+            if let Some(before) = front.rare.as_deref_mut().and_then(|rare| rare.were_reset.take()) {
+                // The server went back to its own values, which nobody was told; this client goes back to those it named at
+                // its start, which come to the server with its next request.
+                let own = |name| {
+                    front
+                        .settings
+                        .get(name)
+                        .filter(|now| before.get(name) != Some(now))
+                        .map(|now| (name, now))
+                };
                 for (name, value) in self.reported.iter().filter_map(|(name, _)| own(name)) {
                     put_parameter(to_client, name, value);
                 }
@@ -155,6 +165,13 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
+        if self.own.is_some() {
+            // It goes back by itself to what its client began with, and says so.
+            if let Some(front) = front {
+                front.traces.apply(effects, outcome, followed);
+            }
+            return;
+        }
         let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
         let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
         if outcome == Outcome::Settled {
@@ -184,7 +201,13 @@ impl Back {
         }
         let Some(front) = front else { return };
         front.traces.apply(effects, outcome, followed);
-        if outcome == Outcome::Doubtful || !(clears_settings || resets().next().is_some()) {
+        let resets_some = clears_settings || resets().next().is_some();
+        if self.boundary == Boundary::InTransaction && outcome != Outcome::Doubtful {
+            for set in effects.names.iter().flatten().filter(|set| set.reset && set.local) {
+                self.local_default(front, &set.name);
+            }
+        }
+        if outcome == Outcome::Doubtful || !resets_some {
             return;
         }
         // Back to what was named at the start.
@@ -198,9 +221,27 @@ impl Back {
                 None => settings.without(&set.name),
             };
         }
-        front.settings = Arc::new(settings);
-        front.were_reset = true;
+        let before = std::mem::replace(&mut front.settings, Arc::new(settings));
+        front.rare.get_or_insert_default().were_reset.get_or_insert(before);
         self.follow_again(front);
+    }
+
+    /// SET LOCAL has put a setting to the server's default: the client's own comes in front of its next request.
+    fn local_default(&mut self, front: &mut Front, name: &str) {
+        let startup = Arc::clone(&front.startup);
+        let Some(value) = startup.get(name) else { return };
+        self.local_defaults.push(name.into());
+        if !follows(name) || self.reported.get(name).is_none() {
+            return;
+        }
+        if let (Ok(settings), Ok(applied)) =
+            (front.settings.with(name, value), self.applied.with(name, value))
+        {
+            let before = std::mem::replace(&mut front.settings, Arc::new(settings));
+            front.rare.get_or_insert_default().were_reset.get_or_insert(before);
+            let same = *front.settings == applied;
+            self.applied = if same { Arc::clone(&front.settings) } else { Arc::new(applied) };
+        }
     }
 
     /// What was set behind a reset in the same request has been reported with its last value.
@@ -227,7 +268,7 @@ impl Back {
             return;
         }
         match what {
-            Internal::Rollback | Internal::Catalogue | Internal::Sequences => {}
+            Internal::Rollback | Internal::Catalogue | Internal::Quiet => {}
             Internal::Reset => {
                 self.traces.clear();
                 self.doubtful = false;
