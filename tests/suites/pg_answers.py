@@ -807,3 +807,34 @@ def a_placeholder_that_nobody_named_is_unknown(s):
         c.ask(asks[0])
         for client in (a, b, c):
             client.close()
+
+
+DRAWN = "create table ids (id serial, what text); grant all on ids to public; grant all on all sequences in schema public to public"
+
+
+@answers(before=[DRAWN], pools=(2, 3))
+def what_was_drawn_is_known_where_others_have_not_drawn_since(s):
+    a, b, c = s.open("a"), s.open("b"), s.open("c")
+    a.ask("insert into ids (what) values ('a')")
+    # Others use the same servers, and draw nothing.
+    for other in (b, c):
+        other.ask("begin")
+        other.ask("select 1")
+    for other in (b, c)[:1]:
+        other.ask("commit")
+    a.ask("select lastval()")
+    c.ask("commit")
+
+
+@answers(before=[DRAWN], pools=(2, 3))
+def where_clients_ask_what_they_have_drawn_they_keep_it_until_they_ask(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask("insert into ids (what) values ('a')")
+    a.ask("select currval('ids_id_seq')")
+    for _ in range(3):
+        b.ask("insert into ids (what) values ('b')")
+        a.ask("insert into ids (what) values ('a')")
+        b.ask("select lastval()")
+        a.ask("select lastval()")
+        a.ask("select 1")
+        b.ask("select 1")

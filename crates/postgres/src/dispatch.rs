@@ -202,6 +202,9 @@ impl Back {
             return;
         }
         let here = self.server_pid();
+        if front.drew_at != 0 && !draws {
+            front.knowledge.note_sequences_asked();
+        }
         if self.boundary == Boundary::Failed
             || self.skipping
             || self.needs_sync

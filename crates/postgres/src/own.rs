@@ -98,6 +98,11 @@ impl Front {
         !pins.is_empty()
     }
 
+    /// It asks what it has drawn from a sequence, which one server knows.
+    pub fn has_favourite(&self) -> bool {
+        self.asks_sequence && self.drew_at != 0
+    }
+
     /// It has wishes that not every server fulfils.
     pub(crate) fn is_choosy(&mut self) -> bool {
         if self.wants_own && self.startup_parameters().is_none() {
@@ -128,6 +133,11 @@ impl Back {
             None if front.wants_own => false,
             None => front.rare.as_deref().is_none_or(|rare| self.agrees(rare)),
         }
+    }
+
+    /// It knows what the client has drawn from a sequence.
+    pub fn is_favourite(&self, front: &Front) -> bool {
+        self.drawn_by == front.id() && self.server_pid() == front.drew_at
     }
 
     /// Of the placeholders that may be asked for it knows none that the client has not named.

@@ -37,6 +37,14 @@ pub trait Wing: Sized + 'static {
     fn suits(_back: &Self::Back, _front: &Self::Front) -> bool {
         true
     }
+    /// For what the client was found to ask for last one server is better than the others, if it is free.
+    fn has_favourite(_front: &Self::Front) -> bool {
+        false
+    }
+    /// This is that server.
+    fn is_favourite(_back: &Self::Back, _front: &Self::Front) -> bool {
+        true
+    }
     /// This server is for one client only: others never get it.
     fn is_reserved(_back: &Self::Back) -> bool {
         false

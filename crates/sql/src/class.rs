@@ -3,7 +3,6 @@
 //! Everything here errs to one side: `shareable` is only said when it is certain, a pin is stated when in
 //! doubt, a release only when it is certain.
 
-use crate::catalogue::Doings;
 use weir_wire::Pins;
 
 /// Bytes `start..end` of the scanned text.
@@ -23,10 +22,10 @@ impl Span {
 }
 
 macro_rules! bit_set {
-    ($(#[doc = $set_doc:literal])* $set:ident { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
+    ($(#[doc = $set_doc:literal])* $set:ident($int:ty) { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
         $(#[doc = $set_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub struct $set(u64);
+        pub struct $set($int);
         impl $set {
             /// Nothing.
             pub const NONE: $set = $set(0);
@@ -56,7 +55,7 @@ macro_rules! bit_set {
 
 bit_set! {
     /// What a text makes use of, in any of its statements.
-    Uses {
+    Uses(u64) {
         /// Any transaction control: the boundary may move inside this text.
         TRANSACTION = 0,
         /// `currval()`.
@@ -136,7 +135,7 @@ bit_set! {
 bit_set! {
     /// Kinds of lock that outlive a transaction. [`weir_wire::Pin::SessionLock`] stands for all of them;
     /// it is gone when all that were taken are freed.
-    Locks {
+    Locks(u32) {
         /// `LOCK TABLES`, `FLUSH TABLES ... FOR EXPORT`, `FLUSH TABLES WITH READ LOCK`.
         TABLES = 0,
         /// `LOCK INSTANCE FOR BACKUP`.
@@ -156,7 +155,7 @@ bit_set! {
 
 bit_set! {
     /// Statements that clear much at once.
-    Clears {
+    Clears(u32) {
         /// `DISCARD ALL`.
         DISCARD_ALL = 0,
         /// `RESET ALL`. Releases the pin `Setting`, unless it comes with [`Uses::ROLE`]. States no pin: who
@@ -564,8 +563,8 @@ pub struct Class {
     pub ddl: bool,
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
     pub proven: bool,
-    /// What user code may do that it runs, by the catalogue. It is part of all the rest.
-    pub code: Doings,
+    /// What user code that it runs may leave, by the catalogue. It is part of `pins`.
+    pub code: Pins,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,

@@ -92,9 +92,8 @@ impl Back {
             for effects in std::mem::take(&mut entry.succeeded) {
                 self.apply(front.as_deref_mut(), &effects, outcome);
             }
-            if drew && let Some(front) = front.as_deref_mut().filter(|front| front.asks_later) {
-                self.traces.pin_softly();
-                front.traces.pin_softly();
+            if drew && let Some(front) = front.as_deref_mut() {
+                self.keep_drawn(front);
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -134,6 +133,18 @@ impl Back {
             }
         }
         Ok(way)
+    }
+
+    /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its server from then on;
+    /// where others have asked at all, until its next request tells.
+    fn keep_drawn(&mut self, front: &mut Front) {
+        for traces in [&mut self.traces, &mut front.traces] {
+            if front.asks_later {
+                traces.pin(Pin::LastResult);
+            } else if front.knowledge.are_sequences_asked() {
+                traces.pin_softly();
+            }
+        }
     }
 
     fn query_done(

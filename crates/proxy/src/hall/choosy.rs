@@ -54,7 +54,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// not used for longest makes room.
     pub(super) fn take_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
         if !self.clients.get(key)?.is.choosy {
-            return self.pool(id)?.take_idle();
+            let favourite = self.favourite(id, key);
+            let pool = self.pool(id)?;
+            return favourite.filter(|&server| pool.remove_idle(server)).or_else(|| pool.take_idle());
         }
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
         let found = pool.idle_keys().iter().rev().copied().find(|&server| self.suits(server, key));
@@ -70,6 +72,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             (None, _) => None,
         }
+    }
+
+    /// The idle server that knows what this client asks for.
+    fn favourite(&self, id: PoolId, key: Key) -> Option<Key> {
+        let Phase::Session(front) = &self.clients.get(key)?.phase else { return None };
+        if !W::has_favourite(front) {
+            return None;
+        }
+        let pool = self.pools.get(id.0 as usize)?.as_deref()?;
+        pool.idle_keys().iter().copied().find(|&server| {
+            match self.servers.get(server).map(|held| &held.phase) {
+                Some(ServerPhase::Live(back)) => W::is_favourite(back, front),
+                _ => false,
+            }
+        })
     }
 
     /// The client holds a server that will not do, and nothing ties it to that.

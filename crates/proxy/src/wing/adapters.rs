@@ -286,6 +286,12 @@ adapter!(
     fn suits(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
         back.suits(front)
     },
+    fn has_favourite(front: &weir_postgres::Front) -> bool {
+        front.has_favourite()
+    },
+    fn is_favourite(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
+        back.is_favourite(front)
+    },
     fn is_reserved(back: &weir_postgres::Back) -> bool {
         back.is_reserved()
     },

@@ -46,15 +46,15 @@ pub struct Doings {
 /// [`Touched`] of code: each bit stands for a name of [`Catalogue`]'s table, the highest for any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SettingBits {
-    pub(crate) resets: u64,
-    pub(crate) tells: u64,
-    pub(crate) reads: u64,
+    pub(crate) resets: u32,
+    pub(crate) tells: u32,
+    pub(crate) reads: u32,
 }
 
 impl SettingBits {
     /// Names that have a bit of their own.
-    pub(crate) const NAMED: usize = 63;
-    pub(crate) const OTHER: u64 = 1 << Self::NAMED;
+    pub(crate) const NAMED: usize = 31;
+    pub(crate) const OTHER: u32 = 1 << Self::NAMED;
     pub(crate) const ANY: SettingBits =
         SettingBits { resets: Self::OTHER, tells: Self::OTHER, reads: Self::OTHER };
 
@@ -250,7 +250,7 @@ impl Catalogue {
 
     /// What code does with settings, by their names.
     pub(crate) fn touched(&self, bits: SettingBits) -> Touched {
-        let names = |bits: u64| {
+        let names = |bits: u32| {
             let mut names = SettingNames::default();
             for (at, name) in self.settings.iter().enumerate() {
                 if bits >> at & 1 == 1 {
