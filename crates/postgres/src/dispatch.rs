@@ -196,9 +196,10 @@ impl Back {
     /// there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
+        // With an answer the reason is gone, as it is with whatever asks nothing.
+        front.traces.soften();
+        self.traces.soften();
         if !std::mem::take(&mut front.asks_sequence) {
-            front.traces.soften();
-            self.traces.soften();
             return;
         }
         let here = self.server_pid();
@@ -255,6 +256,7 @@ impl Back {
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls |= effects.controls;
             tail.draws |= effects.draws;
+            tail.asks |= effects.asks_sequence;
         }
     }
 

@@ -65,6 +65,8 @@ pub(crate) struct Entry {
     pub controls: bool,
     /// It may draw from a sequence.
     pub draws: bool,
+    /// It asks what was drawn.
+    pub asks: bool,
     /// It is one Parse of a named statement and nothing else.
     pub only_prepares: bool,
     /// It may change the catalogue.
@@ -341,6 +343,7 @@ impl Queue {
             raw: false,
             controls: false,
             draws: false,
+            asks: false,
             only_prepares: false,
             ddl: false,
             succeeded: Vec::new(),

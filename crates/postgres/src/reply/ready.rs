@@ -81,7 +81,7 @@ impl Back {
         }
         if let Some(entry) = self.queue.head_mut() {
             entry.ready = entry.items == 0;
-            let drew = entry.draws && boundary == Boundary::Idle;
+            let (drew, asked) = (entry.draws && boundary == Boundary::Idle, entry.asks);
             let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
             let outcome = match (entry.failed, settled) {
                 (true, _) => Outcome::Doubtful,
@@ -93,7 +93,7 @@ impl Back {
                 self.apply(front.as_deref_mut(), &effects, outcome);
             }
             if drew && let Some(front) = front.as_deref_mut() {
-                self.keep_drawn(front);
+                self.keep_drawn(front, asked);
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -136,12 +136,13 @@ impl Back {
     }
 
     /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its server from then on;
-    /// where others have asked at all, until its next request tells.
-    fn keep_drawn(&mut self, front: &mut Front) {
+    /// where any have asked at all, until its next request.
+    fn keep_drawn(&mut self, front: &mut Front, asked: bool) {
         for traces in [&mut self.traces, &mut front.traces] {
             if front.asks_later {
                 traces.pin(Pin::LastResult);
-            } else if front.knowledge.are_sequences_asked() {
+            } else if !asked && front.outstanding <= 1 && front.knowledge.are_sequences_asked() {
+                // Of several under way the last decides.
                 traces.pin_softly();
             }
         }
