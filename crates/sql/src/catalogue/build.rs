@@ -318,6 +318,11 @@ impl Builder {
             thing.facts.names.retain(|key| names.contains_key(key));
         }
         follow(&self.things, &mut names);
+        // A text that names the view itself says whether it updates it; only views over it and code need this.
+        let settings_view = NameKey::of(b"pg_settings");
+        if !self.things.iter().any(|(_, thing)| thing.key == settings_view) {
+            names.remove(&settings_view);
+        }
         let mut catalogue = Catalogue { names, settings, ..Catalogue::default() };
         for (place, thing) in &self.things {
             let reached = thing.facts.reached(&catalogue.names);
