@@ -552,3 +552,289 @@ def what_one_of_many_portals_does_stays_with_its_client(s):
     a.ask(LOCKS)
     a.ask("select pg_advisory_unlock_all()")
     b.ask("select pg_advisory_unlock_all()")
+
+
+# --- What a session begins with -------------------------------------------------------------------------------------------
+
+SHOWN = "select current_setting('search_path'), current_setting('work_mem'), current_setting('TimeZone'), current_setting('application_name')"
+STARTUP = {"search_path": "a", "TimeZone": "Asia/Tokyo", "application_name": "one", "options": "-c work_mem=7MB"}
+RESETTERS = """
+create schema if not exists a;
+create function reset_all() returns text language plpgsql as $$ begin reset all; return current_setting('search_path'); end $$;
+create function reset_path() returns text language sql as $$ select set_config('search_path', null, false) $$;
+create function run(text) returns void language plpgsql as $$ begin execute $1; end $$;
+"""
+
+
+@answers(before=[RESETTERS])
+def resets_go_back_to_what_the_client_began_with(s):
+    a, b = s.open("a", **STARTUP), s.open("b")
+    changed = "set search_path = public, a; set work_mem = '8MB'; set timezone = 'UTC'"
+    for way in [
+        ["reset search_path; select current_setting('search_path')"],
+        ["set search_path to default; " + SHOWN],
+        ["reset all; " + SHOWN],
+        ["select set_config('search_path', null, false), set_config('work_mem', null, false)"],
+        ["begin; set local search_path to default; " + SHOWN + "; commit"],
+        ["set time zone local; show timezone"],
+        ["set time zone local", "show timezone"],
+        [parse("reset search_path"), bind(()), execute(), parse(SHOWN), bind(()), execute(), SYNC],
+        [parse("select set_config($1, $2, false)"), bind((b"search_path", None)), execute(), SYNC],
+        ["select public.reset_all()"],
+        ["select public.reset_path()"],
+        ["do $$ begin reset search_path; perform set_config('app.seen', current_setting('search_path'), false); end $$",
+         "select current_setting('app.seen', true)"],
+        ["select public.run('reset search_path')"],
+    ]:
+        c = s.open("c", **STARTUP)
+        c.ask(changed)
+        c.ask(*way)
+        c.ask(SHOWN)
+        c.close()
+        a.ask(SHOWN)
+        b.ask(SHOWN)
+        c = s.open("c", **STARTUP)
+        c.ask(*way)
+        c.ask(SHOWN)
+        c.close()
+        b.ask(SHOWN)
+
+
+@answers(before=[RESETTERS])
+def resets_by_themselves_go_back_to_what_the_client_began_with(s):
+    a, b = s.open("a", **STARTUP), s.open("b")
+    for reset in ["reset timezone", "set timezone to default", "set time zone local", "reset search_path", "reset work_mem",
+                  "reset all", "discard all"]:
+        a.ask("set timezone = 'UTC'")
+        a.ask(reset)
+        a.ask(SHOWN)
+        b.ask(SHOWN)
+        a.ask("begin")
+        a.ask("set local timezone = 'UTC'")
+        a.ask("set local search_path = public")
+        a.ask("set local timezone to default")
+        a.ask(SHOWN)
+        a.ask("set local search_path to default")
+        a.ask(SHOWN)
+        a.ask("rollback")
+        a.ask(SHOWN)
+
+
+@answers
+def where_a_setting_comes_from_is_what_the_client_named(s):
+    ask = ("select name, setting, source, reset_val, boot_val from pg_settings where name in "
+           "('search_path', 'work_mem', 'TimeZone', 'application_name') order by name")
+    a, b = s.open("a", options="-c work_mem=7MB", TimeZone="Asia/Tokyo"), s.open("b")
+    a.ask("select 1")
+    b.ask(ask)
+    a.ask(ask)
+    a.ask("set timezone = 'UTC'")
+    a.ask(ask)
+    a.ask("select count(*) from pg_settings where source = 'client'")
+    a.close()
+    b.ask(ask)
+
+
+@answers
+def a_server_of_its_own_has_what_its_client_had_set_before(s):
+    a = s.open("a", **STARTUP)
+    a.prepare("select current_setting('datestyle'), 1 as one")
+    a.ask("set datestyle = 'German'")
+    a.ask("set application_name = 'other'")
+    a.run()
+    a.ask("reset search_path; select 1")
+    a.run()
+    a.ask(SHOWN + "; show datestyle")
+    a.ask("create temporary table mine (i int)")
+    a.ask("reset all; " + SHOWN)
+    a.ask("select count(*) from mine")
+    a.ask("discard all")
+    a.ask(SHOWN + "; show datestyle")
+    a.close()
+    b = s.open("b")
+    b.ask(SHOWN + "; show datestyle")
+
+
+@answers(before=["create schema if not exists a"])
+def a_temporary_table_of_the_search_path_is_nobody_else_s(s):
+    # With pg_temp first, CREATE TABLE makes a temporary table.
+    def left(who):
+        b = s.open("b", user=None)
+        b.ask("select relname from pg_class where relname like 'of_%' and pg_table_is_visible(oid)")
+        b.ask("select count(*) from of_temp")
+        b.close()
+        who.close()
+
+    for begin, make, done in [
+        ({"search_path": "pg_temp,public"}, "create table of_temp (i int)", "select 1"),
+        ({"search_path": "pg_temp,public"}, "select 1 as i into of_temp", "reset all"),
+        ({}, "select set_config('search_path', 'pg_temp, public', false); create table of_temp (i int)", "reset all"),
+        ({}, "begin; select set_config('search_path', 'pg_temp, public', true); create table of_temp (i int); commit", "select 1"),
+        ({}, "set search_path = pg_temp, public; create table of_temp (i int)", "reset search_path"),
+    ]:
+        a = s.open("a", **begin)
+        a.ask(make)
+        a.ask(done)
+        a.ask("select count(*) from pg_temp.of_temp")
+        a.close()
+        left(s.open("c"))
+
+
+@answers(before=["create view public.settings as select * from pg_settings"])
+def an_update_of_the_settings_view_sets_for_its_client_only(s):
+    for update in [
+        "update pg_settings set setting = '7MB' where name = 'work_mem'",
+        'update "pg_settings" set setting = \'7MB\' where name = \'work_mem\'',
+        'update pg_catalog."pg_settings" as x set setting = \'7MB\' where x.name = \'work_mem\'',
+        'update U&"pg\\005fsettings" set setting = \'7MB\' where name = \'work_mem\'',
+        "update settings set setting = '7MB' where name = 'work_mem'",
+        "with x as (update pg_settings set setting = '7MB' where name = 'work_mem' returning 1) select 1",
+        "explain (analyze, costs off, timing off, summary off) update pg_settings set setting = '7MB' where name = 'work_mem'",
+        "prepare u as update pg_settings set setting = '7MB' where name = 'work_mem'; execute u",
+        "explain (analyze, costs off, timing off, summary off) select set_config('work_mem', '7MB', false)",
+    ]:
+        a = s.open("a")
+        a.ask(update)
+        a.ask("show work_mem")
+        a.close()
+        b = s.open("b")
+        b.ask("show work_mem")
+        b.close()
+
+
+DROPPERS = """
+create function drop_all() returns void language plpgsql as $$ begin deallocate all; end $$;
+create function drop_one(text) returns void language plpgsql as $$ begin execute 'deallocate ' || $1; end $$;
+"""
+
+
+@answers(before=[DROPPERS], pools=(2, 3))
+def code_that_drops_prepared_statements_drops_those_of_its_client_only(s):
+    for drop in ["do $$ begin deallocate all; end $$", "select public.drop_all()"]:
+        a, b = s.open("a"), s.open("b")
+        for client in (a, b):
+            client.prepare("select 1 as one")
+            client.run()
+        a.ask(drop)
+        b.run()
+        a.prepare("select 2 as two", name="t")
+        a.run(name="t")
+        b.run()
+        a.close()
+        b.run()
+        b.close()
+
+
+@answers(before=["""
+create function op_set(text, text) returns text language sql as $$ select set_config($1, $2, false) $$;
+create operator public.### (leftarg = text, rightarg = text, function = op_set);
+create operator public.<#> (leftarg = text, rightarg = text, function = op_set);
+create view public.by_operator as select 'work_mem'::text operator(public.###) '9MB' as now;
+"""], pools=(1,), modes=("transaction",))
+def an_operator_that_sets_something_keeps_only_those_who_use_it(s):
+    a, b = s.open("a"), s.open("b")
+    for harmless in ["select 1", "select 1 = 1, 2 <> 3, 'a' || 'b', 1 # 2", "select -1 + +2", "select '###'", "select 1 /* ### */"]:
+        a.ask(harmless)
+        b.ask("show work_mem")
+    a.close()
+    b.close()
+    for user in ["select 'work_mem'::text ### '7MB'", "select 'work_mem'::text operator(public.###) '7MB'",
+                 "select 'work_mem'###text '7MB'", "select * from by_operator"]:
+        a = s.open("a")
+        a.ask(user)
+        a.ask("show work_mem")
+        a.close()
+        b = s.open("b")
+        b.ask("show work_mem")
+        b.close()
+
+
+@answers(modes=("transaction",))
+def a_sequence_of_random_numbers_is_its_client_s(s):
+    seeded = "select (random() * 1000000000)::bigint"
+    for seed in ["select setseed(0.5)", "set seed = 0.5", "select set_config('seed', '0.5', false)"]:
+        a = s.open("a")
+        a.ask(seed)
+        a.ask(seeded)
+        a.ask("discard all")
+        a.ask(seeded)
+        a.close()
+        b = s.open("b")
+        b.ask("select (random() * 1000000000)::bigint in (select (x * 1000000000)::bigint from unnest(array["
+              "0.9851677175347999, 0.825301858027981, 0.12974610012450416, 0.16356291958601088, 0.6476186144084]) x)")
+        b.close()
+
+
+TENANTS = """
+create table rows_of (tenant text, what text);
+insert into rows_of values ('A', 'of A'), ('', 'of nobody');
+create function tenant() returns text language sql stable as $$ select coalesce(current_setting('app.tenant', true), 'NULL') $$;
+create function be(text) returns void language sql as $$ select set_config('app.tenant', $1, true) $$;
+create view mine as select current_setting('app.tenant', true) as tenant, what from rows_of;
+alter table rows_of enable row level security;
+create policy p on rows_of using (current_setting('app.tenant', true) is null or tenant = current_setting('app.tenant', true));
+grant all on all tables in schema public to public;
+"""
+
+
+@answers(before=[TENANTS])
+def a_placeholder_that_nobody_named_is_unknown(s):
+    asks = ["select current_setting('app.tenant', true)", "select current_setting('app.tenant')", "show app.tenant", "select tenant()",
+            "select * from mine order by 2", "select what from rows_of order by 1", "select current_setting('app.' || 'tenant', true)",
+            "select current_setting('app.other', true)"]
+    for name in [
+        ["begin", "set local app.tenant = 'A'", "select what from rows_of", "commit"],
+        ["select set_config('app.tenant', 'A', true)"],
+        ["reset app.tenant"],
+        ["select be('A')"],
+        ["set app.tenant = 'A'", "reset all"],
+    ]:
+        a, b = s.open("a"), s.open("b")
+        a.ask("select 1")
+        b.ask("select 1")
+        for text in name:
+            a.ask(text)
+        for ask in asks:
+            b.ask(ask)
+            a.ask(ask)
+        b.prepare("select current_setting('app.tenant', true)")
+        b.run()
+        a.prepare("select current_setting('app.tenant', true)")
+        a.run()
+        c = s.open("c")
+        c.ask("begin; select tenant(); commit")
+        c.ask("set local app.tenant = 'A'")
+        c.ask(asks[0])
+        for client in (a, b, c):
+            client.close()
+
+
+DRAWN = "create table ids (id serial, what text); grant all on ids to public; grant all on all sequences in schema public to public"
+
+
+@answers(before=[DRAWN], pools=(2, 3))
+def what_was_drawn_is_known_where_others_have_not_drawn_since(s):
+    a, b, c = s.open("a"), s.open("b"), s.open("c")
+    a.ask("insert into ids (what) values ('a')")
+    # Others use the same servers, and draw nothing.
+    for other in (b, c):
+        other.ask("begin")
+        other.ask("select 1")
+    for other in (b, c)[:1]:
+        other.ask("commit")
+    a.ask("select lastval()")
+    c.ask("commit")
+
+
+@answers(before=[DRAWN], pools=(2, 3))
+def where_clients_ask_what_they_have_drawn_they_keep_it_until_they_ask(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask("insert into ids (what) values ('a')")
+    a.ask("select currval('ids_id_seq')")
+    for _ in range(3):
+        b.ask("insert into ids (what) values ('b')")
+        a.ask("insert into ids (what) values ('a')")
+        b.ask("select lastval()")
+        a.ask("select lastval()")
+        a.ask("select 1")
+        b.ask("select 1")

@@ -16,6 +16,7 @@ use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::login::{CancelPlan, ServerGreeting};
+use weir_sql::SettingNames;
 use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::{Boundary, Owner};
 
@@ -71,6 +72,16 @@ pub struct Back {
     pub(crate) unsettled: Option<Unsettled>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
     pub(crate) doubtful: bool,
+    /// The startup parameters of the one client it was opened for; `own.rs`.
+    pub(crate) own: Option<Arc<Settings>>,
+    /// That client's settings have been brought to it.
+    pub(crate) is_home: bool,
+    /// Placeholders that it was told of.
+    pub(crate) told: Option<Box<SettingNames>>,
+    /// Settings that SET LOCAL has put to the server's default, for the rest of the transaction.
+    pub(crate) local_defaults: Vec<Box<str>>,
+    /// `pg_temp` may have been put into the search path since the last client.
+    pub(crate) temporary_path: bool,
 }
 
 /// The unnamed statement of a server.
@@ -128,6 +139,11 @@ impl Back {
             study: None,
             unsettled: None,
             doubtful: false,
+            own: None,
+            is_home: false,
+            told: None,
+            local_defaults: Vec::new(),
+            temporary_path: false,
         }
     }
 
@@ -212,9 +228,9 @@ impl Back {
         false
     }
 
-    /// Nothing can make this server usable again: close it.
+    /// Nothing can make this server usable again, once nobody has it: close it.
     pub fn is_broken(&self) -> bool {
-        self.spoiled
+        self.spoiled || self.traces.is_lasting()
     }
 
     /// The client whose reply is being passed on has got the beginning of a message and not its end: nothing

@@ -62,8 +62,13 @@ macro_rules! the_rest {
          SELECT 'i', f.relname, t.relname FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class f ON f.oid = h.inhparent \
             JOIN pg_catalog.pg_class t ON t.oid = h.inhrelid; \
          SELECT 'x', c.relname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid; \
-         SELECT 'a', p.proname FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 AND (p.oid IN (SELECT oprcode FROM pg_catalog.pg_operator) \
-            OR p.oid IN (SELECT castfunc FROM pg_catalog.pg_cast) OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc)); \
+         SELECT 'a', p.proname FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 AND (p.oid IN (SELECT castfunc FROM pg_catalog.pg_cast) \
+            OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc) OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator o \
+            WHERE o.oprname IN ('=', '<>', '<', '>', '<=', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~', '~*', '!~*') \
+            OR o.oid IN (SELECT amopopr FROM pg_catalog.pg_amop))); \
+         SELECT DISTINCT 'o', o.oprname, p.proname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_operator k \
+            ON k.oid IN (o.oid, o.oprcom, o.oprnegate) JOIN pg_catalog.pg_proc p ON p.oid = k.oprcode WHERE p.oid >= 16384; \
+         SELECT 'g', p.proname, s FROM pg_catalog.pg_proc p, pg_catalog.unnest(p.proconfig) s WHERE p.oid >= 16384; \
          SELECT 'd', pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384 AND k.contypid <> 0; \
          SELECT 'e', p.proname FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid"
     };
@@ -255,6 +260,8 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         }
         b"x" => builder.foreign(name),
         b"a" => builder.ambient(name),
+        b"o" => builder.operator(name, text),
+        b"g" => builder.function_setting(name, text),
         b"d" => builder.ambient_text(name),
         b"e" => builder.event_trigger(name),
         _ => return false,

@@ -16,7 +16,7 @@ use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
-use weir_wire::{Boundary, Fault, FaultKind, Owner};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 
 /// A portal and a statement that never exist: closing them is the cheapest question inside a batch.
 pub(crate) const NOBODY: &[u8] = b"weir_nobody";
@@ -173,8 +173,12 @@ impl Back {
         front.outstanding = front.outstanding.saturating_add(1);
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
-        let has_them = Arc::ptr_eq(&self.applied, &front.settings);
+        self.begin_own(front, out);
         self.forget_sequences(front, out);
+        if self.is_settled_home(front) {
+            return;
+        }
+        let has_them = Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();
@@ -192,12 +196,16 @@ impl Back {
     /// there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
+        // With an answer the reason is gone, as it is with whatever asks nothing.
+        front.traces.soften();
+        self.traces.soften();
         if !std::mem::take(&mut front.asks_sequence) {
-            front.traces.soften();
-            self.traces.soften();
             return;
         }
         let here = self.server_pid();
+        if front.drew_at != 0 && !draws {
+            front.knowledge.note_sequences_asked();
+        }
         if self.boundary == Boundary::Failed
             || self.skipping
             || self.needs_sync
@@ -209,15 +217,38 @@ impl Back {
         front.asks_later |= front.drew_at != 0 && !draws;
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
-        self.queue.push(Owed::Internal(Internal::Sequences));
+        self.queue.push(Owed::Internal(Internal::Quiet));
         self.unnamed = None;
         self.write(&bytes, out);
+    }
+
+    /// The client has a server of its own, which has its settings since its beginning.
+    fn is_settled_home(&mut self, front: &Front) -> bool {
+        let settled = self.own.is_some() && std::mem::replace(&mut self.is_home, true);
+        if settled {
+            self.applied = Arc::clone(&front.settings);
+        }
+        settled
+    }
+
+    /// What a text does where `pg_temp` stands in the search path.
+    fn in_its_path(&self, front: &Front, effects: Arc<Effects>) -> Arc<Effects> {
+        if !self.makes_temporary(front, &effects) {
+            return effects;
+        }
+        let mut effects = Effects::clone(&effects);
+        effects.pins.insert(Pin::TemporaryTable);
+        Arc::new(effects)
     }
 
     /// A text of these effects runs here now.
     fn note_run(&mut self, front: &mut Front, effects: &Effects) {
         self.run(effects);
         self.read_anew_behind_temporary(front, effects);
+        if let Some(touched) = &effects.touched {
+            self.note_told(front, touched);
+        }
+        self.temporary_path |= effects.temporary_path;
         if effects.draws {
             self.drawn_by = front.id();
             front.drew_at = self.server_pid();
@@ -225,6 +256,7 @@ impl Back {
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls |= effects.controls;
             tail.draws |= effects.draws;
+            tail.asks |= effects.asks_sequence;
         }
     }
 
@@ -234,6 +266,9 @@ impl Back {
         let changes = difference(&previous, &front.settings, &self.base);
         if changes.is_empty() {
             return false;
+        }
+        for change in changes.iter().filter(|change| change.name.contains('.')) {
+            self.told.get_or_insert_default().add(change.name);
         }
         let queries = put_queries(out, &changes);
         for n in 1..=queries {
@@ -312,6 +347,7 @@ impl Back {
         let portal = read_execute(body(message)).map_err(|_| malformed(ClientTag::Execute))?;
         let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
         let (effects, undo, names) = self.stand_ins(front, effects, out);
+        let effects = self.in_its_path(front, effects);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         out.extend_from_slice(message);
@@ -362,6 +398,7 @@ impl Back {
             }
         };
         let (effects, undo, names) = self.stand_ins(front, effects, out);
+        let effects = self.in_its_path(front, effects);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         let added = !names.is_empty();

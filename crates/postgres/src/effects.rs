@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use weir_sql::catalogue::{Knowledge, Proof};
-use weir_sql::{Class, Clears, Dialect, Locks, Scope, Uses, Verb, classify_in};
+use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
 /// What a text does to its session if it succeeds.
@@ -38,6 +38,14 @@ pub struct Effects {
     pub controls: bool,
     /// May change the role, which RESET ALL leaves as it is.
     pub role: bool,
+    /// What it does with settings beyond setting them.
+    pub touched: Option<Arc<Touched>>,
+    /// It begins a sequence of random numbers, which nothing ends but the session.
+    pub seeds: bool,
+    /// It may put `pg_temp` into the search path.
+    pub temporary_path: bool,
+    /// It reads where settings come from.
+    pub setting_source: bool,
     /// The names of a lone SET or RESET, when all were understood; else the pin stands.
     pub names: Option<Box<[SetName]>>,
     /// The name of a lone `DEALLOCATE name`.
@@ -119,13 +127,17 @@ impl Effects {
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.proven && class.only_reads() && pins.is_empty(),
+            shareable: class.proven && class.only_reads() && pins.is_empty() && class.touched().is_none(),
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
             draws: may_draw(class),
             controls: class.uses.intersects(Uses::TRANSACTION),
             role: class.uses.intersects(Uses::ROLE),
+            touched: class.touched().map(|touched| Arc::new(touched.clone())),
+            seeds: class.uses.intersects(Uses::SEED),
+            temporary_path: class.uses.intersects(Uses::TEMPORARY_PATH),
+            setting_source: class.uses.intersects(Uses::SETTING_SOURCE),
             names,
             deallocates,
             executes,
@@ -161,6 +173,12 @@ impl Effects {
             || self.names.as_deref().is_some_and(|names| names.iter().any(|set| set.reset))
     }
 
+    /// This setting goes back to the server's own value.
+    pub fn resets_name(&self, name: &str) -> bool {
+        self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
+            || self.names.iter().flatten().any(|set| set.reset && set.name.eq_ignore_ascii_case(name))
+    }
+
     /// It may give this parameter another value.
     pub fn may_set_name(&self, name: &str) -> bool {
         match &self.names {
@@ -183,6 +201,8 @@ impl Effects {
     pub fn is_nothing(&self) -> bool {
         !self.ddl
             && !self.doubtful
+            && !self.seeds
+            && !self.temporary_path
             && !self.may_set
             && self.pins.is_empty()
             && self.releases.is_empty()
@@ -200,7 +220,7 @@ impl Effects {
         for transactional in [Pin::Setting, Pin::TemporaryTable, Pin::Listen, Pin::Cursor, Pin::SqlPrepare] {
             pins.remove(transactional);
         }
-        let left = Effects { pins, takes: self.takes, ..Effects::default() };
+        let left = Effects { pins, takes: self.takes, seeds: self.seeds, ..Effects::default() };
         (!left.is_nothing()).then(|| Arc::new(left))
     }
 
@@ -219,6 +239,14 @@ impl Effects {
         both.draws |= other.draws;
         both.controls |= other.controls;
         both.role |= other.role;
+        both.seeds |= other.seeds;
+        both.temporary_path |= other.temporary_path;
+        both.setting_source |= other.setting_source;
+        if let Some(touched) = &other.touched {
+            let mut all = both.touched.as_deref().cloned().unwrap_or_default();
+            all.add_all(touched);
+            both.touched = Some(Arc::new(all));
+        }
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
@@ -328,6 +356,8 @@ pub struct Traces {
     role: bool,
     /// `last_result` is there only until the next request that asks for nothing.
     soft: bool,
+    /// Reasons that nothing takes away: not even a full reset of the server.
+    lasting: Pins,
 }
 
 impl Traces {
@@ -358,7 +388,18 @@ impl Traces {
 
     /// Nothing is left behind (DISCARD ALL).
     pub fn clear(&mut self) {
-        *self = Traces::default();
+        *self = Traces { pins: self.lasting, lasting: self.lasting, ..Traces::default() };
+    }
+
+    /// The server is this client's until it leaves, and nobody's afterwards.
+    pub fn pin_for_good(&mut self, pin: Pin) {
+        self.lasting.insert(pin);
+        self.pins.insert(pin);
+    }
+
+    /// Something is left that no reset takes away.
+    pub fn is_lasting(&self) -> bool {
+        !self.lasting.is_empty()
     }
 
     /// A text succeeded. `followed` says of a setting whether its value moves with the client.
@@ -386,6 +427,13 @@ impl Traces {
             self.role = true;
             pins.insert(Pin::Setting);
         }
+        if effects.seeds {
+            self.lasting.insert(Pin::Setting);
+        }
+        if effects.pins.contains(Pin::Load) {
+            self.lasting.insert(Pin::Load);
+        }
+        pins.union(self.lasting);
         self.soft &= !pins.contains(Pin::LastResult);
         self.locks.insert(effects.takes);
         self.pins.union(pins);

@@ -14,6 +14,7 @@ use crate::error::{Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
+use crate::own::Rare;
 use crate::prepared::{ClientPrepared, fingerprint_of};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
@@ -33,8 +34,8 @@ pub struct Front {
     pub(crate) boundary: Boundary,
     /// Its server waits for COPY data.
     pub(crate) copy_in: bool,
-    /// Its settings were reset on the server, and the client has been told so: it is told its own behind that.
-    pub(crate) were_reset: bool,
+    /// Servers report the search path (PostgreSQL 18), so it moves with the client.
+    pub(crate) reports_path: bool,
     /// A request under way gives or takes names of statements, and it is not known yet whether it succeeds.
     names_under_way: bool,
     /// Its texts were read otherwise before.
@@ -53,14 +54,20 @@ pub struct Front {
     pub(crate) draws: bool,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
     pub(crate) drew_at: u32,
+    /// The request found last needs a server that was opened for this client.
+    pub(crate) wants_own: bool,
+    /// What few clients have.
+    pub(crate) rare: Option<Box<Rare>>,
+    /// What it named at its start is not what servers have by themselves.
+    pub(crate) startup_differs: bool,
+    /// It has a server of its own.
+    pub(crate) is_at_home: bool,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
     pub(crate) asks_later: bool,
     /// Its server's farewell was passed on.
     pub(crate) told_fatal: bool,
     /// Statements that are this client's own have been numbered up to here.
     private_statements: u32,
-    /// What a server reported under an `application_name` that is not remembered.
-    pub(crate) asked: Option<Box<Reported>>,
     /// The proxy's word for it, as given with its last dispatch.
     pub(crate) owner: Owner,
     pub(crate) dialect: Dialect,
@@ -127,6 +134,8 @@ struct Batch {
     fingerprint: u32,
     asks_sequence: bool,
     draws: bool,
+    /// Texts so far.
+    texts: u8,
     parses: bool,
     parses_unnamed: bool,
     binds: bool,
@@ -150,6 +159,7 @@ impl Batch {
         fingerprint: 0,
         asks_sequence: false,
         draws: false,
+        texts: 0,
         parses: false,
         parses_unnamed: false,
         binds: false,
@@ -222,7 +232,7 @@ impl Front {
             key,
             boundary: Boundary::Idle,
             copy_in: false,
-            were_reset: false,
+            reports_path: false,
             names_under_way: false,
             dialect_changed: false,
             dialect_under_way: false,
@@ -232,10 +242,13 @@ impl Front {
             asks_sequence: false,
             draws: false,
             drew_at: 0,
+            wants_own: false,
+            rare: Rare::of(&settings),
+            startup_differs: !settings.is_empty(),
+            is_at_home: false,
             asks_later: false,
             told_fatal: false,
             private_statements: 0,
-            asked: None,
             owner: INTERNAL,
             dialect: Dialect::POSTGRES,
             traces: Traces::default(),
@@ -378,6 +391,7 @@ impl Front {
                 self.scan.batch.note_fingerprint(fingerprint);
                 self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
+                self.note_wishes(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
@@ -405,6 +419,7 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
+                self.note_wishes(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -427,6 +442,7 @@ impl Front {
                 match known {
                     Some(statement) => {
                         let effects = &*statement.effects(self.judge());
+                        self.note_wishes(effects);
                         self.scan.batch.note_state(state);
                         if !self.scan.batch.parses {
                             self.scan.batch.note_fingerprint(statement.fingerprint());
@@ -461,6 +477,22 @@ impl Front {
                 Err(malformed(tag))
             }
         }
+    }
+
+    /// A text of these effects is part of the batch.
+    fn note_wishes(&mut self, effects: &Effects) {
+        let batch = &mut self.scan.batch;
+        let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
+        batch.texts = batch.texts.saturating_add(1);
+        let pins = self.startup_differs && !effects.pins.is_empty();
+        if effects.touched.is_some() || effects.setting_source || before || others || pins {
+            self.wish(effects, before, others);
+        }
+    }
+
+    /// What it named at its start, or has been told of since, puts new tables among the temporary ones.
+    pub(crate) fn has_temporary_path(&self) -> bool {
+        self.settings.get("search_path").is_some_and(names_temporary)
     }
 
     /// A text behind one of these effects may be read otherwise.
@@ -503,7 +535,9 @@ impl Front {
         self.asks_sequence |= batch.asks_sequence;
         self.draws |= batch.draws;
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
+        let choosy = self.is_choosy();
         let shareable = batch.shareable
+            && !choosy
             && quiet
             && !was_open
             && self.boundary == Boundary::Idle
@@ -523,6 +557,7 @@ impl Front {
                     && !batch.binds
                     && alone
                     && self.pins().is_empty(),
+                choosy,
             },
         }
     }
@@ -537,7 +572,12 @@ impl Front {
         self.under_way_is_shareable = false;
         self.asks_sequence |= self.scan.batch.asks_sequence;
         self.draws |= self.scan.batch.draws;
-        part(at, std::mem::replace(&mut self.scan.open, true))
+        let choosy = self.is_choosy();
+        let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
+        if let Found::Part { needs, .. } = &mut found {
+            needs.choosy = choosy;
+        }
+        found
     }
 
     /// What a name means can depend on whether a request before it succeeds. A guess could be wrong, so what uses
@@ -843,6 +883,11 @@ fn encoding_of(name: &[u8]) -> Encoding {
         _ if UNSAFE.contains(&name) => Encoding::AsciiUnsafe,
         _ => Encoding::HighBytes,
     }
+}
+
+/// A search path that may have `pg_temp` in it.
+fn names_temporary(path: &[u8]) -> bool {
+    path.windows(7).any(|word| word.eq_ignore_ascii_case(b"pg_temp"))
 }
 
 /// A Close or Describe of a statement that has a name.

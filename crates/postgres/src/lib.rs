@@ -21,6 +21,7 @@ pub mod login;
 pub mod message;
 #[cfg(test)]
 mod model;
+mod own;
 pub mod prepared;
 mod relay;
 mod reply;

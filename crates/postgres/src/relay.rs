@@ -24,8 +24,8 @@ pub(crate) enum Internal {
     Reset,
     /// A question about the catalogue; `catalogue.rs`.
     Catalogue,
-    /// `DISCARD SEQUENCES` in front of a client's request.
-    Sequences,
+    /// What makes a client's request right, in front of it. An error in it would be the request's, too.
+    Quiet,
 }
 
 /// What kind of request an entry is.
@@ -65,6 +65,8 @@ pub(crate) struct Entry {
     pub controls: bool,
     /// It may draw from a sequence.
     pub draws: bool,
+    /// It asks what was drawn.
+    pub asks: bool,
     /// It is one Parse of a named statement and nothing else.
     pub only_prepares: bool,
     /// It may change the catalogue.
@@ -304,6 +306,16 @@ impl Queue {
             || entry.succeeded.iter().chain(under_way).any(|effects| effects.may_set_name(name))
     }
 
+    /// A lone statement of the head, which has run, puts this setting back to the server's own value.
+    pub fn head_resets(&self, name: &str) -> bool {
+        let Some(entry) = self.entries.front() else { return false };
+        let under_way = match self.next() {
+            Some(Owed::Query { effects: Some(effects), .. }) => Some(effects),
+            _ => None,
+        };
+        entry.succeeded.iter().chain(under_way).any(|effects| effects.resets_name(name))
+    }
+
     /// Requests of clients stand behind the head.
     pub fn others_wait(&self) -> bool {
         self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
@@ -331,6 +343,7 @@ impl Queue {
             raw: false,
             controls: false,
             draws: false,
+            asks: false,
             only_prepares: false,
             ddl: false,
             succeeded: Vec::new(),

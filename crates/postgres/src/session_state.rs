@@ -11,6 +11,7 @@ use crate::frame::put;
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use weir_sql::Scope;
 use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES};
 
 /// Settings beyond a server's own defaults. Cheap to share, never changed in place.
@@ -222,15 +223,21 @@ pub fn put_queries(out: &mut Vec<u8>, changes: &[Change<'_>]) -> usize {
     let is_encoding = |change: &&Change<'_>| change.name == "client_encoding";
     let beyond_ascii = |change: &Change<'_>| change.value.is_some_and(|value| !value.is_ascii());
     if changes.iter().any(|c| is_encoding(&c)) && changes.iter().any(beyond_ascii) {
-        put_query(out, changes.iter().filter(is_encoding));
-        put_query(out, changes.iter().filter(|c| !is_encoding(c)));
+        put_changes(out, changes.iter().filter(is_encoding), Scope::Session);
+        put_changes(out, changes.iter().filter(|c| !is_encoding(c)), Scope::Session);
         return 2;
     }
-    put_query(out, changes.iter());
+    put_changes(out, changes.iter(), Scope::Session);
     1
 }
 
-fn put_query<'a>(out: &mut Vec<u8>, changes: impl Iterator<Item = &'a Change<'a>>) {
+/// Appends one query that makes these changes, for the session or for the rest of the transaction.
+pub(crate) fn put_changes<'a>(
+    out: &mut Vec<u8>,
+    changes: impl Iterator<Item = &'a Change<'a>>,
+    scope: Scope,
+) {
+    let end: &[u8] = if scope == Scope::Transaction { b",true)" } else { b",false)" };
     put(out, b'Q', |out| {
         let mut before: &[u8] = b"SELECT ";
         for change in changes {
@@ -243,7 +250,7 @@ fn put_query<'a>(out: &mut Vec<u8>, changes: impl Iterator<Item = &'a Change<'a>
                 Some(value) => put_literal(out, value),
                 None => out.extend_from_slice(b"NULL"),
             }
-            out.extend_from_slice(b",false)");
+            out.extend_from_slice(end);
         }
         out.push(0);
     });

@@ -49,6 +49,13 @@ impl Welcomes {
 
     /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
     pub fn observe(&mut self, back: &mut Back) {
+        if back.own.is_some() {
+            // What it reports is one client's, not the servers'.
+            if let Some(base) = &self.base {
+                back.base = base.clone();
+            }
+            return;
+        }
         let changed = self.base.as_ref().is_some_and(|base| !same_facts(base, &back.base));
         if changed {
             self.by_key.clear();
@@ -87,13 +94,23 @@ impl Welcomes {
             front.settings = Arc::new(settings);
         }
         front.startup = Arc::clone(&front.settings);
+        front.startup_differs = self.differs(&front.startup);
+        front.reports_path = welcome.reported.get("search_path").is_some();
         tell(front, &welcome.reported, name.as_deref(), out);
         true
     }
 
+    /// A server of its own would have other values than these.
+    fn differs(&self, startup: &Settings) -> bool {
+        let has = |name: &str| self.base.as_ref().and_then(|base| base.get(name));
+        startup.iter().any(|(name, value)| has(name) != Some(value))
+    }
+
     /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
     fn greet_exact(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
-        let Some(reported) = front.asked.take() else { return false };
+        let Some(reported) = front.rare.as_deref_mut().and_then(|rare| rare.asked.take()) else {
+            return false;
+        };
         tell(front, &reported, None, out);
         true
     }
@@ -117,7 +134,7 @@ impl Welcomes {
         let unusual =
             front.startup.get(APPLICATION_NAME).filter(|name| reported_application_name(name).is_none());
         if unusual.is_some() {
-            front.asked = Some(Box::new(back.reported.clone()));
+            front.rare.get_or_insert_default().asked = Some(back.reported.clone());
         }
         let mut reported = back.reported.clone();
         if let Some(base) = back.base.get(APPLICATION_NAME) {

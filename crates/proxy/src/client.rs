@@ -87,6 +87,10 @@ pub struct Flags {
     pub queued: bool,
     /// Its login has waited, and its turn has come.
     pub called: bool,
+    /// Not any server will do for the request it waits with.
+    pub choosy: bool,
+    /// A server is being opened for it alone.
+    pub opening: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
 }
@@ -223,6 +227,6 @@ mod tests {
         assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
         // Hundred thousands of them are idle: what makes them larger needs a reason.
         let sizes = (size_of::<Client<Postgres, Socket>>(), size_of::<Client<MySql, Socket>>());
-        assert!(sizes.0 <= 480 && sizes.1 <= 536, "{sizes:?}");
+        assert!(sizes.0 <= 488 && sizes.1 <= 536, "{sizes:?}");
     }
 }

@@ -38,6 +38,8 @@ pub struct Server<W: Wing, S> {
     pub armed_ms: u64,
     /// Cancel requests under way that may still hit it: it must not change hands.
     pub holds: u32,
+    /// The client it was opened for, until that has it.
+    pub meant_for: Option<Key>,
     /// What has been done to it since its last client left.
     pub cleaning: Cleaning,
     /// Facts in single bits.

@@ -33,6 +33,26 @@ pub trait Wing: Sized + 'static {
     /// The schema this client begins in, when the settings give it another name than the client did.
     /// PostgreSQL's database is its pool's, so there is nothing to say.
     fn set_schema(_front: &mut Self::Front, _schema: &str) {}
+    /// This free server can run what the client was found to ask for last (`Needs::choosy`). MySQL's all can.
+    fn suits(_back: &Self::Back, _front: &Self::Front) -> bool {
+        true
+    }
+    /// For what the client was found to ask for last one server is better than the others, if it is free.
+    fn has_favourite(_front: &Self::Front) -> bool {
+        false
+    }
+    /// This is that server.
+    fn is_favourite(_back: &Self::Back, _front: &Self::Front) -> bool {
+        true
+    }
+    /// This server is for one client only: others never get it.
+    fn is_reserved(_back: &Self::Back) -> bool {
+        false
+    }
+    /// The client needs a server that was opened with these startup parameters.
+    fn startup_of(_front: &Self::Front) -> Option<Vec<(String, String)>> {
+        None
+    }
     /// Login, we are the server.
     type Accept: Accept<Self> + Send;
     /// Login, we are the client.

@@ -3,7 +3,6 @@
 //! Everything here errs to one side: `shareable` is only said when it is certain, a pin is stated when in
 //! doubt, a release only when it is certain.
 
-use crate::catalogue::Doings;
 use weir_wire::Pins;
 
 /// Bytes `start..end` of the scanned text.
@@ -23,10 +22,10 @@ impl Span {
 }
 
 macro_rules! bit_set {
-    ($(#[doc = $set_doc:literal])* $set:ident { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
+    ($(#[doc = $set_doc:literal])* $set:ident($int:ty) { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
         $(#[doc = $set_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub struct $set(u32);
+        pub struct $set($int);
         impl $set {
             /// Nothing.
             pub const NONE: $set = $set(0);
@@ -56,7 +55,7 @@ macro_rules! bit_set {
 
 bit_set! {
     /// What a text makes use of, in any of its statements.
-    Uses {
+    Uses(u64) {
         /// Any transaction control: the boundary may move inside this text.
         TRANSACTION = 0,
         /// `currval()`.
@@ -124,13 +123,19 @@ bit_set! {
         ROLE = 30,
         /// `WITH x AS (INSERT ...)`: it writes though the verb may be SELECT.
         WITH_WRITES = 31,
+        /// `setseed()`, `SET seed`: nothing takes it back, not even DISCARD ALL. Comes with the pin `Setting`.
+        SEED = 32,
+        /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
+        TEMPORARY_PATH = 33,
+        /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
+        SETTING_SOURCE = 34,
     }
 }
 
 bit_set! {
     /// Kinds of lock that outlive a transaction. [`weir_wire::Pin::SessionLock`] stands for all of them;
     /// it is gone when all that were taken are freed.
-    Locks {
+    Locks(u32) {
         /// `LOCK TABLES`, `FLUSH TABLES ... FOR EXPORT`, `FLUSH TABLES WITH READ LOCK`.
         TABLES = 0,
         /// `LOCK INSTANCE FOR BACKUP`.
@@ -150,7 +155,7 @@ bit_set! {
 
 bit_set! {
     /// Statements that clear much at once.
-    Clears {
+    Clears(u32) {
         /// `DISCARD ALL`.
         DISCARD_ALL = 0,
         /// `RESET ALL`. Releases the pin `Setting`, unless it comes with [`Uses::ROLE`]. States no pin: who
@@ -451,6 +456,92 @@ pub(crate) struct Details {
     /// How many there are, up to 255.
     pub(crate) kills: u8,
     pub(crate) name: Option<String>,
+    pub(crate) touched: Option<Box<Touched>>,
+}
+
+/// Names of settings, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SettingNames {
+    names: Vec<Box<str>>,
+    /// There may be others.
+    any: bool,
+}
+
+/// Names of settings that are kept of one text; with more it may be any.
+const SETTING_NAMES: usize = 64;
+
+impl SettingNames {
+    /// One more.
+    pub fn add(&mut self, name: &str) {
+        if self.any || self.contains(name) {
+            return;
+        }
+        if self.names.len() >= SETTING_NAMES || name.len() > MAX_NAME_BYTES * 2 {
+            return self.add_any();
+        }
+        self.names.push(name.to_ascii_lowercase().into());
+    }
+
+    /// Others of which the names are not known.
+    pub fn add_any(&mut self) {
+        self.any = true;
+    }
+
+    /// All of `other` as well.
+    pub fn add_all(&mut self, other: &SettingNames) {
+        self.any |= other.any;
+        other.iter().for_each(|name| self.add(name));
+    }
+
+    /// It is among those that are known by name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// It may be among them.
+    pub fn may_contain(&self, name: &str) -> bool {
+        self.any || self.contains(name)
+    }
+
+    /// There may be others than those known by name.
+    pub fn is_any(&self) -> bool {
+        self.any
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.any
+    }
+
+    /// Those known by name.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+}
+
+/// Settings of PostgreSQL that a text, or code that it runs, does more with than to set them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Touched {
+    /// They may go back to what they are in a new session, and something behind that may see it.
+    pub resets: SettingNames,
+    /// Placeholders (names with a dot) that the server knows from now on, whatever becomes of their values.
+    pub tells: SettingNames,
+    /// Placeholders that it may ask for.
+    pub reads: SettingNames,
+}
+
+impl Touched {
+    /// Nothing of all that.
+    pub fn is_empty(&self) -> bool {
+        self.resets.is_empty() && self.tells.is_empty() && self.reads.is_empty()
+    }
+
+    /// All of `other` as well.
+    pub fn add_all(&mut self, other: &Touched) {
+        self.resets.add_all(&other.resets);
+        self.tells.add_all(&other.tells);
+        self.reads.add_all(&other.reads);
+    }
 }
 
 /// What the scanner says about a text.
@@ -485,8 +576,8 @@ pub struct Class {
     pub ddl: bool,
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
     pub proven: bool,
-    /// What user code may do that it runs, by the catalogue. It is part of all the rest.
-    pub code: Doings,
+    /// What user code that it runs may leave, by the catalogue. It is part of `pins`.
+    pub code: Pins,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,
@@ -534,6 +625,11 @@ impl Class {
     /// CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
     pub fn name(&self) -> Option<&str> {
         self.details.as_deref()?.name.as_deref()
+    }
+
+    /// What it does with settings of PostgreSQL beyond setting them, if anything.
+    pub fn touched(&self) -> Option<&Touched> {
+        self.details.as_deref()?.touched.as_deref()
     }
 
     /// The schema of a single `USE schema`.

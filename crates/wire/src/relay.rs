@@ -41,6 +41,8 @@ pub struct Needs {
     /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under way: what
     /// servers have said of the same statement may answer it.
     pub prepares: bool,
+    /// Not any server will do: the wing says which one does, and as what a new one must be opened.
+    pub choosy: bool,
 }
 
 /// What a front found at the start of a client's bytes.

@@ -69,7 +69,7 @@ impl Front {
             self.pins.union(left_by_failure(class, pins, outcome));
         }
         // What routines and triggers did stays when the statement that ran them fails.
-        self.pins.union(class.code.pins);
+        self.pins.union(class.code);
         if runs_code(class) {
             self.pins.insert(Pin::Code);
         }

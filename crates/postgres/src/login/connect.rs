@@ -10,7 +10,7 @@ use crate::frame::{ServerTag, body, server_header};
 use crate::message::auth::{self, Request};
 use crate::message::reply::{read_key, read_parameter, read_ready};
 use crate::message::startup::{put_ssl_request, put_startup};
-use crate::session_state::Reported;
+use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
 use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_auth::scram::{
@@ -354,7 +354,15 @@ impl Connect {
 
     /// After `LoggedIn`: the server.
     pub fn into_back(self) -> Back {
-        Back::new(self.key, self.reported, self.params.max_prepared_statements)
+        let mut back = Back::new(self.key, self.reported, self.params.max_prepared_statements);
+        let parameters = self.params.parameters;
+        if !parameters.is_empty()
+            && let Ok(startup) =
+                Settings::from_pairs(parameters.into_iter().map(|(n, v)| (n, v.into_bytes())))
+        {
+            back.opened_with(startup);
+        }
+        back
     }
 }
 

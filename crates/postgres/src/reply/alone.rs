@@ -38,6 +38,11 @@ impl Back {
             return Err(Fault::new(FaultKind::ServerTooLarge, format!("parameter {name}")));
         }
         let way = self.way(front.is_some());
+        // It goes back further, to what its client began with, and the client is told at the end.
+        let goes_back = self.own.is_none()
+            && front.as_deref().is_some_and(|front| front.startup.get(name).is_some())
+            && self.base.get(name) == Some(value)
+            && self.queue.head_resets(name);
         let brought = matches!(self.queue.next(), Some(Owed::Settings { .. }));
         if self.queue.is_empty() {
             // The server's own configuration has changed.
@@ -50,14 +55,14 @@ impl Back {
             }
         } else if follows(name) {
             if self.may_have_set || self.queue.head_may_set(name) {
-                self.follow(front.as_deref_mut().filter(|_| way == Way::Forward), name, value);
+                self.follow(front.as_deref_mut().filter(|_| way == Way::Forward && !goes_back), name, value);
             } else if self.applied.get(name).is_none() {
                 // A server notices a reload of its configuration with its next request, whatever that is.
                 self.base.set(name, value);
             }
         }
         match front {
-            Some(front) if way == Way::Forward => {
+            Some(front) if way == Way::Forward && !goes_back => {
                 front.observe(name, value);
                 Ok(Step::Forward(header.total))
             }
@@ -119,7 +124,7 @@ impl Back {
         let doomed = matches!(self.queue.next(), Some(Owed::Doomed));
         let quiet = matches!(
             self.queue.next(),
-            Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Sequences))
+            Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Quiet))
         );
         match self.queue.next() {
             Some(
@@ -141,7 +146,7 @@ impl Back {
             Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }
-                | Owed::Internal(Internal::Sequences)
+                | Owed::Internal(Internal::Quiet)
                 | Owed::Query { .. }
                 | Owed::FunctionCall { .. }
                 | Owed::Sync

@@ -81,7 +81,7 @@ impl Back {
         }
         if let Some(entry) = self.queue.head_mut() {
             entry.ready = entry.items == 0;
-            let drew = entry.draws && boundary == Boundary::Idle;
+            let (drew, asked) = (entry.draws && boundary == Boundary::Idle, entry.asks);
             let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
             let outcome = match (entry.failed, settled) {
                 (true, _) => Outcome::Doubtful,
@@ -92,9 +92,8 @@ impl Back {
             for effects in std::mem::take(&mut entry.succeeded) {
                 self.apply(front.as_deref_mut(), &effects, outcome);
             }
-            if drew && let Some(front) = front.as_deref_mut().filter(|front| front.asks_later) {
-                self.traces.pin_softly();
-                front.traces.pin_softly();
+            if drew && let Some(front) = front.as_deref_mut() {
+                self.keep_drawn(front, asked);
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -107,12 +106,22 @@ impl Back {
             }
         }
         self.may_have_set &= boundary != Boundary::Idle;
+        if boundary == Boundary::Idle {
+            self.local_defaults.clear();
+        }
+        self.temporary_path &= boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
         if let Some(front) = front {
             front.boundary = boundary;
-            if std::mem::take(&mut front.were_reset) {
-                // The server went back to its own values; this client goes back to those it named at its start,
-                // which come to the server with its next request.
-                let own = |name| front.settings.get(name).map(|value| (name, value));
+            if let Some(before) = front.rare.as_deref_mut().and_then(|rare| rare.were_reset.take()) {
+                // The server went back to its own values, which nobody was told; this client goes back to those it named at
+                // its start, which come to the server with its next request.
+                let own = |name| {
+                    front
+                        .settings
+                        .get(name)
+                        .filter(|now| before.get(name) != Some(now))
+                        .map(|now| (name, now))
+                };
                 for (name, value) in self.reported.iter().filter_map(|(name, _)| own(name)) {
                     put_parameter(to_client, name, value);
                 }
@@ -124,6 +133,19 @@ impl Back {
             }
         }
         Ok(way)
+    }
+
+    /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its server from then on;
+    /// where any have asked at all, until its next request.
+    fn keep_drawn(&mut self, front: &mut Front, asked: bool) {
+        for traces in [&mut self.traces, &mut front.traces] {
+            if front.asks_later {
+                traces.pin(Pin::LastResult);
+            } else if !asked && front.outstanding <= 1 && front.knowledge.are_sequences_asked() {
+                // Of several under way the last decides.
+                traces.pin_softly();
+            }
+        }
     }
 
     fn query_done(
@@ -155,6 +177,13 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
+        if self.own.is_some() {
+            // It goes back by itself to what its client began with, and says so.
+            if let Some(front) = front {
+                front.traces.apply(effects, outcome, followed);
+            }
+            return;
+        }
         let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
         let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
         if outcome == Outcome::Settled {
@@ -184,7 +213,13 @@ impl Back {
         }
         let Some(front) = front else { return };
         front.traces.apply(effects, outcome, followed);
-        if outcome == Outcome::Doubtful || !(clears_settings || resets().next().is_some()) {
+        let resets_some = clears_settings || resets().next().is_some();
+        if self.boundary == Boundary::InTransaction && outcome != Outcome::Doubtful {
+            for set in effects.names.iter().flatten().filter(|set| set.reset && set.local) {
+                self.local_default(front, &set.name);
+            }
+        }
+        if outcome == Outcome::Doubtful || !resets_some {
             return;
         }
         // Back to what was named at the start.
@@ -198,9 +233,27 @@ impl Back {
                 None => settings.without(&set.name),
             };
         }
-        front.settings = Arc::new(settings);
-        front.were_reset = true;
+        let before = std::mem::replace(&mut front.settings, Arc::new(settings));
+        front.rare.get_or_insert_default().were_reset.get_or_insert(before);
         self.follow_again(front);
+    }
+
+    /// SET LOCAL has put a setting to the server's default: the client's own comes in front of its next request.
+    fn local_default(&mut self, front: &mut Front, name: &str) {
+        let startup = Arc::clone(&front.startup);
+        let Some(value) = startup.get(name) else { return };
+        self.local_defaults.push(name.into());
+        if !follows(name) || self.reported.get(name).is_none() {
+            return;
+        }
+        if let (Ok(settings), Ok(applied)) =
+            (front.settings.with(name, value), self.applied.with(name, value))
+        {
+            let before = std::mem::replace(&mut front.settings, Arc::new(settings));
+            front.rare.get_or_insert_default().were_reset.get_or_insert(before);
+            let same = *front.settings == applied;
+            self.applied = if same { Arc::clone(&front.settings) } else { Arc::new(applied) };
+        }
     }
 
     /// What was set behind a reset in the same request has been reported with its last value.
@@ -227,7 +280,7 @@ impl Back {
             return;
         }
         match what {
-            Internal::Rollback | Internal::Catalogue | Internal::Sequences => {}
+            Internal::Rollback | Internal::Catalogue | Internal::Quiet => {}
             Internal::Reset => {
                 self.traces.clear();
                 self.doubtful = false;

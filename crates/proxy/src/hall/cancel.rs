@@ -266,7 +266,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // As safe as the connection it is about: its secret is not to be read by others, either.
         let tls = self.pool(id).and_then(|pool| pool.spec.tls.clone()).filter(|_| is_tls);
         let wish = if tls.is_some() { TlsWish::Required } else { TlsWish::Off };
-        let connect = match (&plan, self.connect_params(cx, id, unix, wish)) {
+        let connect = match (&plan, self.connect_params(cx, id, unix, wish, Vec::new())) {
             (CancelPlan::Raw(_), _) if tls.is_none() => None,
             (CancelPlan::Raw(bytes), Some(params)) => {
                 Some(Box::new(W::Connect::new(ConnectParams { cancel: Some(bytes.clone()), ..params })))

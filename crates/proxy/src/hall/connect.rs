@@ -78,6 +78,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         id: PoolId,
         unix: bool,
         tls: TlsWish,
+        parameters: Vec<(String, String)>,
     ) -> Option<ConnectParams> {
         let pool = self.pool(id)?;
         let spec = &pool.spec;
@@ -85,7 +86,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             user: spec.user.clone(),
             secret: spec.secret.clone(),
             database: spec.server_database.clone(),
-            parameters: Vec::new(),
+            parameters,
             nonce: cx.nonce(),
             unix,
             tls,
@@ -116,11 +117,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Starts one connect. False when it failed at once.
     fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
-        self.open_by(cx, id, right, false)
+        let meant_for = self.opens_for(id);
+        self.open_by(cx, id, right, false, meant_for)
     }
 
     /// The same; `second`: by the other transport, after the first was refused.
-    fn open_by(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>, second: bool) -> bool {
+    fn open_by(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        id: PoolId,
+        right: Right<W::Welcomes>,
+        second: bool,
+        meant_for: Option<Key>,
+    ) -> bool {
         inject::here("open");
         let Some(pool) = self.pool(id) else { return false };
         let Some(target) = pool.spec.targets.pick(pool.next_target) else {
@@ -138,7 +147,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
         let mode = self.pool(id).and_then(|pool| pool.spec.tls.as_deref()).map(|tls| tls.mode);
         let wish = Self::tls_wish(mode, second);
-        let Some(params) = self.connect_params(cx, id, unix, wish) else { return false };
+        let parameters = self.startup_of(meant_for);
+        let Some(params) = self.connect_params(cx, id, unix, wish, parameters) else { return false };
         let opened = cx.net.connect(&target).and_then(|socket| {
             cx.net.register(&socket, tag.token())?;
             Ok(socket)
@@ -176,6 +186,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             head_since_ns: 0,
             armed_ms: u64::MAX,
             holds: 0,
+            meant_for,
             cleaning: Cleaning::default(),
             is: ServerFlags::default(),
         });
@@ -397,7 +408,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.
     pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, pool: id, right, phase, .. } = server;
+        let Server { line, pool: id, right, phase, meant_for, .. } = server;
         let otherwise = self.may_try_otherwise(&phase, id, &fault, line.is_tls());
         let rejection = match &phase {
             ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
@@ -410,8 +421,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if otherwise {
             tracing::debug!(protocol = W::NAME, "a login is tried again by the other transport: {fault}");
-            self.open_by(cx, id, right, true);
+            self.open_by(cx, id, right, true, meant_for);
             return;
+        }
+        if let Some(client) = meant_for.and_then(|key| self.clients.get_mut(key)) {
+            client.is.opening = false;
         }
         self.connect_failed(cx, right, fault, rejection);
     }

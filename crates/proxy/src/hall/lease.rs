@@ -23,6 +23,9 @@ pub(super) const HAND_OVER_NS: u64 = 2_000_000;
 /// Why a server closes that others could use.
 const HAS_WAITED_LONGER: &str = "a pool under the same limit has waited longer";
 
+/// Why a server closes that others could use.
+const DOES_NOT_SUIT: &str = "who waits needs a new one";
+
 const ACCOUNTS_CHANGED: &str = "an account or a global setting has changed";
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -34,7 +37,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let check_after_ms = cx.settings.timeouts.server_check_delay_ms;
         let studies = self.wants_study(cx, id);
-        let server = self.pool(id)?.take_idle()?;
+        let server = self.take_suiting(cx, id, key)?;
         let now_ms = cx.now_ms();
         let held = self.servers.get(server)?;
         debug_assert_eq!(held.state, ServerState::Idle);
@@ -160,6 +163,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         held.cleaning = Cleaning::default();
         client.lease = Some(server);
         client.is.quick = false;
+        client.is.opening = false;
+        held.meant_for = None;
         client.transaction_since_ms = 0;
         let id = held.pool;
         self.set_state(server, ServerState::Leased(key));
@@ -565,6 +570,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.close_server(cx, key, "it is to be replaced");
             return;
         }
+        if self.is_reserved(key) {
+            return match self.heir_of(key) {
+                Some(heir) => self.serve(cx, key, heir),
+                None => self.close_server(cx, key, "nobody has use for what it was opened with"),
+            };
+        }
         let own = self.pools[id.0 as usize].as_deref();
         let own = own.and_then(|pool| pool.oldest(&self.clients, |client| client.wait_since_ns));
         let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
@@ -588,6 +599,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if stale && self.must_be_fresh(id, own) {
                     self.close_server(cx, key, ACCOUNTS_CHANGED);
                     return;
+                }
+                if !self.suits(key, own) {
+                    if let Some(client) = self.clients.get_mut(own) {
+                        client.is.opening = false;
+                    }
+                    return self.close_server(cx, key, DOES_NOT_SUIT);
                 }
                 return self.serve(cx, key, own);
             }
@@ -673,6 +690,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             head_since_ns: 0,
             armed_ms: u64::MAX,
             holds: 0,
+            meant_for: None,
             cleaning,
             is: ServerFlags { readable: true, dirty: false, paused: false, full: false, listed: false, ..is },
         });

@@ -11,6 +11,7 @@
 
 mod cancel;
 mod caps;
+mod choosy;
 mod clock;
 mod connect;
 mod drain;

@@ -277,10 +277,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.lists {
             client.listed_ms = cx.now_ms();
         }
-        let lease = client.lease;
+        let mut lease = client.lease;
+        client.is.choosy = needs.choosy;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
         let shares = whole && needs.shareable && self.depth_of(key) > 1 && !self.may_be_slow(key, needs);
+        if needs.choosy && lease.is_some_and(|server| self.may_change(key, server)) {
+            self.abandon(cx, key);
+            lease = None;
+        }
         if let Some(server) = lease {
             self.dispatch(cx, key, server, request, whole);
             self.offer_to_share(key, server, shares);

@@ -15,7 +15,7 @@ use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 macro_rules! adapter {
-    ($(#[$doc:meta])* $wing:ident, $index:literal, $catalogue:literal, $name:literal, $room:ident, $registry:ident $(, $set_schema:item)?) => {
+    ($(#[$doc:meta])* $wing:ident, $index:literal, $catalogue:literal, $name:literal, $room:ident, $registry:ident $(, $own:item)*) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $wing;
@@ -27,7 +27,7 @@ macro_rules! adapter {
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
             }
-            $($set_schema)?
+            $($own)*
             type Accept = $room::Accept;
             type Connect = $room::Connect;
             type Front = $room::Front;
@@ -294,7 +294,22 @@ adapter!(
     true,
     "postgres",
     weir_postgres,
-    postgres
+    postgres,
+    fn suits(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
+        back.suits(front)
+    },
+    fn has_favourite(front: &weir_postgres::Front) -> bool {
+        front.has_favourite()
+    },
+    fn is_favourite(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
+        back.is_favourite(front)
+    },
+    fn is_reserved(back: &weir_postgres::Back) -> bool {
+        back.is_reserved()
+    },
+    fn startup_of(front: &weir_postgres::Front) -> Option<Vec<(String, String)>> {
+        front.startup_parameters()
+    }
 );
 adapter!(
     /// MySQL and MariaDB.

@@ -4,8 +4,9 @@
 //! selects from or writes to is followed to its end.
 
 use super::code::{Code, Facts};
-use super::{Catalogue, Doings, Meaning, NameKey, Names};
+use super::{Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
 use crate::Dialect;
+use crate::class::{SettingNames, Uses};
 use weir_wire::Pin;
 
 /// The language of a routine.
@@ -117,6 +118,8 @@ struct Thing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Name,
+    /// A name that is an operator's.
+    Operator,
     Ambient,
     Ddl,
 }
@@ -187,9 +190,30 @@ impl Builder {
     pub fn view(&mut self, view: &[u8], language: Language, query: &[u8]) {
         self.count(view.len() + query.len());
         let facts = self.read(language, query);
-        let written = Facts { names: facts.names.clone(), writes: true, ..Facts::default() };
+        let written = Facts { writes: true, ..facts.clone() };
         self.add(Place::Name, NameKey::of(view), On::Read, false, facts);
         self.add(Place::Name, NameKey::of(view), On::Write, false, written);
+    }
+
+    /// A setting that a function has for as long as it runs: `name=value`.
+    pub fn function_setting(&mut self, function: &[u8], setting: &[u8]) {
+        self.count(function.len() + setting.len());
+        let mut facts = Facts::default();
+        let name = setting.split(|&byte| byte == b'=').next().unwrap_or_default();
+        if name.contains(&b'.') {
+            match std::str::from_utf8(name) {
+                Ok(name) => facts.touched.tells.add(name),
+                Err(_) => facts.touched.tells.add_any(),
+            }
+        }
+        self.add(Place::Name, NameKey::of(function), On::Read, false, facts);
+    }
+
+    /// A function that runs where a text has this operator.
+    pub fn operator(&mut self, operator: &[u8], function: &[u8]) {
+        self.count(operator.len() + function.len());
+        let facts = Facts::calling(NameKey::of(function));
+        self.add(Place::Operator, NameKey::of_operator(operator), On::Read, false, facts);
     }
 
     /// A function that runs when a relation is written: its trigger's.
@@ -264,10 +288,25 @@ impl Builder {
         for &key in &self.system {
             names.entry(key).or_default().is_system = true;
         }
+        if !self.dialect.is_mysql() {
+            // An update of this view sets settings, or puts them back.
+            let sets = Doings {
+                impure: true,
+                pins: Pin::Setting.into(),
+                uses: Uses::ROLE,
+                settings: SettingBits { resets: SettingBits::OTHER, ..SettingBits::default() },
+                ..Doings::default()
+            };
+            names.entry(NameKey::of(b"pg_settings")).or_default().write.add(sets);
+        }
+        let mut settings = Vec::new();
+        for (_, thing) in &mut self.things {
+            thing.facts.name_settings(&mut settings);
+        }
         for (place, thing) in &mut self.things {
             let unheard = self.variables.is_empty();
             thing.facts.settle_assignments(|key| unheard || self.variables.contains_key(&key));
-            if *place == Place::Name {
+            if matches!(place, Place::Name | Place::Operator) {
                 let meaning = names.entry(thing.key).or_default();
                 meaning.is_made |= thing.is_function;
                 let side = if thing.on == On::Read { &mut meaning.read } else { &mut meaning.write };
@@ -280,11 +319,17 @@ impl Builder {
             thing.facts.names.retain(|key| names.contains_key(key));
         }
         follow(&self.things, &mut names);
-        let mut catalogue = Catalogue { names, ..Catalogue::default() };
+        // A text that names the view itself says whether it updates it; only views over it and code need this.
+        let settings_view = NameKey::of(b"pg_settings");
+        if !self.things.iter().any(|(_, thing)| thing.key == settings_view) {
+            names.remove(&settings_view);
+        }
+        let mut catalogue = Catalogue { names, settings, ..Catalogue::default() };
         for (place, thing) in &self.things {
             let reached = thing.facts.reached(&catalogue.names);
             match place {
                 Place::Name => {}
+                Place::Operator => catalogue.has_operators |= !reached.is_pure(),
                 Place::Ambient => catalogue.ambient.add(reached),
                 Place::Ddl => catalogue.on_ddl.add(reached),
             }
@@ -298,7 +343,7 @@ impl Builder {
 fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) {
     loop {
         let mut changed = false;
-        for (_, thing) in things.iter().filter(|(place, _)| *place == Place::Name) {
+        for (_, thing) in things.iter().filter(|(place, _)| matches!(place, Place::Name | Place::Operator)) {
             let reached = thing.facts.reached(names);
             let Some(meaning) = names.get_mut(&thing.key) else { continue };
             let side = if thing.on == On::Read { &mut meaning.read } else { &mut meaning.write };
@@ -347,6 +392,26 @@ impl Facts {
                 _ => self.own.add(Doings::unknown()),
             }
         }
+    }
+
+    /// Gives each setting that it touches a bit; `names` is what the bits stand for.
+    fn name_settings(&mut self, names: &mut Vec<Box<str>>) {
+        let touched = std::mem::take(&mut self.touched);
+        let mut bits = |touched: &SettingNames| {
+            let mut bits = if touched.is_any() { SettingBits::OTHER } else { 0 };
+            for name in touched.iter() {
+                let at = names.iter().position(|known| **known == *name).unwrap_or(names.len());
+                if at == names.len() && at < SettingBits::NAMED {
+                    names.push(name.into());
+                }
+                bits |= if at < SettingBits::NAMED { 1 << at } else { SettingBits::OTHER };
+            }
+            bits
+        };
+        let (resets, tells, reads) = (bits(&touched.resets), bits(&touched.tells), bits(&touched.reads));
+        self.own.settings.resets |= resets;
+        self.own.settings.tells |= tells;
+        self.own.settings.reads |= reads;
     }
 
     /// Assignments to local variables leave nothing; those to system variables change the session.

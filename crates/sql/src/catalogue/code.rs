@@ -9,7 +9,7 @@
 use super::build::Language;
 use super::{Doings, NameKey};
 use crate::Dialect;
-use crate::class::{Uses, Verb};
+use crate::class::{Clears, Touched, Uses, Verb};
 use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::token::{Kind, Sink, Token};
@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub assigned: Vec<NameKey>,
     /// It has statements that write.
     pub writes: bool,
+    /// What it does with settings of PostgreSQL, by their names.
+    pub touched: Touched,
 }
 
 /// Words, calls and assignments of one piece of code that are kept; one with more counts as unknown.
@@ -89,9 +91,19 @@ impl Code {
         if lexer.doubtful || lexer.executable || class.doubtful || overflow {
             facts.own.add(Doings::unknown());
         }
+        if let Some(touched) = class.touched() {
+            facts.touched = touched.clone();
+        }
+        // What is cleared in the midst of code is more than what Weir knows to be there.
+        if !class.clears.is_empty() {
+            facts.own.add(Doings::unknown());
+        }
+        if class.clears.intersects(Clears::RESET_ALL | Clears::DISCARD_ALL) {
+            facts.touched.resets.add_any();
+        }
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
-        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL] {
+        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH] {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);
             }
@@ -121,6 +133,9 @@ impl Code {
         if let Some((verb, target)) = set {
             if !self.made_up && !reads_only(verb) {
                 self.facts.writes = true;
+            }
+            if verb == Verb::Deallocate && !self.is_routine() {
+                self.unknown();
             }
             if matches!(verb, Verb::Set | Verb::Reset) {
                 self.assignment(target);

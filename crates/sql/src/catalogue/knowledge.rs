@@ -11,7 +11,7 @@
 use super::Catalogue;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Between two questions lies at least so many times what the first took.
 const QUESTIONS_REST: u64 = 50;
@@ -32,6 +32,8 @@ pub struct Knowledge {
     known: ArcSwapOption<Known>,
     /// A server is reading it.
     reading: AtomicUsize,
+    /// Clients of it ask what they have drawn from sequences by a request of its own.
+    sequences_are_asked: AtomicBool,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
 }
@@ -118,6 +120,17 @@ impl Knowledge {
         self.group.under_way.fetch_add(1, SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
         Unsettled(Arc::clone(&self.group))
+    }
+
+    /// A client of the pool has asked `currval` or `lastval` behind the request that drew: others will.
+    pub fn note_sequences_asked(&self) {
+        self.sequences_are_asked.store(true, Relaxed);
+    }
+
+    /// Clients of the pool ask so.
+    #[inline]
+    pub fn are_sequences_asked(&self) -> bool {
+        self.sequences_are_asked.load(Relaxed)
     }
 
     /// It should be read, or asked whether it still holds: nothing is known, or the last time was before `since_ms`.

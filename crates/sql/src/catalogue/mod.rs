@@ -20,7 +20,7 @@ pub use build::{Builder, Function, Language, On, Volatility};
 pub(crate) use code::reads_only;
 pub use knowledge::{Group, Knowledge, Proof, Reading, Unsettled};
 
-use crate::class::{Locks, Uses};
+use crate::class::{Locks, SettingNames, Touched, Uses};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use weir_wire::{Pin, Pins};
@@ -32,19 +32,50 @@ pub struct Doings {
     pub impure: bool,
     /// What it may leave in its session.
     pub pins: Pins,
-    /// Of these only [`Uses::ROLE`], [`Uses::NEXTVAL`] and [`Uses::SETVAL`]: what the pins do not say.
+    /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`], [`Uses::SEED`] and
+    /// [`Uses::TEMPORARY_PATH`].
     pub uses: Uses,
     /// Session locks it may take.
     pub takes: Locks,
     /// It may change the catalogue itself.
     pub ddl: bool,
+    /// What it may do with settings of PostgreSQL beyond setting them.
+    pub settings: SettingBits,
+}
+
+/// [`Touched`] of code: each bit stands for a name of [`Catalogue`]'s table, the highest for any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SettingBits {
+    pub(crate) resets: u32,
+    pub(crate) tells: u32,
+    pub(crate) reads: u32,
+}
+
+impl SettingBits {
+    /// Names that have a bit of their own.
+    pub(crate) const NAMED: usize = 31;
+    pub(crate) const OTHER: u32 = 1 << Self::NAMED;
+    pub(crate) const ANY: SettingBits =
+        SettingBits { resets: Self::OTHER, tells: Self::OTHER, reads: Self::OTHER };
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.resets | self.tells | self.reads == 0
+    }
 }
 
 impl Doings {
     /// Nobody knows what it does. That it may change the catalogue is not said: such changes are found as those of
     /// others are, by asking.
     pub fn unknown() -> Doings {
-        Doings { impure: true, pins: Pin::Code.into(), uses: Uses::ROLE, takes: Locks::NONE, ddl: false }
+        Doings {
+            impure: true,
+            pins: Pin::Code.into(),
+            uses: Uses::ROLE,
+            takes: Locks::NONE,
+            ddl: false,
+            settings: SettingBits::ANY,
+        }
     }
 
     /// It does all of this as well.
@@ -55,6 +86,9 @@ impl Doings {
         self.uses.insert(other.uses);
         self.takes.insert(other.takes);
         self.ddl |= other.ddl;
+        self.settings.resets |= other.settings.resets;
+        self.settings.tells |= other.settings.tells;
+        self.settings.reads |= other.settings.reads;
     }
 
     /// It reads at most, and leaves nothing.
@@ -108,6 +142,15 @@ impl NameKey {
         }
         NameKey(hash.max(1))
     }
+
+    /// Of an operator of PostgreSQL, which is made of signs.
+    #[inline]
+    pub(crate) fn of_operator(signs: &[u8]) -> NameKey {
+        let hash = signs.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &sign| {
+            (hash ^ u64::from(sign)).wrapping_mul(0x100_0000_01b3)
+        });
+        NameKey(hash.max(1))
+    }
 }
 
 /// A hasher for keys that are hashes already.
@@ -135,6 +178,10 @@ pub struct Catalogue {
     ambient: Doings,
     /// What may happen with any change of the catalogue: event triggers.
     on_ddl: Doings,
+    /// Names of settings that code resets, makes known or asks for.
+    settings: Vec<Box<str>>,
+    /// Users have made operators that do more than compute.
+    has_operators: bool,
     /// It could not be read, or not whole: every name may stand for anything.
     blind: bool,
 }
@@ -199,6 +246,29 @@ impl Catalogue {
     /// What may happen in any text.
     pub(crate) fn ambient(&self) -> Doings {
         if self.blind { Doings::unknown() } else { self.ambient }
+    }
+
+    /// What code does with settings, by their names.
+    pub(crate) fn touched(&self, bits: SettingBits) -> Touched {
+        let names = |bits: u32| {
+            let mut names = SettingNames::default();
+            for (at, name) in self.settings.iter().enumerate() {
+                if bits >> at & 1 == 1 {
+                    names.add(name);
+                }
+            }
+            if bits & SettingBits::OTHER != 0 {
+                names.add_any();
+            }
+            names
+        };
+        Touched { resets: names(bits.resets), tells: names(bits.tells), reads: names(bits.reads) }
+    }
+
+    /// Operators are worth looking up.
+    #[inline]
+    pub(crate) fn has_operators(&self) -> bool {
+        self.has_operators
     }
 
     /// What may happen in any text that changes the catalogue.

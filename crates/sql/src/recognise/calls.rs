@@ -38,13 +38,14 @@ impl Recogniser {
         }
         if self.now.config_depth == self.now.depth.saturating_add(1) {
             self.now.config_depth = 0;
+            self.end_set_config();
             let is_local = self.now.last.word == Word::True
                 && self.now.last.kind == Kind::Word
                 && self.now.before.kind == Kind::Comma;
             if !is_local {
                 self.pin(Pin::Setting);
                 if !self.now.config_is_plain {
-                    self.uses(Uses::ROLE);
+                    self.uses(Uses::ROLE | Uses::SEED);
                 }
             }
         }
@@ -89,12 +90,16 @@ impl Recogniser {
         if matches!(func, Func::Harmless | Func::Syntax) {
             return;
         }
+        if func == Func::CurrentSetting {
+            self.now.asks_setting = true;
+            return;
+        }
         if func == Func::Unknown && self.runs_expressions() && self.is_known_call() {
             return;
         }
         self.alone = true;
         match func {
-            Func::Harmless | Func::Syntax | Func::Unknown => {}
+            Func::Harmless | Func::Syntax | Func::CurrentSetting | Func::Unknown => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
             Func::Nextval => self.draws(),
@@ -110,7 +115,7 @@ impl Recogniser {
             Func::SetConfig => self.begin_set_config(),
             Func::SetSeed => {
                 self.pin(Pin::Setting);
-                self.uses(Uses::ROLE);
+                self.uses(Uses::ROLE | Uses::SEED);
             }
             Func::Keeps => self.pin(Pin::Unrecognised),
             Func::RunsText => {
@@ -161,6 +166,7 @@ impl Recogniser {
             // One inside the other: too much to follow.
             self.pin(Pin::Setting);
             self.uses(Uses::ROLE);
+            self.touches_any();
             return;
         }
         self.now.config_depth = self.now.depth.saturating_add(1);

@@ -11,6 +11,7 @@ mod calls;
 mod names;
 mod set;
 mod steps;
+mod touched;
 mod verbs;
 
 use weir_wire::{Pin, Pins};
@@ -139,6 +140,15 @@ struct Statement {
     body_handler: bool,
     /// The first argument of `set_config` names something other than the role.
     config_is_plain: bool,
+    /// Behind `current_setting(`.
+    asks_setting: bool,
+    /// UPDATE was met, or what may be one.
+    updates: bool,
+    /// `pg_settings` was met.
+    settings_view: bool,
+    /// So was `*`, or a column that says where a setting comes from.
+    settings_source: bool,
+    arguments: touched::Arguments,
 }
 
 /// The recogniser.
@@ -153,6 +163,8 @@ pub(crate) struct Recogniser {
     alone: bool,
     /// A routine without BEGIN ended at a semicolon: what follows may still belong to it.
     after_routine: bool,
+    /// A statement that clears settings in whole has ended.
+    cleared: bool,
     /// What its words stand for.
     watch: names::Watch,
     /// The last word, when they are watched.
@@ -174,10 +186,19 @@ impl Sink for Recogniser {
         let past = match token.kind {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
+                if !self.mysql {
+                    self.quoted_view(token.text);
+                }
                 let func = quoted_function(lookup(token.text), self.mysql);
                 Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
             }
-            kind => Past { kind, word: Word::Name, func: Func::Unknown },
+            kind => {
+                if kind == Kind::Escaped && self.now.updates {
+                    // It may be any name.
+                    self.mentions_settings();
+                }
+                Past { kind, word: Word::Name, func: Func::Unknown }
+            }
         };
         if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
             self.sequence_word(&token, past.word);
@@ -190,11 +211,15 @@ impl Sink for Recogniser {
         }
         if self.now.config_depth != 0 && self.now.config_depth == self.now.depth {
             self.config_argument(&token);
+            self.setting_argument(&token);
         }
+        self.asked_setting(&token);
+        self.defined_setting(&token);
         self.mode_token(&token, past);
         match token.kind {
             Kind::Dot => self.now.in_catalog = self.now.last.word == Word::PgCatalog,
             Kind::Open => self.open(),
+            Kind::Star => self.now.settings_source = true,
             Kind::Close => self.close(),
             Kind::UserVariable if !self.is_set_target() => self.user_variable(),
             Kind::Assign if self.now.last.kind == Kind::UserVariable => self.writes_variable(),
@@ -234,6 +259,7 @@ impl Recogniser {
             mariadb,
             alone: false,
             after_routine: false,
+            cleared: false,
             watch: names::Watch::None,
             last_name: NameKey::UNREADABLE,
         }
@@ -243,6 +269,7 @@ impl Recogniser {
     pub(crate) fn finish(mut self, doubtful: bool, executable: bool) -> Class {
         self.end_statement();
         self.conclude();
+        self.finish_touched();
         let mut class = self.class;
         class.fingerprint = self.fingerprint.finish();
         class.doubtful |= doubtful;
@@ -297,6 +324,7 @@ impl Recogniser {
             return;
         }
         self.end_mode();
+        self.end_touched();
         if self.now.depth != 0 || self.now.config_depth != 0 {
             self.alone = true;
         }
@@ -372,6 +400,9 @@ impl Recogniser {
         let mut func = if self.mysql { entry.mysql } else { entry.postgres };
         let mut word = entry.word;
         self.mentioned(word);
+        if word == Word::Name {
+            self.may_be_source(token.text);
+        }
         if self.now.last.kind == Kind::Dot {
             let in_catalog = self.now.in_catalog && !self.mysql;
             if !in_catalog && matches!(func, Func::Harmless | Func::Syntax) {
@@ -405,12 +436,19 @@ impl Recogniser {
             }
             Word::SessionVariables | Word::SystemVariables if self.mysql => self.uses(Uses::SYSTEM_VARIABLE),
             Word::Engine if self.now.verb == Verb::Show => self.uses(Uses::PROCESS_LIST),
-            // An update of this view sets settings.
-            Word::PgSettings if self.now.verb == Verb::Update => {
-                self.pin(Pin::Setting);
-                self.uses(Uses::ROLE);
-            }
+            Word::PgSettings if !self.mysql => self.mentions_settings(),
+            Word::Update => self.now.updates = true,
+            // All columns of what follows.
+            Word::Table => self.now.settings_source = true,
             _ => {}
+        }
+    }
+
+    /// A name in quotes that means the same as without.
+    fn quoted_view(&mut self, text: &[u8]) {
+        match text {
+            b"pg_settings" => self.mentions_settings(),
+            _ => self.may_be_source(text),
         }
     }
 

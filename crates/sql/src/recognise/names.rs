@@ -31,6 +31,43 @@ pub(super) struct Found {
     write: Doings,
     /// A statement that may write was met.
     writes: bool,
+    /// Signs that stand together, as an operator of PostgreSQL may.
+    operator: Operator,
+}
+
+/// Signs without anything between them. An operator is a part of these, for PostgreSQL may end one before the last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Operator {
+    signs: [u8; Operator::SIGNS],
+    len: usize,
+    /// Where the next sign must stand.
+    end: u64,
+}
+
+impl Operator {
+    /// Signs that are looked at together; longer operators count as unknown.
+    const SIGNS: usize = 16;
+
+    /// Takes one more. None: there are too many.
+    fn push(&mut self, sign: u8, start: u64, end: u64) -> Option<&[u8]> {
+        if start != self.end {
+            self.len = 0;
+        }
+        self.end = end;
+        *self.signs.get_mut(self.len)? = sign;
+        self.len += 1;
+        self.signs.get(..self.len)
+    }
+}
+
+/// What such a token is written with, if it may be part of an operator.
+fn sign_of(token: &Token<'_>) -> Option<u8> {
+    match token.kind {
+        Kind::Operator | Kind::Equals | Kind::Star | Kind::Param | Kind::UserVariable => {
+            token.text.first().copied().filter(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte))
+        }
+        _ => None,
+    }
 }
 
 /// The words so far.
@@ -39,6 +76,7 @@ pub(crate) struct Noted {
     pub(crate) names: Vec<NameKey>,
     /// Those that are called and are no harmless built-in functions.
     pub(crate) calls: Vec<NameKey>,
+    operator: Operator,
 }
 
 /// Words that are noted of one piece of code.
@@ -47,8 +85,14 @@ const NOTED: usize = 8192;
 impl Recogniser {
     /// Looks words up in a catalogue from now on. `holds`: it is that of the database now.
     pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>, holds: bool) {
-        let found =
-            Found { catalogue, holds, read: Doings::default(), write: Doings::default(), writes: false };
+        let found = Found {
+            catalogue,
+            holds,
+            read: Doings::default(),
+            write: Doings::default(),
+            writes: false,
+            operator: Operator::default(),
+        };
         self.watch = Watch::Text(found);
     }
 
@@ -68,7 +112,7 @@ impl Recogniser {
             // A name of MySQL's that begins with a digit.
             (_, Kind::Number) if self.mysql => NameKey::of(token.text),
             (_, Kind::Escaped) => NameKey::UNREADABLE,
-            _ => return,
+            _ => return self.sign(token),
         };
         self.last_name = key;
         match &mut self.watch {
@@ -82,6 +126,46 @@ impl Recogniser {
             Watch::Code(noted) => {
                 if noted.names.len() < NOTED {
                     noted.names.push(key);
+                }
+            }
+        }
+    }
+
+    /// A sign may be, or be part of, an operator that users have made.
+    #[inline]
+    fn sign(&mut self, token: &Token<'_>) {
+        if self.mysql {
+            return;
+        }
+        let Some(sign) = sign_of(token) else { return };
+        match &mut self.watch {
+            Watch::None => {}
+            Watch::Text(found) => {
+                if !found.catalogue.has_operators() {
+                    return;
+                }
+                let Some(signs) = found.operator.push(sign, token.start, token.end) else {
+                    return found.read.add(Doings::unknown());
+                };
+                for from in 0..signs.len() {
+                    let key = NameKey::of_operator(signs.get(from..).unwrap_or_default());
+                    if let Some(meaning) = found.catalogue.look(key) {
+                        found.read.add(meaning.read);
+                    }
+                }
+            }
+            Watch::Code(noted) => {
+                let Some(signs) = noted.operator.push(sign, token.start, token.end) else {
+                    self.class.doubtful = true;
+                    return;
+                };
+                for from in 0..signs.len() {
+                    let key = NameKey::of_operator(signs.get(from..).unwrap_or_default());
+                    // The last few repeat themselves.
+                    let known = noted.names.iter().rev().take(16).any(|known| *known == key);
+                    if noted.names.len() < NOTED && !known {
+                        noted.names.push(key);
+                    }
                 }
             }
         }
@@ -147,7 +231,12 @@ impl Recogniser {
         class.uses.insert(doings.uses);
         class.takes.insert(doings.takes);
         class.ddl |= doings.ddl;
-        class.code = doings;
+        if !doings.settings.is_empty() {
+            let touched = found.catalogue.touched(doings.settings);
+            self.details().touched.get_or_insert_default().add_all(&touched);
+        }
+        let class = &mut self.class;
+        class.code = doings.pins;
         class.proven = found.holds && !found.catalogue.is_blind();
     }
 

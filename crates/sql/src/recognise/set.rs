@@ -119,6 +119,7 @@ impl Recogniser {
             Phase::Tail => {}
             _ => self.not_set(),
         }
+        self.set_touches();
         let session = |assignment: &Assignment| assignment.scope == Scope::Session;
         let role = |assignment: &Assignment| {
             matches!(assignment.name.as_str(), "role" | "session_authorization" | "seed")
@@ -396,7 +397,11 @@ impl Recogniser {
         }
         let first = tokens == 0;
         let toggle = toggle_of(token, past.word);
-        let is_default = token.kind == Kind::Word && past.word == Word::Default;
+        // SET TIME ZONE LOCAL is another word for it.
+        let is_zone = past.word == Word::Local
+            && !self.mysql
+            && self.assignment().is_some_and(|assignment| assignment.name == "timezone");
+        let is_default = token.kind == Kind::Word && (past.word == Word::Default || is_zone);
         let is_constant = !matches!(
             token.kind,
             Kind::UserVariable | Kind::SystemPrefix | Kind::Open | Kind::Param | Kind::Assign

@@ -54,7 +54,10 @@ impl Recogniser {
             Mode::Xa => self.xa(word),
             Mode::Load => self.load(word),
             Mode::Kill => self.kill(token, word),
-            Mode::Show => self.show(word),
+            Mode::Show => {
+                self.show(word);
+                self.shown(token);
+            }
             Mode::Explain => self.explain(token, word),
             Mode::Set => self.set_token(token, past),
         }

@@ -97,6 +97,7 @@ pub(crate) enum Func {
     AdvisoryLock,
     AdvisoryUnlockAll,
     SetConfig,
+    CurrentSetting,
     SetSeed,
     PgBackupStart,
     /// Opens something the session keeps: a dblink connection, a replication origin.

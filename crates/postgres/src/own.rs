@@ -1,0 +1,219 @@
+//! What of a session a used server cannot be given: the values RESET goes back to, and not to know a placeholder.
+//!
+//! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source. So a client
+//! whose startup parameters are not the server's own, and whose text may go back to them where that can be seen before the
+//! text is over, gets a server that was opened with them. It keeps that until it leaves, and nobody has it afterwards.
+//!
+//! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or RESET for good:
+//! with `''` where a new session has NULL or an error. A server knows which it was told of, a client which it has named
+//! itself; who asks for one gets a server on which both agree.
+//!
+//! Invariant: on a server of its own nothing is brought to the client's settings but once, at the beginning.
+
+use crate::back::Back;
+use crate::effects::{Effects, SetName};
+use crate::front::Front;
+use crate::relay::{Internal, Owed};
+use crate::session_state::{Change, Reported, Settings, put_changes};
+use std::sync::Arc;
+use weir_sql::{Scope, SettingNames, Touched};
+use weir_wire::{Boundary, Pin};
+
+/// What few clients have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// Placeholders that it has named.
+    pub told: SettingNames,
+    /// Placeholders that the request found last may ask for.
+    pub reads: SettingNames,
+    /// Its settings were reset on the server, and these they were before. The client is told its own behind that.
+    pub were_reset: Option<Arc<Settings>>,
+    /// What a server reported under an `application_name` that is not remembered.
+    pub asked: Option<Reported>,
+}
+
+impl Rare {
+    /// Of a client that names these at its start.
+    pub fn of(settings: &Settings) -> Option<Box<Rare>> {
+        let mut rare = Rare::default();
+        settings.iter().filter(|(name, _)| name.contains('.')).for_each(|(name, _)| rare.told.add(name));
+        (!rare.told.is_empty()).then(|| Box::new(rare))
+    }
+}
+
+/// Every server reports these, so they move with clients (PostgreSQL's section 55.2.7).
+fn is_reported(name: &str) -> bool {
+    const REPORTED: [&str; 6] = [
+        "application_name",
+        "client_encoding",
+        "datestyle",
+        "intervalstyle",
+        "standard_conforming_strings",
+        "timezone",
+    ];
+    REPORTED.contains(&name)
+}
+
+impl Front {
+    /// What a server must be opened with for the request found last.
+    pub fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
+        if !self.wants_own {
+            return None;
+        }
+        let pair =
+            |(name, value): (&str, &[u8])| Some((name.to_owned(), String::from_utf8(value.to_vec()).ok()?));
+        self.startup.iter().map(pair).collect()
+    }
+
+    /// A text of these effects is part of the request. `behind`: others are in front of it.
+    pub(crate) fn wish(&mut self, effects: &Effects, reset_before: bool, others: bool) {
+        if self.is_at_home {
+            return;
+        }
+        let touched = effects.touched.as_deref();
+        if self.startup_differs {
+            let puts_back = |touched: &Touched| {
+                touched.resets.is_any() || self.startup.iter().any(|(name, _)| touched.resets.contains(name))
+            };
+            let inside = reset_before || (others && effects.resets_settings());
+            self.wants_own |= inside || touched.is_some_and(puts_back) || self.is_to_stay(effects);
+        }
+        self.wants_own |= effects.setting_source && !self.startup.is_empty();
+        if let Some(touched) = touched.filter(|touched| !touched.reads.is_empty()) {
+            self.rare.get_or_insert_default().reads.add_all(&touched.reads);
+        }
+    }
+
+    /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go elsewhere then.
+    fn is_to_stay(&self, effects: &Effects) -> bool {
+        let mut pins = effects.pins;
+        pins.remove(Pin::LastResult);
+        if let Some(names) = &effects.names {
+            let moves = |name: &str| is_reported(name) || (name == "search_path" && self.reports_path);
+            let stays = |set: &SetName| !(set.local || set.reset || moves(&set.name));
+            if !names.iter().any(stays) {
+                pins.remove(Pin::Setting);
+            }
+        }
+        !pins.is_empty()
+    }
+
+    /// It asks what it has drawn from a sequence, which one server knows.
+    pub fn has_favourite(&self) -> bool {
+        self.asks_sequence && self.drew_at != 0
+    }
+
+    /// It has wishes that not every server fulfils.
+    pub(crate) fn is_choosy(&mut self) -> bool {
+        if self.wants_own && self.startup_parameters().is_none() {
+            // Bytes that no startup packet of Weir's carries.
+            self.wants_own = false;
+        }
+        self.wants_own || self.rare.as_deref().is_some_and(|rare| !rare.reads.is_empty())
+    }
+}
+
+impl Back {
+    /// Opened with a client's startup parameters, whose names and values these are.
+    pub(crate) fn opened_with(&mut self, startup: Settings) {
+        let startup = Arc::new(startup);
+        self.applied = Arc::clone(&startup);
+        self.own = Some(startup);
+    }
+
+    /// It is for one client only.
+    pub fn is_reserved(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// It will do for what the client was found to ask for last.
+    pub fn suits(&self, front: &Front) -> bool {
+        match &self.own {
+            Some(own) => **own == *front.startup && !self.traces.is_lasting(),
+            None if front.wants_own => false,
+            None => front.rare.as_deref().is_none_or(|rare| self.agrees(rare)),
+        }
+    }
+
+    /// It knows what the client has drawn from a sequence.
+    pub fn is_favourite(&self, front: &Front) -> bool {
+        self.drawn_by == front.id() && self.server_pid() == front.drew_at
+    }
+
+    /// Of the placeholders that may be asked for it knows none that the client has not named.
+    fn agrees(&self, Rare { told: named, reads, .. }: &Rare) -> bool {
+        let Some(told) = self.told.as_deref().filter(|_| !reads.is_empty()) else { return true };
+        if told.is_any() && !named.is_any() {
+            return false;
+        }
+        told.iter().filter(|name| reads.may_contain(name)).all(|name| named.may_contain(name))
+    }
+
+    /// A request of this client begins here: it has what it wished for, as far as that could be had.
+    pub(crate) fn begin_own(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        front.wants_own = false;
+        if self.own.is_some() && !front.is_at_home {
+            front.is_at_home = true;
+            front.traces.pin_for_good(Pin::Setting);
+            self.traces.pin_for_good(Pin::Setting);
+        }
+        if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
+            self.tell(rare, out);
+            rare.reads = SettingNames::default();
+        }
+        if !self.local_defaults.is_empty() && self.boundary == Boundary::InTransaction {
+            self.bring_local(front, out);
+        }
+    }
+
+    /// In front of a request that asks for placeholders: those that its client has named elsewhere are made known.
+    fn tell(&mut self, Rare { told: named, reads, .. }: &Rare, out: &mut Vec<u8>) {
+        if self.boundary == Boundary::Failed || self.skipping || self.needs_sync {
+            return;
+        }
+        let unknown: Vec<&str> = named
+            .iter()
+            .filter(|name| reads.may_contain(name))
+            .filter(|name| self.told.as_deref().is_none_or(|told| !told.contains(name)))
+            .collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let changes: Vec<_> = unknown.iter().map(|&name| Change { name, value: None }).collect();
+        let mut bytes = Vec::new();
+        put_changes(&mut bytes, changes.iter(), Scope::Session);
+        let told = self.told.get_or_insert_default();
+        unknown.iter().for_each(|name| told.add(name));
+        self.queue.push(Owed::Internal(Internal::Quiet));
+        self.unnamed = None;
+        self.write(&bytes, out);
+    }
+
+    /// In front of a request behind SET LOCAL ... TO DEFAULT: the client's own default, for the same time.
+    fn bring_local(&mut self, front: &Front, out: &mut Vec<u8>) {
+        let names = std::mem::take(&mut self.local_defaults);
+        let change = |name| Some(Change { name, value: Some(front.startup.get(name)?) });
+        let changes: Vec<_> = names.iter().filter_map(|name| change(name)).collect();
+        if self.skipping || self.needs_sync || changes.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        put_changes(&mut bytes, changes.iter(), Scope::Transaction);
+        self.queue.push(Owed::Internal(Internal::Quiet));
+        self.unnamed = None;
+        self.write(&bytes, out);
+    }
+
+    /// A text of these effects runs here now: which placeholders are known from then on.
+    pub(crate) fn note_told(&mut self, front: &mut Front, touched: &Touched) {
+        if !touched.tells.is_empty() {
+            front.rare.get_or_insert_default().told.add_all(&touched.tells);
+            self.told.get_or_insert_default().add_all(&touched.tells);
+        }
+    }
+
+    /// In this client's search path a new table may be a temporary one.
+    pub(crate) fn makes_temporary(&self, front: &Front, effects: &Effects) -> bool {
+        effects.ddl && (self.temporary_path || effects.temporary_path || front.has_temporary_path())
+    }
+}

@@ -1,0 +1,127 @@
+//! Clients for which not any server will do, and servers that are for one client only.
+//!
+//! A session that was used for others is not quite a new one: PostgreSQL's `RESET` goes back to the startup parameters of
+//! the connection, and a setting of an extension's name stays known. The wing says of a request that it would notice
+//! (`Needs::choosy`), and of a server whether it would do (`Wing::suits`). When no idle one does, one of them gives its place
+//! to a new one, opened as the client itself would have opened it (`Wing::startup_of`).
+//!
+//! Invariant: a reserved server is never idle and never shared: it goes to a client that it suits, or closes.
+
+use super::Hall;
+use crate::client::{Phase, Wants};
+use crate::context::Cx;
+use crate::ids::Key;
+use crate::pool::PoolId;
+use crate::server::ServerPhase;
+use crate::wing::{Back, Wing};
+use weir_net::Net;
+use weir_wire::Boundary;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// The server will do for what the client waits for.
+    pub(super) fn suits(&self, server: Key, client: Key) -> bool {
+        let (Some(held), Some(client)) = (self.servers.get(server), self.clients.get(client)) else {
+            return true;
+        };
+        match (&held.phase, &client.phase) {
+            (ServerPhase::Live(back), Phase::Session(front)) => {
+                !(client.is.choosy || W::is_reserved(back)) || W::suits(back, front)
+            }
+            _ => true,
+        }
+    }
+
+    /// It is for one client only.
+    pub(super) fn is_reserved(&self, server: Key) -> bool {
+        let phase = self.servers.get(server).map(|held| &held.phase);
+        matches!(phase, Some(ServerPhase::Live(back)) if W::is_reserved(back))
+    }
+
+    /// Who gets a reserved server: whom it was opened for, or whoever has waited longest.
+    pub(super) fn heir_of(&mut self, server: Key) -> Option<Key> {
+        let held = self.servers.get(server)?;
+        let (id, meant_for) = (held.pool, held.meant_for);
+        let oldest = self.pools.get(id.0 as usize)?.as_deref()?.oldest_alone(&self.clients);
+        [meant_for, oldest].into_iter().flatten().find(|&key| {
+            let waits = self.clients.get(key).is_some_and(|client| {
+                client.is.choosy && client.is_waiting() && matches!(client.pending, Wants::Request { .. })
+            });
+            waits && self.suits(server, key)
+        })
+    }
+
+    /// An idle server for this client. Where none of them will do and there is no room for another one, the one that was
+    /// not used for longest makes room.
+    pub(super) fn take_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
+        if !self.clients.get(key)?.is.choosy {
+            let favourite = self.favourite(id, key);
+            let pool = self.pool(id)?;
+            return favourite.filter(|&server| pool.remove_idle(server)).or_else(|| pool.take_idle());
+        }
+        let pool = self.pools.get(id.0 as usize)?.as_deref()?;
+        let found = pool.idle_keys().iter().rev().copied().find(|&server| self.suits(server, key));
+        let (longest, full) = (pool.idle_keys().first().copied(), !pool.entry.shared.has_room());
+        match (found, longest) {
+            (Some(server), _) => {
+                self.pool(id)?.remove_idle(server);
+                Some(server)
+            }
+            (None, Some(longest)) if full => {
+                self.close_server(cx, longest, "a client needs a new one");
+                None
+            }
+            (None, _) => None,
+        }
+    }
+
+    /// The idle server that knows what this client asks for.
+    fn favourite(&self, id: PoolId, key: Key) -> Option<Key> {
+        let Phase::Session(front) = &self.clients.get(key)?.phase else { return None };
+        if !W::has_favourite(front) {
+            return None;
+        }
+        let pool = self.pools.get(id.0 as usize)?.as_deref()?;
+        pool.idle_keys().iter().copied().find(|&server| {
+            match self.servers.get(server).map(|held| &held.phase) {
+                Some(ServerPhase::Live(back)) => W::is_favourite(back, front),
+                _ => false,
+            }
+        })
+    }
+
+    /// The client holds a server that will not do, and nothing ties it to that.
+    pub(super) fn may_change(&self, key: Key, server: Key) -> bool {
+        let (Some(client), Some(held)) = (self.clients.get(key), self.servers.get(server)) else {
+            return false;
+        };
+        let (ServerPhase::Live(back), Phase::Session(front)) = (&held.phase, &client.phase) else {
+            return false;
+        };
+        client.inflight == 0
+            && back.boundary() == Boundary::Idle
+            && crate::wing::Front::pins(front).is_empty()
+            && !self.suits(server, key)
+    }
+
+    /// The client that the next server of this pool is opened for, if it needs one of its own.
+    pub(super) fn opens_for(&mut self, id: PoolId) -> Option<Key> {
+        let pool = self.pools.get(id.0 as usize)?.as_deref()?;
+        let key = pool.oldest_alone(&self.clients)?;
+        let client = self.clients.get_mut(key)?;
+        let Phase::Session(front) = &client.phase else { return None };
+        if !client.is.choosy || client.is.opening || W::startup_of(front).is_none() {
+            return None;
+        }
+        client.is.opening = true;
+        Some(key)
+    }
+
+    /// What it is opened with.
+    pub(super) fn startup_of(&self, client: Option<Key>) -> Vec<(String, String)> {
+        let client = client.and_then(|key| self.clients.get(key));
+        match client.map(|client| &client.phase) {
+            Some(Phase::Session(front)) => W::startup_of(front).unwrap_or_default(),
+            Some(Phase::Login(_) | Phase::Closing) | None => Vec::new(),
+        }
+    }
+}
