@@ -552,3 +552,128 @@ def what_one_of_many_portals_does_stays_with_its_client(s):
     a.ask(LOCKS)
     a.ask("select pg_advisory_unlock_all()")
     b.ask("select pg_advisory_unlock_all()")
+
+
+# --- Statements by their clients' names ------------------------------------------------------------------------------------
+
+LISTED = "select name, statement, parameter_types::text, from_sql from pg_prepared_statements order by name"
+NAMES = ["create table t as select n from generate_series(1, 3) n", "grant all on t to public", "grant create on schema public to public"]
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_given_by_the_protocol_are_there_for_sql(s):
+    other = s.open("other")
+    other.prepare("select 'another client''s' from t", "s")
+    other.run()
+    for n, wants in enumerate(["explain (costs off) execute s(2)", "create temporary table made as execute s(2)", "select 0; execute s(2)",
+                               "execute s(1)", "execute s(2); deallocate s", "prepare s as select 1", "deallocate s; execute q",
+                               "do $$ begin execute 'create temporary table made as execute s(3)'; end $$", LISTED,
+                               "do $$ begin deallocate s; end $$", 'table "pg_prepared_statements"', "select count(*) from pg_prepared_statement()"]):
+        c = s.open(f"c{n}")
+        c.prepare("select n from t where n > $1 order by 1", "s")
+        c.run("1")
+        c.ask(wants.replace("table \"pg_prepared_statements\"", "select name, statement from \"pg_prepared_statements\""))
+        c.run("1")
+        c.prepare("select 'mine again'", "s")
+        c.ask(describe("S", "s"), bind((), "s"), execute(), SYNC)
+        c.ask("select to_regclass('made') is null")
+        c.ask("discard all")
+        c.ask(LISTED)
+        c.ask("discard all")
+        c.run("1")
+        c.close()
+    other.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_asked_for_by_the_protocol_are_its_clients_own(s):
+    other = s.open("other")
+    other.prepare("select 'another client''s'", "s")
+    for n, wants in enumerate(["explain (costs off) execute s(2)", "execute s(2)", LISTED]):
+        c = s.open(f"c{n}")
+        c.prepare("select n from t where n > $1 order by 1", "s")
+        c.ask(parse(wants), describe("S"), bind(), describe("P"), execute(), SYNC)
+        c.prepare(wants, "other")
+        c.run(name="other")
+        c.ask(close("S", "s"), bind((), "other"), execute(), SYNC)
+        c.run("1")
+        c.close()
+    other.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def a_name_is_taken_whoever_gave_it(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask("prepare s as select 'by SQL'")
+    b.prepare("select 'by b'", "s")
+    a.prepare("select 'by the protocol'", "s")
+    a.run()
+    b.run()
+    a.ask(describe("S", "s"), SYNC)
+    a.ask(close("S", "s"), SYNC)
+    a.prepare("select n from t where n = $1", "s")
+    a.ask("prepare s as select 'by SQL again'")
+    a.run("1")
+    a.ask("deallocate s")
+    a.run("1")
+    a.prepare("select 'by the protocol'", "s")
+    # In one pipeline, the first of them failing.
+    a.ask("prepare q as select 'q'")
+    a.ask(parse("select 'not this'", "q"), bind((), "q"), execute(), SYNC, bind((), "q"), execute(), SYNC)
+    a.ask("deallocate all", bind((), "s"), execute(), SYNC)
+    a.ask(LISTED)
+    a.prepare("select 'after all'", "s")
+    b.run()
+    a.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_are_asked_for_inside_a_transaction(s):
+    a, b = s.open("a"), s.open("b")
+    b.prepare("select 'of b'", "s")
+    a.prepare("select n from t where n > $1 order by 1", "s")
+    a.ask("begin")
+    a.ask("insert into t values (4)")
+    b.run()
+    a.ask("explain (costs off) execute s(1)")
+    a.ask(LISTED)
+    a.run("2")
+    a.ask("deallocate s")
+    a.ask("rollback")
+    a.run("2")
+    a.ask("select count(*) from t")
+    b.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def a_statement_of_other_columns_is_refused_under_its_own_name_too(s):
+    a, b = s.open("a"), s.open("b")
+    a.prepare("select * from t where n = $1", "s")
+    a.run("1")
+    b.ask("select 1")
+    as_admin("alter table t add more text default 'more'")
+    a.ask("select count(*) from pg_prepared_statements")
+    a.run("1")
+    a.ask(close("S", "s"), parse("select * from t where n = $1", "s"), bind(("1",), "s"), execute(), SYNC)
+
+
+@answers(pools=(1, 2), modes=("transaction",))
+def a_statement_executed_by_its_name_asks_for_its_clients_own_sequence(s):
+    a, b = s.open("a"), s.open("b")
+    a.prepare("select lastval()", "s")
+    b.ask("create temporary sequence x; select nextval('x')")
+    b.ask("discard all")
+    a.ask("execute s")
+    a.ask("select 0; execute s")
+
+
+@answers(pools=(2, 3), before=["create view listed as select name, statement from pg_prepared_statements",
+                 "create function f() returns bigint language sql as 'select count(*) from listed'", "grant all on listed to public"])
+def a_view_of_statements_shows_its_clients_own(s):
+    b, a = s.open("b"), s.open("a")
+    b.prepare("select 'b has this'", "s")
+    b.run()
+    a.ask("select * from listed", "select f()")
+    a.prepare("select 'a has this'", "s")
+    a.ask("select * from listed", "select f()")
+    b.ask("select * from listed")

@@ -10,7 +10,7 @@
 use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
-use crate::prepared::{ServerPrepared, Statement};
+use crate::prepared::{OwnNames, ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
@@ -32,6 +32,8 @@ pub struct Back {
     /// Plan keys of settings this server has accepted before.
     pub(crate) accepted: Vec<u64>,
     pub(crate) prepared: ServerPrepared,
+    /// Statements have the names here that their client gave them, and nobody else has any.
+    pub(crate) own_names: Option<Box<OwnNames>>,
     pub(crate) unnamed: Option<Unnamed>,
     pub(crate) queue: Queue,
     pub(crate) boundary: Boundary,
@@ -107,6 +109,7 @@ impl Back {
             applied: Arc::default(),
             accepted: Vec::new(),
             prepared: ServerPrepared::new(max_prepared_statements),
+            own_names: None,
             unnamed: None,
             queue: Queue::default(),
             boundary: Boundary::Idle,

@@ -44,6 +44,11 @@ pub struct Effects {
     pub deallocates: Option<Box<str>>,
     /// The name of a lone `EXECUTE name`.
     pub executes: Option<Box<str>>,
+    /// What is prepared in its session, and under which names, may bear on it. A lone `EXECUTE name` or
+    /// `DEALLOCATE name` is not meant.
+    pub statement_names: bool,
+    /// It is a lone statement that drops all prepared ones.
+    pub ends_names: bool,
     /// It may change the catalogue.
     pub ddl: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
@@ -113,13 +118,14 @@ impl Effects {
                 .then(|| class.name().map(Into::into))
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
+        let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
         let effects = Effects {
             pins,
             releases: class.releases,
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.proven && class.only_reads() && pins.is_empty(),
+            shareable: class.proven && class.only_reads() && pins.is_empty() && !class.statement_names,
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
@@ -129,6 +135,8 @@ impl Effects {
             names,
             deallocates,
             executes,
+            statement_names: class.statement_names || pins.contains(Pin::Code),
+            ends_names: alone && class.clears.intersects(drops_all),
             // Only what user code may change: a temporary table runs none.
             ddl: class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven),
             doubtful: !class.proven && runs_user_code(class),
@@ -174,6 +182,12 @@ impl Effects {
         }
     }
 
+    /// It has dropped all that was prepared, and nothing brings it back or has prepared anything behind it. `settled`: it
+    /// ran outside of a transaction.
+    pub fn ends_names_now(&self, settled: bool) -> bool {
+        self.ends_names && (settled || self.clears.contains(Clears::DEALLOCATE_ALL))
+    }
+
     /// All prepared statements of the server are gone afterwards.
     pub fn drops_all_statements(&self) -> bool {
         self.clears.intersects(Clears::DISCARD_ALL | Clears::DEALLOCATE_ALL)
@@ -192,6 +206,7 @@ impl Effects {
             && self.names.is_none()
             && self.deallocates.is_none()
             && self.executes.is_none()
+            && !self.statement_names
     }
 
     /// What may be left of it although it failed: what no ROLLBACK takes back.
@@ -219,6 +234,8 @@ impl Effects {
         both.draws |= other.draws;
         both.controls |= other.controls;
         both.role |= other.role;
+        both.statement_names |= other.statement_names;
+        both.ends_names &= other.ends_names;
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
@@ -326,6 +343,8 @@ pub struct Traces {
     locks: Locks,
     /// `SET ROLE`, `SET SESSION AUTHORIZATION` or what may be one, which RESET ALL does not undo.
     role: bool,
+    /// Statements have their client's own names on the server.
+    names: bool,
     /// `last_result` is there only until the next request that asks for nothing.
     soft: bool,
 }
@@ -354,6 +373,17 @@ impl Traces {
         if std::mem::take(&mut self.soft) {
             self.pins.remove(Pin::LastResult);
         }
+    }
+
+    /// The server has statements under the names that their client gave them: both stay together.
+    pub fn hold_names(&mut self) {
+        self.names = true;
+        self.pins.insert(Pin::SqlPrepare);
+    }
+
+    /// See [`Traces::hold_names`].
+    pub fn holds_names(&self) -> bool {
+        self.names
     }
 
     /// Nothing is left behind (DISCARD ALL).
@@ -394,14 +424,19 @@ impl Traces {
     fn release(&mut self, effects: &Effects, settled: bool) {
         // These do not come back with a ROLLBACK.
         const AT_ONCE: [Pin; 2] = [Pin::SqlPrepare, Pin::LastResult];
+        self.names &= !effects.ends_names_now(settled);
         for pin in effects.releases.iter() {
-            let stays = pin == Pin::SessionLock || (pin == Pin::Setting && self.role);
+            let stays = pin == Pin::SessionLock
+                || (pin == Pin::Setting && self.role)
+                || (pin == Pin::SqlPrepare && self.names);
             if !stays && (settled || AT_ONCE.contains(&pin)) {
                 self.pins.remove(pin);
             }
         }
         if effects.clears.contains(Clears::DEALLOCATE_ALL) {
-            self.pins.remove(Pin::SqlPrepare);
+            if !self.names {
+                self.pins.remove(Pin::SqlPrepare);
+            }
             self.pins.remove(Pin::Prepared);
         }
         if effects.clears.contains(Clears::DISCARD_SEQUENCES) {

@@ -14,7 +14,7 @@ use crate::error::{Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
-use crate::prepared::{ClientPrepared, fingerprint_of};
+use crate::prepared::{ClientPrepared, Statement, fingerprint_of};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub struct Front {
     pub(crate) asks_sequence: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
+    /// To the request found last it matters which statements are prepared under which names.
+    pub(crate) names_matter: bool,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
     pub(crate) drew_at: u32,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
@@ -138,6 +140,8 @@ struct Batch {
     uses_unnamed: bool,
     /// They are given or taken.
     changes_names: bool,
+    /// Which there are matters to a text of it.
+    names_matter: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: u64,
     /// What decides how a text is read may be another behind it.
@@ -157,6 +161,7 @@ impl Batch {
         uses_names: false,
         uses_unnamed: false,
         changes_names: false,
+        names_matter: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
     };
@@ -182,7 +187,8 @@ impl Batch {
     fn note_names(&mut self, effects: &Effects) {
         let changes = effects.deallocates.is_some() || effects.drops_all_statements();
         self.changes_names |= changes;
-        self.uses_names |= changes || effects.executes.is_some();
+        self.names_matter |= effects.statement_names;
+        self.uses_names |= changes || effects.executes.is_some() || effects.statement_names;
     }
 }
 
@@ -231,6 +237,7 @@ impl Front {
             welcome_refused: false,
             asks_sequence: false,
             draws: false,
+            names_matter: false,
             drew_at: 0,
             asks_later: false,
             told_fatal: false,
@@ -381,6 +388,9 @@ impl Front {
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                if let Some(executed) = self.executed(&effects) {
+                    self.scan.batch.note_sequences(&executed.effects(self.judge()));
+                }
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.texts.push(effects, state);
                 Ok(Some(self.request(end)))
@@ -409,6 +419,8 @@ impl Front {
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                // What it is like is asked before it runs, when no other statement can stand in.
+                self.scan.batch.names_matter |= effects.executes.is_some();
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
@@ -463,6 +475,12 @@ impl Front {
         }
     }
 
+    /// What a lone EXECUTE runs, when that was prepared by the protocol.
+    fn executed(&self, effects: &Effects) -> Option<Arc<Statement>> {
+        let name = effects.executes.as_deref()?;
+        self.prepared.as_deref()?.get(name.as_bytes()).cloned()
+    }
+
     /// A text behind one of these effects may be read otherwise.
     fn may_change_dialect(&self, effects: &Effects) -> bool {
         let goes_back = || {
@@ -500,8 +518,7 @@ impl Front {
         self.scan.looked = 0;
         self.scan.resetting = batch.resets && !self.startup.is_empty();
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
-        self.asks_sequence |= batch.asks_sequence;
-        self.draws |= batch.draws;
+        self.note_questions(batch);
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let shareable = batch.shareable
             && quiet
@@ -527,6 +544,14 @@ impl Front {
         }
     }
 
+    /// What the server it goes to must have is known.
+    fn note_questions(&mut self, batch: Batch) {
+        self.names_matter |= batch.names_matter;
+        // Statements may be executed by name that ask, or that draw.
+        self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
+        self.draws |= batch.draws;
+    }
+
     /// The first `at` bytes go ahead of a batch that has not ended.
     fn part_before(&mut self, at: usize) -> Found {
         if self.must_wait(true) {
@@ -535,8 +560,7 @@ impl Front {
         }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
-        self.asks_sequence |= self.scan.batch.asks_sequence;
-        self.draws |= self.scan.batch.draws;
+        self.note_questions(self.scan.batch);
         part(at, std::mem::replace(&mut self.scan.open, true))
     }
 

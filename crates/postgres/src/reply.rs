@@ -325,6 +325,9 @@ impl Back {
         let shape = Shape::of(&types.unwrap_or_default(), columns);
         let as_told = self.prepared.described(&statement, number, shape);
         self.released += usize::from(stops);
+        if as_told && let Some(own) = self.own_names.as_deref_mut() {
+            own.proven(&statement);
+        }
         if stops && !as_told {
             // An error takes the place of what the client asks for: the server skips it as it would have.
             put_bind_nobody(to_server);

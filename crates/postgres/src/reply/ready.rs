@@ -37,14 +37,6 @@ impl Back {
             read_ready(body(message)).map_err(|_| protocol("malformed ReadyForQuery".to_owned()))?;
         self.boundary = boundary;
         self.needs_sync = false;
-        if boundary == Boundary::Idle
-            && let Some(entry) = self.queue.head_mut()
-        {
-            entry.ddl = false;
-            if !self.queue.changes_catalogue() {
-                self.unsettled = None;
-            }
-        }
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
             Owed::Settings { previous, last, only } => {
@@ -74,6 +66,14 @@ impl Back {
             }
             Owed::Sync => {}
             other => return Err(protocol(format!("ReadyForQuery where {other:?} is owed"))),
+        }
+        if boundary == Boundary::Idle
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.ddl = false;
+            if !self.queue.changes_catalogue() {
+                self.unsettled = None;
+            }
         }
         self.end_copy(front.as_deref_mut());
         while let Some(Owed::CopyEnd) = self.queue.next() {
@@ -155,6 +155,9 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
+        if !self.traces.holds_names() {
+            self.own_names = None;
+        }
         let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
         let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
         if outcome == Outcome::Settled {
@@ -230,6 +233,7 @@ impl Back {
             Internal::Rollback | Internal::Catalogue | Internal::Sequences => {}
             Internal::Reset => {
                 self.traces.clear();
+                self.own_names = None;
                 self.doubtful = false;
                 self.applied = Arc::default();
                 if self.queue.len() == 1 {
@@ -293,6 +297,8 @@ impl Back {
 
     /// The request at the head was never sent, because its settings failed.
     fn abandon(&mut self, mut front: Option<&mut Front>, to_client: &mut Vec<u8>) {
+        // Statements were not prepared that are believed to be.
+        self.spoiled |= self.own_names.is_some();
         let mut dropped = Vec::new();
         while self.queue.next().is_some() {
             dropped.extend(self.queue.pop());

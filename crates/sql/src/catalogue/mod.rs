@@ -38,13 +38,22 @@ pub struct Doings {
     pub takes: Locks,
     /// It may change the catalogue itself.
     pub ddl: bool,
+    /// It may ask for prepared statements of its session, give them names or take them away (PostgreSQL).
+    pub statement_names: bool,
 }
 
 impl Doings {
     /// Nobody knows what it does. That it may change the catalogue is not said: such changes are found as those of
     /// others are, by asking.
     pub fn unknown() -> Doings {
-        Doings { impure: true, pins: Pin::Code.into(), uses: Uses::ROLE, takes: Locks::NONE, ddl: false }
+        Doings {
+            impure: true,
+            pins: Pin::Code.into(),
+            uses: Uses::ROLE,
+            takes: Locks::NONE,
+            ddl: false,
+            statement_names: true,
+        }
     }
 
     /// It does all of this as well.
@@ -55,6 +64,7 @@ impl Doings {
         self.uses.insert(other.uses);
         self.takes.insert(other.takes);
         self.ddl |= other.ddl;
+        self.statement_names |= other.statement_names;
     }
 
     /// It reads at most, and leaves nothing.

@@ -174,10 +174,20 @@ impl Sink for Recogniser {
         let past = match token.kind {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
-                let func = quoted_function(lookup(token.text), self.mysql);
+                let entry = lookup(token.text);
+                if matches!(entry.word, Word::PgPreparedStatement | Word::PgPreparedStatements) {
+                    self.asks_statements();
+                }
+                let func = quoted_function(entry, self.mysql);
                 Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
             }
-            kind => Past { kind, word: Word::Name, func: Func::Unknown },
+            kind => {
+                if kind == Kind::Escaped {
+                    // Its name may be any.
+                    self.class.statement_names |= !self.mysql;
+                }
+                Past { kind, word: Word::Name, func: Func::Unknown }
+            }
         };
         if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
             self.sequence_word(&token, past.word);
@@ -261,6 +271,9 @@ impl Recogniser {
                 class.verb = Verb::Unrecognised;
             }
         }
+        // Of several statements none is a single one.
+        class.statement_names |=
+            class.statements > 1 && !self.mysql && class.uses.contains(Uses::SQL_PREPARE);
         if class.statements > 1
             && let Some(details) = &mut class.details
         {
@@ -410,7 +423,25 @@ impl Recogniser {
                 self.pin(Pin::Setting);
                 self.uses(Uses::ROLE);
             }
+            Word::PgPreparedStatement | Word::PgPreparedStatements => self.asks_statements(),
+            // EXPLAIN EXECUTE, CREATE TABLE ... AS EXECUTE; and not the right to execute, nor what a trigger does.
+            Word::Execute if self.now.tokens > 1 => {
+                let is_else = match self.now.verb {
+                    Verb::Catalogue => true,
+                    Verb::Create => self.now.last.word != Word::As,
+                    _ => false,
+                };
+                self.class.statement_names |= !self.mysql && !is_else;
+            }
             _ => {}
+        }
+    }
+
+    /// It is asked what is prepared in this session.
+    fn asks_statements(&mut self) {
+        if !self.mysql {
+            self.class.statement_names = true;
+            self.alone = true;
         }
     }
 

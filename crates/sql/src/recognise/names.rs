@@ -147,6 +147,7 @@ impl Recogniser {
         class.uses.insert(doings.uses);
         class.takes.insert(doings.takes);
         class.ddl |= doings.ddl;
+        class.statement_names |= doings.statement_names;
         class.code = doings;
         class.proven = found.holds && !found.catalogue.is_blind();
     }
