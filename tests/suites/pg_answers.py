@@ -4,9 +4,10 @@ On a PostgreSQL of its own."""
 
 import functools
 
-from weirtest.case import weir
-from weirtest.pgwire import (SYNC, Closed, ServerError, Wire, bind, close, describe, execute, function_call, parse, plain, query, row)
+from weirtest.case import eventually, weir
+from weirtest.pgwire import (SYNC, Closed, LoginRefused, ServerError, Wire, bind, close, describe, execute, function_call, parse, plain, query, row)
 from weirtest.private import PrivateServer
+from weirtest.target import PASSWORD
 from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
@@ -677,3 +678,69 @@ def a_view_of_statements_shows_its_clients_own(s):
     a.prepare("select 'a has this'", "s")
     a.ask("select * from listed", "select f()")
     b.ask("select * from listed")
+
+
+# --- What is changed for new sessions ---------------------------------------------------------------------------------------
+
+ACCOUNTS = [
+    "do $$ begin create role acc_user; exception when duplicate_object then end $$", "do $$ begin create role acc_admin; exception when duplicate_object then end $$",
+    f"alter role acc_user login password '{PASSWORD}' valid until 'infinity' connection limit -1", f"alter role acc_admin login superuser password '{PASSWORD}'",
+    "alter role acc_user reset all", "do $$ begin execute format('alter database %I reset all', current_database()); end $$",
+    "do $$ begin execute format('grant connect on database %I to public', current_database()); end $$",
+    "do $$ begin execute format('revoke connect on database %I from acc_user', current_database()); end $$",
+]
+
+NEW_SESSIONS = [
+    ["alter role acc_user set work_mem = '7MB'"],
+    ["begin", "alter role acc_user set timezone = 'Asia/Tokyo'", "commit"],
+    ["alter database {} set work_mem = '9MB'", "alter role acc_user reset all"],
+    ["do $$ begin alter role acc_user set search_path = pg_catalog; end $$"],
+    ["alter role acc_user nologin"],
+    ["alter user acc_user login"],
+    ["revoke connect on database {} from public"],
+    ["grant connect on database {} to acc_user"],
+    ["begin", "alter role acc_user nologin", "rollback"],
+    ["alter role acc_user rename to acc_other"],
+    ["alter role acc_other rename to acc_user", f"alter role acc_user password '{PASSWORD}'"],
+]
+
+
+def begins_with(s, name):
+    """What a new session of acc_user finds, or how it is refused."""
+    try:
+        c = s.open(name, user="acc_user")
+    except LoginRefused as refused:
+        s.seen.append((name, refused.code))
+        return
+    c.ask("show work_mem", "show timezone", "show search_path", "select session_user")
+    c.close()
+
+
+@answers(pools=(1, 2), users=("acc_user", "acc_admin"), before=ACCOUNTS)
+def a_new_session_obeys_what_was_changed_for_it_through_weir(s):
+    begins_with(s, "before")
+    admin = s.open("admin", user="acc_admin")
+    begins_with(s, "once more")
+    for n, step in enumerate(NEW_SESSIONS):
+        for one in step:
+            admin.ask(one.format(s.target.database))
+        begins_with(s, f"after {n}")
+        begins_with(s, f"again after {n}")
+
+
+@weir
+def a_new_session_obeys_what_was_changed_for_it_behind_weirs_back(_context):
+    """Within the interval at which Weir asks."""
+
+    def seen(target):
+        sessions = Sessions(target)
+        begins_with(sessions, "new")
+        return sessions.seen
+
+    as_admin(ACCOUNTS)
+    with Weir.before("postgres", port=server().port, pool_size=2, users=["acc_user"], settings=["workers=1", "pool.catalogue_check_interval=0"]) as w:
+        assert seen(w.target()) == seen(server().direct())
+        for step in NEW_SESSIONS:
+            as_admin([one.format(w.target().database) for one in step])
+            wanted = seen(server().direct())
+            eventually(lambda wanted=wanted: seen(w.target()) == wanted, f"{step}: {wanted}")

@@ -15,7 +15,8 @@ use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_auth::login::{CancelPlan, ServerGreeting};
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{CancelPlan, Changes, ServerGreeting};
 use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::{Boundary, Owner};
 
@@ -69,6 +70,11 @@ pub struct Back {
     pub(crate) knowledge: Arc<Knowledge>,
     /// A question about the catalogue is under way here.
     pub(crate) study: Option<Box<Study>>,
+    /// Counts changes of accounts, for all servers of all pools; and what it was when this login began.
+    changes: Changes,
+    born: u64,
+    /// The open transaction may have changed one.
+    pub(crate) accounts: bool,
     /// A request here may have changed the catalogue, and its transaction is not over.
     pub(crate) unsettled: Option<Unsettled>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
@@ -129,6 +135,9 @@ impl Back {
             injected_prepares: 0,
             knowledge: Arc::default(),
             study: None,
+            changes: Changes::default(),
+            born: 0,
+            accounts: false,
             unsettled: None,
             doubtful: false,
         }
@@ -210,9 +219,24 @@ impl Back {
         std::mem::take(&mut self.injected_prepares)
     }
 
-    /// Sessions see what becomes of roles and settings by themselves, or not at all.
+    /// Since its login began an account has changed, or what is set for one: that is for new sessions.
     pub fn is_outdated(&self) -> bool {
-        false
+        self.changes.load(Relaxed) != self.born
+    }
+
+    /// Its login began when so many changes had been counted.
+    pub(crate) fn born(mut self, changes: Changes, born: u64) -> Back {
+        (self.changes, self.born) = (changes, born);
+        self
+    }
+
+    pub(crate) fn changes(&self) -> (&Changes, u64) {
+        (&self.changes, self.born)
+    }
+
+    /// An account has changed: what logs in from here on sees it.
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Relaxed);
     }
 
     /// Nothing can make this server usable again: close it.

@@ -332,6 +332,7 @@ impl Back {
         if !effects.ddl {
             return;
         }
+        self.accounts |= effects.accounts;
         if self.unsettled.is_none() {
             self.unsettled = Some(self.knowledge.unsettle());
         }

@@ -51,6 +51,8 @@ pub struct Effects {
     pub ends_names: bool,
     /// It may change the catalogue.
     pub ddl: bool,
+    /// It may change what a new session begins with, or who may have one: roles, what is set for them or for databases.
+    pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
     pub doubtful: bool,
 }
@@ -92,7 +94,11 @@ impl Effects {
     /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
         let (class, state) = classify_in(dialect, text, proof);
-        (Effects::of_class(&class), class.fingerprint as u32, state)
+        let mut effects = Effects::of_class(&class);
+        if effects.ddl && changes_accounts(&class, text) {
+            effects = Arc::new(Effects { accounts: true, ..Effects::clone(&effects) });
+        }
+        (effects, class.fingerprint as u32, state)
     }
 
     /// Of a class. Texts without effects share one value.
@@ -135,6 +141,7 @@ impl Effects {
             names,
             deallocates,
             executes,
+            accounts: false,
             statement_names: class.statement_names || pins.contains(Pin::Code),
             ends_names: alone && class.clears.intersects(drops_all),
             // Only what user code may change: a temporary table runs none.
@@ -225,6 +232,7 @@ impl Effects {
         both.pins.union(other.pins);
         both.ddl |= other.ddl;
         both.doubtful |= other.doubtful;
+        both.accounts |= other.accounts;
         both.releases.union(other.releases);
         both.clears.insert(other.clears);
         both.takes.insert(other.takes);
@@ -239,6 +247,20 @@ impl Effects {
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
+}
+
+/// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the server.
+fn changes_accounts(class: &Class, text: &[u8]) -> bool {
+    let words: &[&[u8]] = match class.verb {
+        _ if class.statements > 1 => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        Verb::Create | Verb::Alter | Verb::Drop => &[b"role", b"user", b"group", b"database"],
+        Verb::Catalogue => &[b"grant", b"revoke"],
+        Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        _ => return false,
+    };
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.split(|byte| !in_word(byte))
+        .any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
 /// Texts in which no code of users can run: transaction control, settings, and what only speaks of the session.

@@ -47,6 +47,8 @@ pub struct Front {
     pub(crate) outstanding: u16,
     /// The server refused the settings of its login.
     pub(crate) welcome_refused: bool,
+    /// A server has taken the settings of its login.
+    pub(crate) confirmed: bool,
     /// The request found last asks what was drawn from a sequence.
     pub(crate) asks_sequence: bool,
     /// The same request may draw itself.
@@ -235,6 +237,7 @@ impl Front {
             under_way_is_shareable: true,
             outstanding: 0,
             welcome_refused: false,
+            confirmed: false,
             asks_sequence: false,
             draws: false,
             names_matter: false,

@@ -28,6 +28,8 @@ pub trait Wing: Sized + 'static {
     const INDEX: u8;
     /// Its backs can be asked for the catalogue of their database.
     const HAS_CATALOGUE: bool;
+    /// With it they are asked what becomes of the account that they have logged in with.
+    const ASKS_ACCOUNTS: bool;
     /// Addresses a message to this wing's hall.
     fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N>;
     /// The schema this client begins in, when the settings give it another name than the client did.

@@ -71,6 +71,10 @@ impl Back {
             && let Some(entry) = self.queue.head_mut()
         {
             entry.ddl = false;
+            // Before anybody is told that it is done.
+            if std::mem::take(&mut self.accounts) {
+                self.count_change();
+            }
             if !self.queue.changes_catalogue() {
                 self.unsettled = None;
             }

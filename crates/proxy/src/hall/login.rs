@@ -418,12 +418,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Ends the login of a proven client, or puts it into the queue for a server that confirms its
     /// settings.
     fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
+        let asks = self.must_ask_account(cx, key);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
             return;
         };
         let Phase::Session(front) = &mut client.phase else { return };
-        let greeted = pool.entry.welcomes().greet(front, &mut out);
+        let greeted = !asks && pool.entry.welcomes().greet(front, &mut out);
         if greeted {
             client.is.greeted = true;
             client.before = None;
@@ -439,6 +440,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         } else {
             self.acquire_or_wait(cx, key);
         }
+    }
+
+    /// Whether its account is what it was has not been asked for long. Where no server is to be had at once, its first request
+    /// will ask.
+    fn must_ask_account(&self, cx: &Cx<'_, N>, key: Key) -> bool {
+        let pool = self.clients.get(key).and_then(|client| client.pool);
+        let Some(pool) = pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return false };
+        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
+        W::ASKS_ACCOUNTS
+            && pool.entry.knowledge.is_due(since_ms)
+            && (pool.idle_len() > 0 || pool.entry.shared.has_room())
     }
 
     /// A client no longer counts among those who log in.

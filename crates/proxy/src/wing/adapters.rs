@@ -24,6 +24,8 @@ macro_rules! adapter {
             const NAME: &'static str = $name;
             const INDEX: u8 = $index;
             const HAS_CATALOGUE: bool = $catalogue;
+            // PostgreSQL's fingerprint of the catalogue comes with the account.
+            const ASKS_ACCOUNTS: bool = $index == 0;
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
             }
