@@ -116,6 +116,7 @@ impl Proxy {
             submit,
             random: Box::new(random),
             clients: AtomicUsize::new(0),
+            proven: AtomicUsize::new(0),
             seats: Shared::<Kernel>::seats(workers),
             rsa: rsa_key(snapshot),
             greetings: greetings(snapshot, &routes),
