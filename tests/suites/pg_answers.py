@@ -744,3 +744,22 @@ def a_new_session_obeys_what_was_changed_for_it_behind_weirs_back(_context):
             as_admin([one.format(w.target().database) for one in step])
             wanted = seen(server().direct())
             eventually(lambda wanted=wanted: seen(w.target()) == wanted, f"{step}: {wanted}")
+
+
+@answers(modes=("transaction",), pools=(1, 2), before=NAMES)
+def an_unnamed_statement_of_other_columns_is_refused_wherever_it_is(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask(parse("select * from t where n = $1"), describe("S"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), execute(), SYNC)
+    as_admin("alter table t add more text default 'more'")
+    b.ask("select 1")
+    for _ in range(2):
+        a.ask(bind(("1",)), execute(), SYNC)
+        b.ask("select 1")
+    a.ask(parse("select * from t where n = $1"), describe("S"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), execute(), SYNC)
+    a.ask(parse("select * from t where n = $1"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), describe("P"), execute(), SYNC)

@@ -14,6 +14,7 @@ use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
+use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
 
@@ -329,6 +330,8 @@ impl Back {
             own.proven(&statement);
         }
         if stops && !as_told {
+            // It is asked again before its next use.
+            self.unnamed.take_if(|unnamed| Arc::ptr_eq(&unnamed.statement, &statement));
             // An error takes the place of what the client asks for: the server skips it as it would have.
             put_bind_nobody(to_server);
             self.queue.push_next(Owed::Doomed);

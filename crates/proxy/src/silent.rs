@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn who_has_said_nothing_goes_first_then_who_has_stalled_and_never_who_goes_on() {
-        let keys: Vec<Key> = (0..6).map(|n| key(n)).collect();
+        let keys: Vec<Key> = (0..6).map(key).collect();
         let mut silent = Silent::default();
         keys.iter().for_each(|&key| silent.note(key));
         let states = [

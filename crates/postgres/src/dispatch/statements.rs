@@ -213,7 +213,8 @@ impl Back {
         let before = prepared.unnamed.take();
         prepared.unnamed_is_raw = false;
         let statement = match &before {
-            Some(same) if same.content() == content => Arc::clone(same),
+            // One of which the client was told anything is read anew.
+            Some(same) if same.content() == content && same.shape().is_none() => Arc::clone(same),
             _ => Statement::unnamed(content, effects, state),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
@@ -309,9 +310,9 @@ impl Back {
                     Arc::ptr_eq(&unnamed.statement, &wanted) && (unnamed.confirmed || unnamed.entry == here)
                 });
                 if !there {
-                    put_parse(out, b"", wanted.content());
+                    put_parse(out, b"", &wanted.resolved_content());
                     self.injected_prepares += 1;
-                    self.sent_unnamed(wanted);
+                    self.sent_unnamed(Arc::clone(&wanted));
                     self.queue.push(Owed::Parse {
                         statement: None,
                         undo: None,
@@ -319,6 +320,10 @@ impl Back {
                         hidden: true,
                         quiet: false,
                     });
+                    // Its client may have been told its columns by the server that had it before.
+                    if wanted.keeps_columns() && !self.skipping {
+                        self.ask_shape(wanted, b"", 0, true, out);
+                    }
                 }
             }
             None if raw => {}
@@ -387,6 +392,13 @@ impl Back {
             Object::Statement(b"") => {
                 self.ensure_unnamed(front, out);
                 out.extend_from_slice(message);
+                // What it is told now holds for as long as it has the statement, wherever that is.
+                let unnamed = front.prepared.as_deref().and_then(|prepared| prepared.unnamed.clone());
+                if let Some(statement) = unnamed {
+                    let (number, stops, visible, types) = (0, false, true, None);
+                    self.queue.push(Owed::Shape { statement, number, stops, visible, types });
+                    return Ok(());
+                }
             }
             Object::Statement(name) if self.own_names.is_some() => {
                 let known = front.prepared.as_deref().and_then(|p| p.get(name)).cloned();
