@@ -239,6 +239,11 @@ impl Back {
         self.changes.fetch_add(1, Relaxed);
     }
 
+    /// A COPY of the extended protocol has swallowed its Sync: only its client's next one says where the boundary is.
+    pub fn awaits_end(&self) -> bool {
+        self.needs_sync
+    }
+
     /// Nothing can make this server usable again: close it.
     pub fn is_broken(&self) -> bool {
         self.spoiled

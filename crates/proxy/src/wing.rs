@@ -192,6 +192,8 @@ pub trait Back<W: Wing> {
     fn awaits_client(&self) -> bool;
     /// Where the server is after all replies that have arrived.
     fn boundary(&self) -> Boundary;
+    /// The boundary is not known before its client ends what it has begun (PostgreSQL: a COPY that has swallowed its Sync).
+    fn awaits_end(&self) -> bool;
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
     /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
     fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);

@@ -204,6 +204,9 @@ macro_rules! adapter {
             fn awaits_client(&self) -> bool {
                 self.awaits_client()
             }
+            fn awaits_end(&self) -> bool {
+                self.awaits_end()
+            }
             fn boundary(&self) -> Boundary {
                 self.boundary()
             }
