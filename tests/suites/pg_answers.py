@@ -702,6 +702,8 @@ NEW_SESSIONS = [
     ["begin", "alter role acc_user nologin", "rollback"],
     ["alter role acc_user rename to acc_other"],
     ["alter role acc_other rename to acc_user", f"alter role acc_user password '{PASSWORD}'"],
+    # As it was before, for whoever comes next.
+    ["grant connect on database {} to public", "alter database {} reset all"],
 ]
 
 
