@@ -244,6 +244,7 @@ impl World {
             }),
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),
+            proven: AtomicUsize::new(0),
             seats: Shared::<SimNet>::seats(plan.workers),
             rsa: None,
             greetings: Arc::new(Greetings::new("8.0.0-model")),

@@ -601,6 +601,39 @@ def out_of_descriptors(_context):
 
 
 @weir
+def silent_connections_shut_nobody_out(_context):
+    """Who has not proved himself takes no place from who can: the oldest that say nothing make room, and all places are
+    for those who log in."""
+    with start(["workers=1", "limits.max_client_conn=50", "limits.client_login_timeout=600"]) as w, contextlib.ExitStack() as held:
+        first = client(w)
+        for _ in range(200):
+            held.enter_context(raw(w))
+        wires = [client(w) for _ in range(49)]
+        for wire in (first, *wires):
+            assert wire.ask("select 1") == [["1"]]
+        try:
+            client(w).close()
+        except (pgwire.LoginRefused, mywire.MyError) as refused:
+            assert refused.code in ("53300", 1040), refused
+        else:
+            raise AssertionError("one more than max_client_conn was let in")
+        wires.pop().close()
+        eventually(lambda: admitted(w), "the place of one who has left is free")
+        for wire in (first, *wires):
+            wire.close()
+        held.close()
+        fine_afterwards(w)
+
+
+def admitted(w):
+    try:
+        client(w).close()
+    except (pgwire.LoginRefused, mywire.MyError):
+        return False
+    return True
+
+
+@weir
 def nonsense_at_the_http_listener(_context):
     chance = random.Random(SEED + 2)
     with start() as w, Innocent(w):

@@ -4,9 +4,10 @@ On a PostgreSQL of its own."""
 
 import functools
 
-from weirtest.case import weir
-from weirtest.pgwire import (SYNC, Closed, ServerError, Wire, bind, close, describe, execute, function_call, parse, plain, query, row)
+from weirtest.case import eventually, weir
+from weirtest.pgwire import (SYNC, Closed, LoginRefused, ServerError, Wire, bind, close, describe, execute, function_call, parse, plain, query, row)
 from weirtest.private import PrivateServer
+from weirtest.target import PASSWORD
 from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
@@ -838,3 +839,215 @@ def where_clients_ask_what_they_have_drawn_they_keep_it_until_they_ask(s):
         a.ask("select lastval()")
         a.ask("select 1")
         b.ask("select 1")
+
+
+# --- Statements by their clients' names ------------------------------------------------------------------------------------
+
+LISTED = "select name, statement, parameter_types::text, from_sql from pg_prepared_statements order by name"
+NAMES = ["create table t as select n from generate_series(1, 3) n", "grant all on t to public", "grant create on schema public to public"]
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_given_by_the_protocol_are_there_for_sql(s):
+    other = s.open("other")
+    other.prepare("select 'another client''s' from t", "s")
+    other.run()
+    for n, wants in enumerate(["explain (costs off) execute s(2)", "create temporary table made as execute s(2)", "select 0; execute s(2)",
+                               "execute s(1)", "execute s(2); deallocate s", "prepare s as select 1", "deallocate s; execute q",
+                               "do $$ begin execute 'create temporary table made as execute s(3)'; end $$", LISTED,
+                               "do $$ begin deallocate s; end $$", 'table "pg_prepared_statements"', "select count(*) from pg_prepared_statement()"]):
+        c = s.open(f"c{n}")
+        c.prepare("select n from t where n > $1 order by 1", "s")
+        c.run("1")
+        c.ask(wants.replace("table \"pg_prepared_statements\"", "select name, statement from \"pg_prepared_statements\""))
+        c.run("1")
+        c.prepare("select 'mine again'", "s")
+        c.ask(describe("S", "s"), bind((), "s"), execute(), SYNC)
+        c.ask("select to_regclass('made') is null")
+        c.ask("discard all")
+        c.ask(LISTED)
+        c.ask("discard all")
+        c.run("1")
+        c.close()
+    other.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_asked_for_by_the_protocol_are_its_clients_own(s):
+    other = s.open("other")
+    other.prepare("select 'another client''s'", "s")
+    for n, wants in enumerate(["explain (costs off) execute s(2)", "execute s(2)", LISTED]):
+        c = s.open(f"c{n}")
+        c.prepare("select n from t where n > $1 order by 1", "s")
+        c.ask(parse(wants), describe("S"), bind(), describe("P"), execute(), SYNC)
+        c.prepare(wants, "other")
+        c.run(name="other")
+        c.ask(close("S", "s"), bind((), "other"), execute(), SYNC)
+        c.run("1")
+        c.close()
+    other.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def a_name_is_taken_whoever_gave_it(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask("prepare s as select 'by SQL'")
+    b.prepare("select 'by b'", "s")
+    a.prepare("select 'by the protocol'", "s")
+    a.run()
+    b.run()
+    a.ask(describe("S", "s"), SYNC)
+    a.ask(close("S", "s"), SYNC)
+    a.prepare("select n from t where n = $1", "s")
+    a.ask("prepare s as select 'by SQL again'")
+    a.run("1")
+    a.ask("deallocate s")
+    a.run("1")
+    a.prepare("select 'by the protocol'", "s")
+    # In one pipeline, the first of them failing.
+    a.ask("prepare q as select 'q'")
+    a.ask(parse("select 'not this'", "q"), bind((), "q"), execute(), SYNC, bind((), "q"), execute(), SYNC)
+    a.ask("deallocate all", bind((), "s"), execute(), SYNC)
+    a.ask(LISTED)
+    a.prepare("select 'after all'", "s")
+    b.run()
+    a.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def names_are_asked_for_inside_a_transaction(s):
+    a, b = s.open("a"), s.open("b")
+    b.prepare("select 'of b'", "s")
+    a.prepare("select n from t where n > $1 order by 1", "s")
+    a.ask("begin")
+    a.ask("insert into t values (4)")
+    b.run()
+    a.ask("explain (costs off) execute s(1)")
+    a.ask(LISTED)
+    a.run("2")
+    a.ask("deallocate s")
+    a.ask("rollback")
+    a.run("2")
+    a.ask("select count(*) from t")
+    b.run()
+
+
+@answers(before=NAMES, pools=(2, 3))
+def a_statement_of_other_columns_is_refused_under_its_own_name_too(s):
+    a, b = s.open("a"), s.open("b")
+    a.prepare("select * from t where n = $1", "s")
+    a.run("1")
+    b.ask("select 1")
+    as_admin("alter table t add more text default 'more'")
+    a.ask("select count(*) from pg_prepared_statements")
+    a.run("1")
+    a.ask(close("S", "s"), parse("select * from t where n = $1", "s"), bind(("1",), "s"), execute(), SYNC)
+
+
+@answers(pools=(1, 2), modes=("transaction",))
+def a_statement_executed_by_its_name_asks_for_its_clients_own_sequence(s):
+    a, b = s.open("a"), s.open("b")
+    a.prepare("select lastval()", "s")
+    b.ask("create temporary sequence x; select nextval('x')")
+    b.ask("discard all")
+    a.ask("execute s")
+    a.ask("select 0; execute s")
+
+
+@answers(pools=(2, 3), before=["create view listed as select name, statement from pg_prepared_statements",
+                 "create function f() returns bigint language sql as 'select count(*) from listed'", "grant all on listed to public"])
+def a_view_of_statements_shows_its_clients_own(s):
+    b, a = s.open("b"), s.open("a")
+    b.prepare("select 'b has this'", "s")
+    b.run()
+    a.ask("select * from listed", "select f()")
+    a.prepare("select 'a has this'", "s")
+    a.ask("select * from listed", "select f()")
+    b.ask("select * from listed")
+
+
+# --- What is changed for new sessions ---------------------------------------------------------------------------------------
+
+ACCOUNTS = [
+    "do $$ begin create role acc_user; exception when duplicate_object then end $$", "do $$ begin create role acc_admin; exception when duplicate_object then end $$",
+    f"alter role acc_user login password '{PASSWORD}' valid until 'infinity' connection limit -1", f"alter role acc_admin login superuser password '{PASSWORD}'",
+    "alter role acc_user reset all", "do $$ begin execute format('alter database %I reset all', current_database()); end $$",
+    "do $$ begin execute format('grant connect on database %I to public', current_database()); end $$",
+    "do $$ begin execute format('revoke connect on database %I from acc_user', current_database()); end $$",
+]
+
+NEW_SESSIONS = [
+    ["alter role acc_user set work_mem = '7MB'"],
+    ["begin", "alter role acc_user set timezone = 'Asia/Tokyo'", "commit"],
+    ["alter database {} set work_mem = '9MB'", "alter role acc_user reset all"],
+    ["do $$ begin alter role acc_user set search_path = pg_catalog; end $$"],
+    ["alter role acc_user nologin"],
+    ["alter user acc_user login"],
+    ["revoke connect on database {} from public"],
+    ["grant connect on database {} to acc_user"],
+    ["begin", "alter role acc_user nologin", "rollback"],
+    ["alter role acc_user rename to acc_other"],
+    ["alter role acc_other rename to acc_user", f"alter role acc_user password '{PASSWORD}'"],
+    # As it was before, for whoever comes next.
+    ["grant connect on database {} to public", "alter database {} reset all"],
+]
+
+
+def begins_with(s, name):
+    """What a new session of acc_user finds, or how it is refused."""
+    try:
+        c = s.open(name, user="acc_user")
+    except LoginRefused as refused:
+        s.seen.append((name, refused.code))
+        return
+    c.ask("show work_mem", "show timezone", "show search_path", "select session_user")
+    c.close()
+
+
+@answers(pools=(1, 2), users=("acc_user", "acc_admin"), before=ACCOUNTS)
+def a_new_session_obeys_what_was_changed_for_it_through_weir(s):
+    begins_with(s, "before")
+    admin = s.open("admin", user="acc_admin")
+    begins_with(s, "once more")
+    for n, step in enumerate(NEW_SESSIONS):
+        for one in step:
+            admin.ask(one.format(s.target.database))
+        begins_with(s, f"after {n}")
+        begins_with(s, f"again after {n}")
+
+
+@weir
+def a_new_session_obeys_what_was_changed_for_it_behind_weirs_back(_context):
+    """Within the interval at which Weir asks."""
+
+    def seen(target):
+        sessions = Sessions(target)
+        begins_with(sessions, "new")
+        return sessions.seen
+
+    as_admin(ACCOUNTS)
+    with Weir.before("postgres", port=server().port, pool_size=2, users=["acc_user"], settings=["workers=1", "pool.catalogue_check_interval=0"]) as w:
+        assert seen(w.target()) == seen(server().direct())
+        for step in NEW_SESSIONS:
+            as_admin([one.format(w.target().database) for one in step])
+            wanted = seen(server().direct())
+            eventually(lambda wanted=wanted: seen(w.target()) == wanted, f"{step}: {wanted}")
+
+
+@answers(modes=("transaction",), pools=(1, 2), before=NAMES)
+def an_unnamed_statement_of_other_columns_is_refused_wherever_it_is(s):
+    a, b = s.open("a"), s.open("b")
+    a.ask(parse("select * from t where n = $1"), describe("S"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), execute(), SYNC)
+    as_admin("alter table t add more text default 'more'")
+    b.ask("select 1")
+    for _ in range(2):
+        a.ask(bind(("1",)), execute(), SYNC)
+        b.ask("select 1")
+    a.ask(parse("select * from t where n = $1"), describe("S"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), execute(), SYNC)
+    a.ask(parse("select * from t where n = $1"), SYNC)
+    b.ask("select 1")
+    a.ask(bind(("1",)), describe("P"), execute(), SYNC)

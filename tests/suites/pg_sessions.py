@@ -567,6 +567,14 @@ def killed_backends(_context):
                 assert wire.ask("select 'fine'") == [["fine"]]
 
 
+def kept_on_server(wire):
+    """Statements prepared on the server that answers, whose they may be. (Its `pg_prepared_statements` would be its client's own.)"""
+    with admin() as sql:
+        sql.ask("grant select on pg_backend_memory_contexts to public")
+        sql.ask("grant execute on function pg_get_backend_memory_contexts() to public")
+    return int(wire.ask("select count(*) from pg_backend_memory_contexts where name = 'CachedPlanSource' and parent = 'CacheMemoryContext'")[0][0])
+
+
 @weir
 def prepared_statements_are_bounded(_context):
     """Many texts, few places on a server: Weir closes old ones and prepares again what is asked for again."""
@@ -578,12 +586,28 @@ def prepared_statements_are_bounded(_context):
             wire.send(bind(["1000"], f"s{i}") + execute() + SYNC)
             got = [row(p) for k, p in wire.until("Z") if k == "D"]
             assert got == [[str(1000 + i)]], (i, got)
-        count = int(wire.ask("select count(*) from pg_prepared_statements")[0][0])
+        count = kept_on_server(wire)
         assert count <= 11, f"{count} statements are prepared on the server"
         # A batch that needs more statements than there are places.
         wire.send(b"".join(bind(["1"], f"s{i}") + execute() for i in range(30)) + SYNC)
         got = [row(p)[0] for k, p in wire.until("Z") if k == "D"]
         assert got == [str(i + 1) for i in range(30)], got
+
+
+@weir
+def the_bytes_of_prepared_statements_are_bounded(_context):
+    """Few places would do for many long texts: they are bounded by their bytes, too, on each server."""
+    with start(pool_size=1, settings=["pool.max_prepared_statements=10000"]) as w:
+        for client in range(3):
+            with Wire(w.target()) as wire:
+                for i in range(100):
+                    wire.send(parse(f"select {i} + $1::int /* {client} {'x' * 60_000} */", f"s{i}") + SYNC)
+                    wire.until("Z")
+                # 4 MiB of them.
+                assert 60 <= kept_on_server(wire) <= 71, kept_on_server(wire)
+                for i in (0, 50, 99):
+                    wire.send(bind(["1000"], f"s{i}") + execute() + SYNC)
+                    assert [row(p) for k, p in wire.until("Z") if k == "D"] == [[str(1000 + i)]]
 
 
 @weir
@@ -594,7 +618,7 @@ def one_text_is_prepared_once(_context):
         for i, wire in enumerate(wires):
             wire.send(parse("select $1::text", f"name{i}") + bind([str(i)], f"name{i}") + execute() + SYNC)
             assert [row(p) for k, p in wire.until("Z") if k == "D"] == [[str(i)]]
-        assert wires[0].ask("select count(*) from pg_prepared_statements") == [["1"]]
+        assert kept_on_server(wires[0]) == 1
         # Other types make another statement, and so does another search path.
         wires[0].send(parse("select $1", "typed", [23]) + bind(["7"], "typed") + execute() + SYNC)
         wires[1].send(parse("select $1", "typed", [25]) + bind(["x"], "typed") + execute() + SYNC)

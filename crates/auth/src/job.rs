@@ -71,7 +71,7 @@ impl Job {
     }
 }
 
-fn scram_keys(secret: &Secret, salt: &[u8], iterations: u32) -> Option<ScramKeys> {
+pub(crate) fn scram_keys(secret: &Secret, salt: &[u8], iterations: u32) -> Option<ScramKeys> {
     // A job that waited may find that another login of the same user has done the work.
     if let Some(keys) = secret.scram_keys(salt, iterations) {
         return Some(keys);

@@ -158,6 +158,35 @@ impl ScramVerifier {
     }
 }
 
+impl ScramVerifier {
+    /// What a user of this name, who does not exist, is taken to have: as many rounds and as long a salt as this user, always
+    /// the same ones as long as this user's are, and keys that no password makes.
+    pub fn decoy(&self, name: &str) -> Secret {
+        let cut = |what: &[u8]| sign(&self.stored_key, &[b"weir decoy", what, name.as_bytes()]);
+        let salt = (0..=u8::MAX).cycle().flat_map(|n| cut(&[b's', n])).take(self.salt.len());
+        let salt = salt.collect::<Vec<u8>>().into();
+        let (stored_key, server_key) = (cut(b"stored"), cut(b"server"));
+        Secret::new(SecretKind::ScramVerifier(ScramVerifier {
+            iterations: self.iterations,
+            salt,
+            stored_key,
+            server_key,
+        }))
+    }
+
+    /// A number cut from a name that nobody can foresee, the same as long as this user's secret is.
+    pub fn place_of(&self, name: &str) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = sign(&self.stored_key, &[b"weir place", name.as_bytes()]);
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// Derives the keys of a password in clear under the salt that this user is told, so that no login has to: whose first one takes
+/// longer exists. PBKDF2: blocks for a millisecond. `nonce` is fresh.
+pub fn derive_ahead(user: &str, secret: &Secret, nonce: &[u8; 32]) {
+    crate::job::scram_keys(secret, &salt_for(user, nonce), DEFAULT_ITERATIONS);
+}
+
 fn sha256(bytes: &[u8]) -> [u8; KEY_BYTES] {
     let mut out = [0; KEY_BYTES];
     out.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());

@@ -22,6 +22,7 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         fallback: None,
         users: BTreeMap::new(),
         users_by_hash: 0,
+        verifiers: Vec::new(),
         auth,
         server_version: String::new(),
         ident: None,
@@ -116,6 +117,7 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
     }
     for realm in realms.values_mut() {
         realm.users_by_hash = realm.count_by_hash();
+        realm.verifiers = realm.find_verifiers();
     }
     realms
 }

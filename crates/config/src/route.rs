@@ -79,11 +79,13 @@ impl Snapshot {
                 Admission { names: names.filter(|_| method == AuthMethod::Cert), ..admit_known(method, user) }
             }
             // No secret fits: with trust, which asks for nothing, an unknown name is asked for a password.
-            None => Admission {
-                method: realm.decoy(asking(method, protocol), &login.user),
-                secret: None,
-                names: None,
-            },
+            None => {
+                let method = realm.decoy(asking(method, protocol), &login.user);
+                let verified = matches!(method, AuthMethod::Plain | AuthMethod::ScramSha256);
+                let fits = verified && protocol == Protocol::Postgres;
+                let secret = fits.then(|| realm.decoy_secret(&login.user)).flatten();
+                Admission { method, secret, names: None }
+            }
         }
     }
 
@@ -227,17 +229,42 @@ impl Realm {
     /// How a name that does not exist is asked: as often in another way as those that exist, and always the same
     /// name in the same way, so that the question tells nobody who exists.
     fn decoy(&self, method: AuthMethod, name: &str) -> AuthMethod {
-        static KEY: OnceLock<RandomState> = OnceLock::new();
         if self.users_by_hash == 0 {
             return method;
         }
-        let at = KEY.get_or_init(RandomState::new).hash_one(name) % self.users.len().max(1) as u64;
         match method {
-            _ if at >= self.users_by_hash as u64 => method,
+            _ if self.place_of(name) >= self.users_by_hash => method,
             AuthMethod::Md5 => AuthMethod::ScramSha256,
             AuthMethod::CachingSha2 => AuthMethod::Native,
             method => method,
         }
+    }
+
+    /// What a name that does not exist is taken to have: as often a verifier as those that exist, with the rounds and the
+    /// length of the salt of one of them. Nothing that is asked of it, nor the work it makes, tells it from theirs.
+    fn decoy_secret(&self, name: &str) -> Option<Arc<Secret>> {
+        let verifier = self.verifiers.get(self.place_of(name))?;
+        match verifier.kind() {
+            SecretKind::ScramVerifier(verifier) => Some(Arc::new(verifier.decoy(name))),
+            SecretKind::Plain(_) | SecretKind::Md5(_) | SecretKind::MySqlNative(_) => None,
+        }
+    }
+
+    /// A name's place among the users; those known by a verifier, or by another hash, come first. The same for as long as
+    /// the first verifier is, also behind a restart; without verifiers, as long as the process lives.
+    fn place_of(&self, name: &str) -> usize {
+        static KEY: OnceLock<RandomState> = OnceLock::new();
+        let number = match self.verifiers.first().map(|secret| secret.kind()) {
+            Some(SecretKind::ScramVerifier(verifier)) => verifier.place_of(name),
+            _ => KEY.get_or_init(RandomState::new).hash_one(name),
+        };
+        (number % self.users.len().max(1) as u64) as usize
+    }
+
+    /// The secrets of users of whom only a SCRAM verifier is known.
+    pub(crate) fn find_verifiers(&self) -> Vec<Arc<Secret>> {
+        let secrets = self.users.values().filter_map(|user| user.secret.as_ref());
+        secrets.filter(|secret| matches!(secret.kind(), SecretKind::ScramVerifier(_))).cloned().collect()
     }
 }
 

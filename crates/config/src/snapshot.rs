@@ -161,6 +161,8 @@ pub struct Realm {
     /// How many of them are asked for another proof than `auth` says, because only a hash of their password is
     /// known.
     pub users_by_hash: usize,
+    /// What is known of users of whom only a SCRAM verifier is known: names that do not exist look like them.
+    pub verifiers: Vec<Arc<Secret>>,
     /// How a client proves who it is.
     pub auth: Auth,
     /// MySQL: the version Weir greets with; empty: what the server says.

@@ -247,13 +247,48 @@ fn proofs_by_auth_type_and_secret() {
         ("scram-sha-256", "scram", (ScramSha256, true)),
         ("plain", "scram", (Plain, true)),
         ("trust", "plain", (Trust, true)),
-        // An unknown user is asked for a password that does not exist: trust believes only known names.
-        ("trust", "nobody", (ScramSha256, false)),
     ] {
         assert_eq!(method(auth_type, user), wanted, "{auth_type} {user}");
     }
-    // One in three of those that exist is asked by SCRAM; so is one in three of the others.
-    assert!([(Md5, false), (ScramSha256, false)].contains(&method("md5", "nobody")));
+    // An unknown user is asked for a password that does not exist: trust believes only known names.
+    assert_eq!(method("trust", "nobody").0, ScramSha256);
+    // One in three of those that exist is asked by SCRAM; so is one in three of the others. They have a decoy for a verifier.
+    assert!([(Md5, false), (ScramSha256, true)].contains(&method("md5", "nobody")));
+}
+
+#[test]
+fn names_that_do_not_exist_look_like_those_that_do() {
+    use weir_auth::secret::SecretKind;
+    let verifier = "SCRAM-SHA-256$9000:YSBzYWx0IG9mIDE3IGJ5dA==$AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let users = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verified.txt");
+    let seen = |auth_type: &str, file: String, name: &str| {
+        std::fs::write(&users, file).unwrap();
+        let text = format!(
+            "[databases]\n* = host=h\n[pgbouncer]\nauth_type = {auth_type}\nauth_file = {}\n",
+            users.display()
+        );
+        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(name, None), HERE);
+        let shown = match admission.secret.as_deref().map(weir_auth::Secret::kind) {
+            Some(SecretKind::ScramVerifier(verifier)) => Some((verifier.iterations, verifier.salt.clone())),
+            Some(_) => panic!("{name} has a secret"),
+            None => None,
+        };
+        (admission.method, shown)
+    };
+    let all = || format!("\"ann\" \"{verifier}\"\n\"bob\" \"{verifier}\"\n");
+    for auth_type in ["scram-sha-256", "plain", "md5", "trust"] {
+        let (method, shown) = seen(auth_type, all(), "nobody");
+        let (iterations, salt) = shown.clone().unwrap();
+        assert_eq!((iterations, salt.len()), (9000, 16), "{auth_type}");
+        assert_eq!(method == AuthMethod::Plain, auth_type == "plain");
+        // The same when it is asked again, and behind a restart; another name is shown another salt.
+        assert_eq!(seen(auth_type, all(), "nobody").1, shown);
+        assert_ne!(seen(auth_type, all(), "noone").1, shown);
+    }
+    // One in two of those that exist has a verifier.
+    let half = format!("\"ann\" \"{verifier}\"\n\"bob\" \"in clear\"\n");
+    let with = (0..100).filter(|n| seen("plain", half.clone(), &format!("nobody{n}")).1.is_some()).count();
+    assert!((20..80).contains(&with), "{with} of 100");
 }
 
 #[test]

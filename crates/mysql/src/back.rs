@@ -392,6 +392,11 @@ impl Back {
         std::mem::take(&mut self.injected_prepares)
     }
 
+    /// Every request of this protocol ends by itself.
+    pub fn awaits_end(&self) -> bool {
+        false
+    }
+
     /// Nothing can make this server usable again: close it.
     pub fn is_broken(&self) -> bool {
         self.broken

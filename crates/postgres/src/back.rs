@@ -10,12 +10,13 @@
 use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
-use crate::prepared::{ServerPrepared, Statement};
+use crate::prepared::{OwnNames, ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_auth::login::{CancelPlan, ServerGreeting};
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::{CancelPlan, Changes, ServerGreeting};
 use weir_sql::SettingNames;
 use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::{Boundary, Owner};
@@ -33,6 +34,8 @@ pub struct Back {
     /// Plan keys of settings this server has accepted before.
     pub(crate) accepted: Vec<u64>,
     pub(crate) prepared: ServerPrepared,
+    /// Statements have the names here that their client gave them, and nobody else has any.
+    pub(crate) own_names: Option<Box<OwnNames>>,
     pub(crate) unnamed: Option<Unnamed>,
     pub(crate) queue: Queue,
     pub(crate) boundary: Boundary,
@@ -68,6 +71,11 @@ pub struct Back {
     pub(crate) knowledge: Arc<Knowledge>,
     /// A question about the catalogue is under way here.
     pub(crate) study: Option<Box<Study>>,
+    /// Counts changes of accounts, for all servers of all pools; and what it was when this login began.
+    changes: Changes,
+    born: u64,
+    /// The open transaction may have changed one.
+    pub(crate) accounts: bool,
     /// A request here may have changed the catalogue, and its transaction is not over.
     pub(crate) unsettled: Option<Unsettled>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
@@ -118,6 +126,7 @@ impl Back {
             applied: Arc::default(),
             accepted: Vec::new(),
             prepared: ServerPrepared::new(max_prepared_statements),
+            own_names: None,
             unnamed: None,
             queue: Queue::default(),
             boundary: Boundary::Idle,
@@ -137,6 +146,9 @@ impl Back {
             injected_prepares: 0,
             knowledge: Arc::default(),
             study: None,
+            changes: Changes::default(),
+            born: 0,
+            accounts: false,
             unsettled: None,
             doubtful: false,
             own: None,
@@ -223,9 +235,29 @@ impl Back {
         std::mem::take(&mut self.injected_prepares)
     }
 
-    /// Sessions see what becomes of roles and settings by themselves, or not at all.
+    /// Since its login began an account has changed, or what is set for one: that is for new sessions.
     pub fn is_outdated(&self) -> bool {
-        false
+        self.changes.load(Relaxed) != self.born
+    }
+
+    /// Its login began when so many changes had been counted.
+    pub(crate) fn born(mut self, changes: Changes, born: u64) -> Back {
+        (self.changes, self.born) = (changes, born);
+        self
+    }
+
+    pub(crate) fn changes(&self) -> (&Changes, u64) {
+        (&self.changes, self.born)
+    }
+
+    /// An account has changed: what logs in from here on sees it.
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    /// A COPY of the extended protocol has swallowed its Sync: only its client's next one says where the boundary is.
+    pub fn awaits_end(&self) -> bool {
+        self.needs_sync
     }
 
     /// Nothing can make this server usable again, once nobody has it: close it.

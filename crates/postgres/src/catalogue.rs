@@ -37,8 +37,21 @@ macro_rules! fingerprint {
     };
 }
 
-/// Asks for the fingerprint alone.
-pub const FINGERPRINT: &str = fingerprint!();
+/// What a new session of the server's own role in its own database would begin with, and whether there may be one. By the
+/// role's number, for its name may be another by now, or nobody's.
+macro_rules! account {
+    () => {
+        ", (SELECT pg_catalog.concat_ws('/', r.rolname, r.rolcanlogin, r.rolsuper, r.rolconnlimit, pg_catalog.date_part('epoch', r.rolvaliduntil), \
+                r.rolvaliduntil < pg_catalog.now(), pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT'), d.datname, d.datallowconn, d.datconnlimit, \
+                (SELECT pg_catalog.string_agg(pg_catalog.concat_ws('/', s.setdatabase, s.setrole, s.setconfig::pg_catalog.text), ' ' ORDER BY s.setdatabase, s.setrole) \
+                 FROM pg_catalog.pg_db_role_setting s WHERE s.setdatabase IN (0, d.oid) AND s.setrole IN (0, r.oid))) \
+            FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) a JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid \
+            JOIN pg_catalog.pg_database d ON d.oid = a.datid)"
+    };
+}
+
+/// Asks for the fingerprint and the account alone.
+pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
 
 /// Everything behind the functions. The first column says what a row is.
 macro_rules! the_rest {
@@ -92,13 +105,14 @@ macro_rules! functions {
 /// Asks for everything, the fingerprint first: what changes while the rest is read is found by the next look.
 pub const WHOLE: &str = concat!(
     fingerprint!(),
+    account!(),
     "; ",
     functions!("pg_catalog.concat_ws(' ', NULLIF(p.prosrc, ''), pg_catalog.pg_get_function_sqlbody(p.oid))"),
     the_rest!()
 );
 
 /// The same before PostgreSQL 14.
-pub const WHOLE_OLD: &str = concat!(fingerprint!(), "; ", functions!("p.prosrc"), the_rest!());
+pub const WHOLE_OLD: &str = concat!(fingerprint!(), account!(), "; ", functions!("p.prosrc"), the_rest!());
 
 /// The first version with `pg_get_function_sqlbody`.
 const SQL_BODIES: u32 = 14;
@@ -187,6 +201,9 @@ impl Back {
         let read = read_columns(body, &mut columns).is_ok();
         if columns[0] == Some(b"z") {
             study.fingerprint = columns[1].unwrap_or_default().to_vec();
+            if self.knowledge.is_another_account(columns[2].unwrap_or_default()) {
+                self.count_change();
+            }
         } else if let Some(builder) = &mut study.builder
             && !(read && take_row(builder, &columns))
         {

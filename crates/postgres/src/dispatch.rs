@@ -164,6 +164,9 @@ impl Back {
             | ClientTag::FunctionCall => {}
         }
         if self.queue.tail().is_some_and(|tail| tail.owner == front.owner && !tail.ended) {
+            if std::mem::take(&mut front.names_matter) {
+                self.take_own_names(front, false, out);
+            }
             return;
         }
         // The settings of a client whose own request is the last one under way here came with that.
@@ -188,6 +191,9 @@ impl Back {
                     self.held = Some(Box::new(Held { settings_of: number, ..Held::default() }));
                 }
             }
+        }
+        if std::mem::take(&mut front.names_matter) {
+            self.take_own_names(front, true, out);
         }
     }
 
@@ -362,6 +368,7 @@ impl Back {
         if !effects.ddl {
             return;
         }
+        self.accounts |= effects.accounts;
         if self.unsettled.is_none() {
             self.unsettled = Some(self.knowledge.unsettle());
         }
@@ -435,4 +442,5 @@ pub(crate) fn remember_accepted(accepted: &mut Vec<u64>, plan_key: u64) {
     }
 }
 
+mod own_names;
 pub(crate) mod statements;

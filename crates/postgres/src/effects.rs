@@ -52,8 +52,15 @@ pub struct Effects {
     pub deallocates: Option<Box<str>>,
     /// The name of a lone `EXECUTE name`.
     pub executes: Option<Box<str>>,
+    /// What is prepared in its session, and under which names, may bear on it. A lone `EXECUTE name` or
+    /// `DEALLOCATE name` is not meant.
+    pub statement_names: bool,
+    /// It is a lone statement that drops all prepared ones.
+    pub ends_names: bool,
     /// It may change the catalogue.
     pub ddl: bool,
+    /// It may change what a new session begins with, or who may have one: roles, what is set for them or for databases.
+    pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
     pub doubtful: bool,
 }
@@ -95,7 +102,11 @@ impl Effects {
     /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
         let (class, state) = classify_in(dialect, text, proof);
-        (Effects::of_class(&class), class.fingerprint as u32, state)
+        let mut effects = Effects::of_class(&class);
+        if effects.ddl && changes_accounts(&class, text) {
+            effects = Arc::new(Effects { accounts: true, ..Effects::clone(&effects) });
+        }
+        (effects, class.fingerprint as u32, state)
     }
 
     /// Of a class. Texts without effects share one value.
@@ -121,13 +132,18 @@ impl Effects {
                 .then(|| class.name().map(Into::into))
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
+        let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
         let effects = Effects {
             pins,
             releases: class.releases,
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.proven && class.only_reads() && pins.is_empty() && class.touched().is_none(),
+            shareable: class.proven
+                && class.only_reads()
+                && pins.is_empty()
+                && class.touched().is_none()
+                && !class.statement_names,
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
@@ -141,6 +157,9 @@ impl Effects {
             names,
             deallocates,
             executes,
+            accounts: false,
+            statement_names: class.statement_names || pins.contains(Pin::Code),
+            ends_names: alone && class.clears.intersects(drops_all),
             // Only what user code may change: a temporary table runs none.
             ddl: class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven),
             doubtful: !class.proven && runs_user_code(class),
@@ -192,6 +211,12 @@ impl Effects {
         }
     }
 
+    /// It has dropped all that was prepared, and nothing brings it back or has prepared anything behind it. `settled`: it
+    /// ran outside of a transaction.
+    pub fn ends_names_now(&self, settled: bool) -> bool {
+        self.ends_names && (settled || self.clears.contains(Clears::DEALLOCATE_ALL))
+    }
+
     /// All prepared statements of the server are gone afterwards.
     pub fn drops_all_statements(&self) -> bool {
         self.clears.intersects(Clears::DISCARD_ALL | Clears::DEALLOCATE_ALL)
@@ -212,6 +237,7 @@ impl Effects {
             && self.names.is_none()
             && self.deallocates.is_none()
             && self.executes.is_none()
+            && !self.statement_names
     }
 
     /// What may be left of it although it failed: what no ROLLBACK takes back.
@@ -230,6 +256,7 @@ impl Effects {
         both.pins.union(other.pins);
         both.ddl |= other.ddl;
         both.doubtful |= other.doubtful;
+        both.accounts |= other.accounts;
         both.releases.union(other.releases);
         both.clears.insert(other.clears);
         both.takes.insert(other.takes);
@@ -247,9 +274,25 @@ impl Effects {
             all.add_all(touched);
             both.touched = Some(Arc::new(all));
         }
+        both.statement_names |= other.statement_names;
+        both.ends_names &= other.ends_names;
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
+}
+
+/// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the server.
+fn changes_accounts(class: &Class, text: &[u8]) -> bool {
+    let words: &[&[u8]] = match class.verb {
+        _ if class.statements > 1 => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        Verb::Create | Verb::Alter | Verb::Drop => &[b"role", b"user", b"group", b"database"],
+        Verb::Catalogue => &[b"grant", b"revoke"],
+        Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        _ => return false,
+    };
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.split(|byte| !in_word(byte))
+        .any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
 /// Texts in which no code of users can run: transaction control, settings, and what only speaks of the session.
@@ -354,6 +397,8 @@ pub struct Traces {
     locks: Locks,
     /// `SET ROLE`, `SET SESSION AUTHORIZATION` or what may be one, which RESET ALL does not undo.
     role: bool,
+    /// Statements have their client's own names on the server.
+    names: bool,
     /// `last_result` is there only until the next request that asks for nothing.
     soft: bool,
     /// Reasons that nothing takes away: not even a full reset of the server.
@@ -384,6 +429,17 @@ impl Traces {
         if std::mem::take(&mut self.soft) {
             self.pins.remove(Pin::LastResult);
         }
+    }
+
+    /// The server has statements under the names that their client gave them: both stay together.
+    pub fn hold_names(&mut self) {
+        self.names = true;
+        self.pins.insert(Pin::SqlPrepare);
+    }
+
+    /// See [`Traces::hold_names`].
+    pub fn holds_names(&self) -> bool {
+        self.names
     }
 
     /// Nothing is left behind (DISCARD ALL).
@@ -442,14 +498,19 @@ impl Traces {
     fn release(&mut self, effects: &Effects, settled: bool) {
         // These do not come back with a ROLLBACK.
         const AT_ONCE: [Pin; 2] = [Pin::SqlPrepare, Pin::LastResult];
+        self.names &= !effects.ends_names_now(settled);
         for pin in effects.releases.iter() {
-            let stays = pin == Pin::SessionLock || (pin == Pin::Setting && self.role);
+            let stays = pin == Pin::SessionLock
+                || (pin == Pin::Setting && self.role)
+                || (pin == Pin::SqlPrepare && self.names);
             if !stays && (settled || AT_ONCE.contains(&pin)) {
                 self.pins.remove(pin);
             }
         }
         if effects.clears.contains(Clears::DEALLOCATE_ALL) {
-            self.pins.remove(Pin::SqlPrepare);
+            if !self.names {
+                self.pins.remove(Pin::SqlPrepare);
+            }
             self.pins.remove(Pin::Prepared);
         }
         if effects.clears.contains(Clears::DISCARD_SEQUENCES) {

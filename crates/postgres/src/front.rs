@@ -15,7 +15,7 @@ use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
 use crate::own::Rare;
-use crate::prepared::{ClientPrepared, fingerprint_of};
+use crate::prepared::{ClientPrepared, Statement, fingerprint_of};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,10 +48,14 @@ pub struct Front {
     pub(crate) outstanding: u16,
     /// The server refused the settings of its login.
     pub(crate) welcome_refused: bool,
+    /// A server has taken the settings of its login.
+    pub(crate) confirmed: bool,
     /// The request found last asks what was drawn from a sequence.
     pub(crate) asks_sequence: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
+    /// To the request found last it matters which statements are prepared under which names.
+    pub(crate) names_matter: bool,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
     pub(crate) drew_at: u32,
     /// The request found last needs a server that was opened for this client.
@@ -147,6 +151,8 @@ struct Batch {
     uses_unnamed: bool,
     /// They are given or taken.
     changes_names: bool,
+    /// Which there are matters to a text of it.
+    names_matter: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: u64,
     /// What decides how a text is read may be another behind it.
@@ -167,6 +173,7 @@ impl Batch {
         uses_names: false,
         uses_unnamed: false,
         changes_names: false,
+        names_matter: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
     };
@@ -192,7 +199,8 @@ impl Batch {
     fn note_names(&mut self, effects: &Effects) {
         let changes = effects.deallocates.is_some() || effects.drops_all_statements();
         self.changes_names |= changes;
-        self.uses_names |= changes || effects.executes.is_some();
+        self.names_matter |= effects.statement_names;
+        self.uses_names |= changes || effects.executes.is_some() || effects.statement_names;
     }
 }
 
@@ -239,8 +247,10 @@ impl Front {
             under_way_is_shareable: true,
             outstanding: 0,
             welcome_refused: false,
+            confirmed: false,
             asks_sequence: false,
             draws: false,
+            names_matter: false,
             drew_at: 0,
             wants_own: false,
             rare: Rare::of(&settings),
@@ -395,6 +405,9 @@ impl Front {
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                if let Some(executed) = self.executed(&effects) {
+                    self.scan.batch.note_sequences(&executed.effects(self.judge()));
+                }
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.texts.push(effects, state);
                 Ok(Some(self.request(end)))
@@ -424,6 +437,8 @@ impl Front {
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(&effects);
+                // What it is like is asked before it runs, when no other statement can stand in.
+                self.scan.batch.names_matter |= effects.executes.is_some();
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
@@ -495,6 +510,12 @@ impl Front {
         self.settings.get("search_path").is_some_and(names_temporary)
     }
 
+    /// What a lone EXECUTE runs, when that was prepared by the protocol.
+    fn executed(&self, effects: &Effects) -> Option<Arc<Statement>> {
+        let name = effects.executes.as_deref()?;
+        self.prepared.as_deref()?.get(name.as_bytes()).cloned()
+    }
+
     /// A text behind one of these effects may be read otherwise.
     fn may_change_dialect(&self, effects: &Effects) -> bool {
         let goes_back = || {
@@ -532,8 +553,7 @@ impl Front {
         self.scan.looked = 0;
         self.scan.resetting = batch.resets && !self.startup.is_empty();
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
-        self.asks_sequence |= batch.asks_sequence;
-        self.draws |= batch.draws;
+        self.note_questions(batch);
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let choosy = self.is_choosy();
         let shareable = batch.shareable
@@ -562,6 +582,14 @@ impl Front {
         }
     }
 
+    /// What the server it goes to must have is known.
+    fn note_questions(&mut self, batch: Batch) {
+        self.names_matter |= batch.names_matter;
+        // Statements may be executed by name that ask, or that draw.
+        self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
+        self.draws |= batch.draws;
+    }
+
     /// The first `at` bytes go ahead of a batch that has not ended.
     fn part_before(&mut self, at: usize) -> Found {
         if self.must_wait(true) {
@@ -570,8 +598,7 @@ impl Front {
         }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
-        self.asks_sequence |= self.scan.batch.asks_sequence;
-        self.draws |= self.scan.batch.draws;
+        self.note_questions(self.scan.batch);
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {

@@ -314,6 +314,13 @@ impl ClientPrepared {
         });
     }
 
+    /// All names and what they stand for, in the order in which they were prepared.
+    pub fn in_order(&self) -> Vec<(Box<[u8]>, Arc<Statement>)> {
+        let mut all: Vec<_> = self.named.iter().map(|(name, s)| (name.clone(), Arc::clone(s))).collect();
+        all.sort_unstable_by_key(|(_, statement)| statement.since.load(Ordering::Relaxed));
+        all
+    }
+
     /// Gives the names back that were taken by [`ClientPrepared::take_names`], unless they are in use again.
     pub fn restore_names(&mut self, names: Names) {
         for (name, statement) in names {
@@ -382,6 +389,31 @@ impl ClientPrepared {
     /// No name is in use.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
+    }
+}
+
+/// A server on which one client's statements have that client's names.
+#[derive(Debug, Default)]
+pub struct OwnNames {
+    /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet that they
+    /// are what their client was told.
+    unproven: Vec<u64>,
+}
+
+impl OwnNames {
+    /// It was prepared here anew.
+    pub fn brought(&mut self, statement: &Statement) {
+        self.unproven.push(statement.id);
+    }
+
+    /// The server must say of what columns it is before it is used.
+    pub fn must_ask(&self, statement: &Statement) -> bool {
+        statement.keeps_columns() && self.unproven.contains(&statement.id)
+    }
+
+    /// It is what its client was told.
+    pub fn proven(&mut self, statement: &Statement) {
+        self.unproven.retain(|&id| id != statement.id);
     }
 }
 
@@ -666,6 +698,16 @@ impl ServerPrepared {
         self.index.clear();
         self.leftovers.clear();
         self.hand = 0;
+    }
+
+    /// Forgets all statements, and hands out the names under which the server has any.
+    pub fn take_all(&mut self) -> Vec<Box<[u8]>> {
+        let mut names = std::mem::take(&mut self.leftovers);
+        for slot in &self.slots {
+            names.extend(slot.versions.iter().map(|version| Box::from(name_for(&slot.key, version.name))));
+        }
+        self.clear();
+        names
     }
 
     /// The key of the statement that has this name here.

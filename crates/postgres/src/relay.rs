@@ -80,6 +80,8 @@ pub(crate) struct Entry {
 pub(crate) enum Undo {
     /// A name was given.
     Named { name: Box<[u8]>, statement: Arc<Statement> },
+    /// A name was given, perhaps in place of another statement.
+    Renamed { name: Box<[u8]>, statement: Arc<Statement>, before: Option<Arc<Statement>> },
     /// A name was taken away.
     Unnamed { name: Box<[u8]>, statement: Arc<Statement> },
     /// All names were taken away.
@@ -216,6 +218,14 @@ pub(crate) fn put_right(undo: Option<Box<Undo>>, failed: bool, front: Option<&mu
     let prepared = front.prepared_mut();
     match *undo {
         Undo::Named { name, statement } => prepared.remove_if(&name, &statement),
+        Undo::Renamed { name, statement, before } => {
+            prepared.remove_if(&name, &statement);
+            if let Some(before) = before
+                && prepared.get(&name).is_none()
+            {
+                prepared.insert(&name, before);
+            }
+        }
         Undo::Unnamed { name, statement } => {
             if prepared.get(&name).is_none() {
                 prepared.insert(&name, statement);

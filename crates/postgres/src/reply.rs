@@ -14,6 +14,7 @@ use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
+use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
 
@@ -325,7 +326,12 @@ impl Back {
         let shape = Shape::of(&types.unwrap_or_default(), columns);
         let as_told = self.prepared.described(&statement, number, shape);
         self.released += usize::from(stops);
+        if as_told && let Some(own) = self.own_names.as_deref_mut() {
+            own.proven(&statement);
+        }
         if stops && !as_told {
+            // It is asked again before its next use.
+            self.unnamed.take_if(|unnamed| Arc::ptr_eq(&unnamed.statement, &statement));
             // An error takes the place of what the client asks for: the server skips it as it would have.
             put_bind_nobody(to_server);
             self.queue.push_next(Owed::Doomed);

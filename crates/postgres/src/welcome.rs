@@ -17,6 +17,8 @@ use crate::prepared::{Origin, Statement};
 use crate::session_state::{APPLICATION_NAME, Reported, Settings, follows, reported_application_name};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_auth::login::Changes;
 use weir_wire::Boundary;
 
 /// Sets of settings remembered for one pool; the oldest leaves.
@@ -28,6 +30,9 @@ pub struct Welcomes {
     base: Option<Reported>,
     by_key: HashMap<u64, Arc<Welcome>>,
     order: Vec<u64>,
+    /// Counts changes of accounts, after which a server must be asked anew; and what it was when the last one logged in.
+    changes: Changes,
+    born: u64,
     /// What its servers have prepared.
     statements: Arc<KnownStatements>,
 }
@@ -42,9 +47,9 @@ struct Welcome {
 }
 
 impl Welcomes {
-    /// No server is ever outdated here.
+    /// A server has logged in since accounts were changed last.
     pub fn is_current(&self) -> bool {
-        true
+        self.changes.load(Relaxed) == self.born
     }
 
     /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
@@ -56,7 +61,12 @@ impl Welcomes {
             }
             return;
         }
-        let changed = self.base.as_ref().is_some_and(|base| !same_facts(base, &back.base));
+        let (changes, born) = back.changes();
+        let newer = self.born < born;
+        if self.born <= born {
+            (self.changes, self.born) = (changes.clone(), born);
+        }
+        let changed = newer || self.base.as_ref().is_some_and(|base| !same_facts(base, &back.base));
         if changed {
             self.by_key.clear();
             self.order.clear();
@@ -74,6 +84,10 @@ impl Welcomes {
     /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
     /// first (`Back::dispatch_welcome`).
     pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        // The account may be locked by now, or what is set for it another: only a new session tells.
+        if !front.confirmed && !self.is_current() {
+            return false;
+        }
         let name = match front.startup.get(APPLICATION_NAME) {
             None => None,
             Some(value) => match reported_application_name(value) {
@@ -121,6 +135,7 @@ impl Welcomes {
         if front.welcome_refused {
             return false;
         }
+        front.confirmed = true;
         let named = front.startup.without(APPLICATION_NAME);
         let mut settings = named.clone();
         for (name, _) in named.iter() {

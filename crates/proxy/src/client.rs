@@ -81,6 +81,8 @@ pub struct Flags {
     pub greeted: bool,
     /// It is counted among those who log in.
     pub counted: bool,
+    /// It has proved itself, and is counted as a client of `max_client_conn`.
+    pub proven: bool,
     /// It comes by a load balancer, whose PROXY header is still to come.
     pub header_due: bool,
     /// Its login waits for room in a turn.

@@ -43,6 +43,8 @@ pub struct Shared<N: Net> {
     pub random: Random,
     /// Clients connected, in the whole process.
     pub clients: AtomicUsize,
+    /// Those of them who have proved who they are.
+    pub proven: AtomicUsize,
     /// Clients of each worker, with those on their way to it.
     pub seats: Box<[AtomicUsize]>,
     /// The RSA key for MySQL passwords without TLS.

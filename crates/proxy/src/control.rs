@@ -17,12 +17,13 @@ use crate::sizing::Sizing;
 use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use weir_auth::job::RsaKey;
-use weir_config::{ListenAt, Protocol, Snapshot};
+use weir_auth::{AuthMethod, scram};
+use weir_config::{Auth, ListenAt, Protocol, Snapshot};
 use weir_metrics::Metrics;
 use weir_net::fleet::{Fleet, Seat};
 use weir_net::listener::{BindError, ListenOptions, SocketFile, bind};
@@ -116,6 +117,7 @@ impl Proxy {
             submit,
             random: Box::new(random),
             clients: AtomicUsize::new(0),
+            proven: AtomicUsize::new(0),
             seats: Shared::<Kernel>::seats(workers),
             rsa: rsa_key(snapshot),
             greetings: greetings(snapshot, &routes),
@@ -129,6 +131,7 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
+        derive_ahead(snapshot);
         let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
         let front_tls = Mutex::new(front_tls);
         Ok(Proxy { shared, routes, front_tls, workers, files, listening, plan, _fleet: fleet })
@@ -188,6 +191,7 @@ impl Proxy {
         }
         self.shared.settings.store(Arc::new(settings(snapshot, routes, &front_tls)));
         (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Reload));
+        derive_ahead(snapshot);
     }
 
     /// Accepts nobody new, lets transactions end within `drain_timeout`, then stops.
@@ -340,6 +344,34 @@ fn random(bytes: &mut [u8]) {
     if let Err(error) = weir_net::random::fill(bytes) {
         tracing::error!("the system gives no random bytes: {error}");
         std::process::abort();
+    }
+}
+
+/// Derives the keys of all passwords in clear that clients prove by SCRAM, on a thread of little urgency: from then on a login
+/// of a user who exists takes no longer than one of a user who does not. A reload makes the thread before it end.
+fn derive_ahead(snapshot: &Arc<Snapshot>) {
+    static NEWEST: AtomicUsize = AtomicUsize::new(0);
+    if snapshot.realm(Protocol::Postgres).auth != Auth::Method(AuthMethod::ScramSha256) {
+        return;
+    }
+    let snapshot = snapshot.clone();
+    let mine = NEWEST.fetch_add(1, Ordering::Relaxed) + 1;
+    let derive = move || {
+        weir_net::priority::lower();
+        let mut nonce = [0; 64];
+        random(&mut nonce);
+        let Some(nonce) = nonce.first_chunk() else { return };
+        for (name, user) in &snapshot.realm(Protocol::Postgres).users {
+            if NEWEST.load(Ordering::Relaxed) != mine {
+                return;
+            }
+            if let Some(secret) = &user.secret {
+                scram::derive_ahead(name, secret, nonce);
+            }
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("derive".to_owned()).spawn(derive) {
+        tracing::warn!("keys of passwords are derived at logins: {error}");
     }
 }
 

@@ -25,6 +25,7 @@ pub mod pool;
 mod routes;
 pub mod server;
 pub mod settings;
+mod silent;
 pub mod sizing;
 pub mod wing;
 pub mod worker;

@@ -28,6 +28,8 @@ pub trait Wing: Sized + 'static {
     const INDEX: u8;
     /// Its backs can be asked for the catalogue of their database.
     const HAS_CATALOGUE: bool;
+    /// With it they are asked what becomes of the account that they have logged in with.
+    const ASKS_ACCOUNTS: bool;
     /// Addresses a message to this wing's hall.
     fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N>;
     /// The schema this client begins in, when the settings give it another name than the client did.
@@ -210,6 +212,8 @@ pub trait Back<W: Wing> {
     fn awaits_client(&self) -> bool;
     /// Where the server is after all replies that have arrived.
     fn boundary(&self) -> Boundary;
+    /// The boundary is not known before its client ends what it has begun (PostgreSQL: a COPY that has swallowed its Sync).
+    fn awaits_end(&self) -> bool;
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
     /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
     fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);

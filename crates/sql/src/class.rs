@@ -574,6 +574,9 @@ pub struct Class {
     pub shareable: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
+    /// PostgreSQL: which statements are prepared in its session, under which names and with which texts, may bear on what
+    /// it does, or it may change that. A single EXECUTE or DEALLOCATE is not meant: [`Class::name`] says of what.
+    pub statement_names: bool,
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
     pub proven: bool,
     /// What user code that it runs may leave, by the catalogue. It is part of `pins`.

@@ -78,6 +78,47 @@ fn the_salt_of_a_user_without_one_never_changes() {
 }
 
 #[test]
+fn a_login_makes_the_same_work_whether_its_user_exists_or_not() {
+    // PBKDF2 in front of the verdict, and what the first message shows of the secret.
+    let probe = |user: &str, secret: Option<&Arc<Secret>>| {
+        let (state, _) = ServerExpectFinal::begin(
+            user,
+            secret.cloned(),
+            &[7; 32],
+            b"n,,n=,r=abc",
+            ServerBinding::NotOffered,
+        )
+        .unwrap();
+        let proof = BASE64.encode([9; KEY_BYTES]);
+        let last = format!("c=biws,r={},p={proof}", std::str::from_utf8(&state.nonce).unwrap());
+        let works = match state.verify(last.as_bytes()) {
+            Ok(Verdict::Work(_)) => true,
+            Err(ScramError::Refused) => false,
+            other => panic!("{other:?}"),
+        };
+        (works, state.iterations, state.salt)
+    };
+    let clear = Arc::new(Secret::plain("pw"));
+    assert!(probe("clear", Some(&clear)).0, "the reason for this test");
+    derive_ahead("clear", &clear, &[1; 32]);
+    let (works, iterations, salt) = probe("clear", Some(&clear));
+    let (nobody, nobodys, other) = probe("nobody", None);
+    assert_eq!((works, iterations, salt.len()), (nobody, nobodys, other.len()));
+    // As a user of whom a verifier is known.
+    let keys = ScramKeys::derive("pw", b"a salt of its own", 9_000);
+    let text = ScramVerifier::text_of(&keys, b"a salt of its own", 9_000);
+    let verifier = ScramVerifier::parse(&text).unwrap();
+    let known = Arc::new(Secret::from_userlist(&text));
+    let decoy = |name| Arc::new(verifier.decoy(name));
+    let (works, iterations, salt) = probe("known", Some(&known));
+    let (nobody, nobodys, other) = probe("nobody", Some(&decoy("nobody")));
+    assert_eq!((works, iterations, salt.len()), (nobody, nobodys, other.len()));
+    assert_eq!(other, probe("nobody", Some(&decoy("nobody"))).2, "always the same");
+    assert_ne!(other, probe("noone", Some(&decoy("noone"))).2);
+    assert_eq!(exchange(Some(decoy("nobody")), &Arc::new(Secret::plain("pw"))), Err(ScramError::Refused));
+}
+
+#[test]
 fn a_verifier_lets_in_and_then_lets_weir_log_in() {
     let keys = ScramKeys::derive("pw", b"saltsalt", 4096);
     let text = ScramVerifier::text_of(&keys, b"saltsalt", 4096);

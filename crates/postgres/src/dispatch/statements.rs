@@ -4,6 +4,7 @@
 //! Invariant: a statement is used only behind a Parse that this very server has confirmed or has in front of it in
 //! the same batch; nothing that the batch uses is closed.
 
+use super::own_names::effects_of_named;
 use super::{Message, malformed};
 use crate::back::{Back, Unnamed};
 use crate::effects::{Effects, Judge};
@@ -35,21 +36,25 @@ impl Back {
             return (effects, undo, names);
         }
         let judge = Judge { dialect: front.dialect, knowledge: &front.knowledge };
+        // They are there under their names.
+        let has_own = self.own_names.is_some();
         let Some(prepared) = front.prepared.as_deref_mut() else { return (effects, undo, names) };
         let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = execute
             && let Some(statement) = prepared.get(&name)
         {
             let judged = statement.effects(judge);
-            self.put_stand_in(&name, statement.content(), out);
+            if !has_own {
+                self.put_stand_in(&name, &statement.resolved_content(), out);
+                names.push(name);
+            }
             effects = Arc::new(effects.and(&judged));
-            names.push(name);
         }
         let deallocate = effects.deallocates.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = deallocate
             && let Some(statement) = prepared.remove(&name)
         {
-            if !names.contains(&name) {
+            if !has_own && !names.contains(&name) {
                 self.put_stand_in(&name, b"\0\0\0", out);
                 names.push(name.clone());
             }
@@ -124,6 +129,14 @@ impl Back {
             out.extend_from_slice(message.bytes);
             return Ok(());
         }
+        if self.own_names.is_some() {
+            if !front.prepared_mut().has_room() {
+                return self.parse_raw(front, message, out);
+            }
+            self.parse_own(front, parse.name, parse.content, effects);
+            out.extend_from_slice(message.bytes);
+            return Ok(());
+        }
         if let Some(existing) = front.prepared_mut().get(parse.name).cloned() {
             // The server itself says that the name is taken, in its order of checks.
             let (_, server_name) = self.ensure(front, parse.name, existing, out);
@@ -156,7 +169,7 @@ impl Back {
     }
 
     /// Asks what the server makes of a statement. With `stops` the rest waits for the answer.
-    fn ask_shape(
+    pub(super) fn ask_shape(
         &mut self,
         statement: Arc<Statement>,
         name: &[u8],
@@ -200,7 +213,8 @@ impl Back {
         let before = prepared.unnamed.take();
         prepared.unnamed_is_raw = false;
         let statement = match &before {
-            Some(same) if same.content() == content => Arc::clone(same),
+            // One of which the client was told anything is read anew.
+            Some(same) if same.content() == content && same.shape().is_none() => Arc::clone(same),
             _ => Statement::unnamed(content, effects, state),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
@@ -296,9 +310,9 @@ impl Back {
                     Arc::ptr_eq(&unnamed.statement, &wanted) && (unnamed.confirmed || unnamed.entry == here)
                 });
                 if !there {
-                    put_parse(out, b"", wanted.content());
+                    put_parse(out, b"", &wanted.resolved_content());
                     self.injected_prepares += 1;
-                    self.sent_unnamed(wanted);
+                    self.sent_unnamed(Arc::clone(&wanted));
                     self.queue.push(Owed::Parse {
                         statement: None,
                         undo: None,
@@ -306,6 +320,10 @@ impl Back {
                         hidden: true,
                         quiet: false,
                     });
+                    // Its client may have been told its columns by the server that had it before.
+                    if wanted.keeps_columns() && !self.skipping {
+                        self.ask_shape(wanted, b"", 0, true, out);
+                    }
                 }
             }
             None if raw => {}
@@ -331,6 +349,12 @@ impl Back {
         if bind.statement.is_empty() {
             self.ensure_unnamed(front, out);
             out.extend_from_slice(message.bytes);
+        } else if self.own_names.is_some() {
+            self.prove_own(bind.statement, known.as_ref(), out);
+            out.extend_from_slice(message.bytes);
+            front.prepared_mut().bind_portal(bind.portal, Some(effects_of_named(effects)));
+            self.queue.push(Owed::Bind { statement: None });
+            return Ok(());
         } else {
             let name = match known {
                 Some(statement) => {
@@ -367,6 +391,18 @@ impl Back {
             }
             Object::Statement(b"") => {
                 self.ensure_unnamed(front, out);
+                out.extend_from_slice(message);
+                // What it is told now holds for as long as it has the statement, wherever that is.
+                let unnamed = front.prepared.as_deref().and_then(|prepared| prepared.unnamed.clone());
+                if let Some(statement) = unnamed {
+                    let (number, stops, visible, types) = (0, false, true, None);
+                    self.queue.push(Owed::Shape { statement, number, stops, visible, types });
+                    return Ok(());
+                }
+            }
+            Object::Statement(name) if self.own_names.is_some() => {
+                let known = front.prepared.as_deref().and_then(|p| p.get(name)).cloned();
+                self.prove_own(name, known.as_ref(), out);
                 out.extend_from_slice(message);
             }
             Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
@@ -405,6 +441,11 @@ impl Back {
                 }
             }
             Object::Statement(name) => match front.prepared.as_deref_mut().and_then(|p| p.remove(name)) {
+                Some(statement) if self.own_names.is_some() => {
+                    out.extend_from_slice(message);
+                    undo = Some(Box::new(Undo::Unnamed { name: name.into(), statement }));
+                }
+                None if self.own_names.is_some() => out.extend_from_slice(message),
                 // The server's statement is shared and stays.
                 Some(statement) => {
                     let undo = Some(Box::new(Undo::Unnamed { name: name.into(), statement }));

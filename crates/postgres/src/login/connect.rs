@@ -12,6 +12,7 @@ use crate::message::reply::{read_key, read_parameter, read_ready};
 use crate::message::startup::{put_ssl_request, put_startup};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_auth::scram::{
     self, ClientBinding, ClientChallenge, ClientExpectFinal, ClientExpectFirst, ScramError, ScramKeys,
@@ -31,6 +32,8 @@ pub struct Connect {
     proving: bool,
     rejection: Option<Box<[u8]>>,
     bytes_seen: usize,
+    /// `ConnectParams::changes` when it began.
+    born: u64,
 }
 
 enum State {
@@ -70,6 +73,7 @@ impl Connect {
     /// A login that has not begun.
     pub fn new(params: ConnectParams) -> Self {
         Connect {
+            born: params.changes.load(Relaxed),
             params,
             state: State::ExpectRequest,
             reported: Reported::default(),
@@ -354,7 +358,9 @@ impl Connect {
 
     /// After `LoggedIn`: the server.
     pub fn into_back(self) -> Back {
-        let mut back = Back::new(self.key, self.reported, self.params.max_prepared_statements);
+        let changes = self.params.changes;
+        let mut back =
+            Back::new(self.key, self.reported, self.params.max_prepared_statements).born(changes, self.born);
         let parameters = self.params.parameters;
         if !parameters.is_empty()
             && let Ok(startup) =

@@ -15,7 +15,7 @@ use weir_auth::login::{
     TlsWish,
 };
 use weir_auth::scram::{ScramKeys, ScramVerifier};
-use weir_auth::{Secret, md5};
+use weir_auth::{Secret, SecretKind, md5};
 use weir_wire::{Boundary, Fault, FaultKind};
 
 fn accept() -> Accept {
@@ -175,6 +175,23 @@ fn wrong_passwords_and_unknown_users_hear_the_same() {
         assert_eq!(heard[0], heard[1]);
         assert_eq!(field(&heard[0][5..], b'C'), Some(&b"28P01"[..]));
         assert_eq!(field(&heard[0][5..], b'S'), Some(&b"FATAL"[..]));
+    }
+}
+
+#[test]
+fn a_password_in_clear_makes_the_same_work_for_a_user_who_does_not_exist() {
+    let known = ScramVerifier::parse(&verifier()).unwrap();
+    let decoy = known.decoy("user");
+    for secret in [Secret::new(SecretKind::ScramVerifier(known)), decoy] {
+        let admission = admission(AuthMethod::Plain, Some(secret));
+        let (mut accept, mut out) = (accept(), Vec::new());
+        accept.handle_input(&startup(0x0003_0000, &[("user", "user")]), &mut out).unwrap();
+        accept.handle_lookup(admission, &mut out).unwrap();
+        let (_, step) = accept.handle_input(b"p\x00\x00\x00\x0awrong\x00", &mut out).unwrap();
+        let AcceptStep::Work(job) = step else { panic!("no work") };
+        assert!(format!("{job:?}").contains("iterations: 4096"));
+        let Err(fault) = accept.handle_job(job.run(), &mut out) else { panic!("let in") };
+        assert_eq!(fault.kind, FaultKind::LoginFailed);
     }
 }
 

@@ -285,6 +285,7 @@ impl Server {
                 }
                 self.run(&inner, simple)
             }
+            ["DISCARD", "SEQUENCES"] => done("DISCARD SEQUENCES"),
             ["discard" | "DISCARD", _] => {
                 if self.boundary != Boundary::Idle {
                     return Err(("25001", "DISCARD ALL cannot run inside a transaction block".into()));

@@ -191,6 +191,8 @@ impl Back {
     fn fail_extended(&mut self, mut front: Option<&mut Front>, body: &[u8]) -> Option<Box<[u8]>> {
         let owed = self.queue.pop()?;
         self.skipping = true;
+        // What was held until it is answered goes on its way, to be skipped as well.
+        self.released += usize::from(matches!(owed, Owed::Shape { stops: true, .. }));
         // At once, and what came last first: the error may speak of a name that a skipped Close has taken away.
         self.skip(front.as_deref_mut());
         let mut taken_name = None;

@@ -37,14 +37,6 @@ impl Back {
             read_ready(body(message)).map_err(|_| protocol("malformed ReadyForQuery".to_owned()))?;
         self.boundary = boundary;
         self.needs_sync = false;
-        if boundary == Boundary::Idle
-            && let Some(entry) = self.queue.head_mut()
-        {
-            entry.ddl = false;
-            if !self.queue.changes_catalogue() {
-                self.unsettled = None;
-            }
-        }
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
             Owed::Settings { previous, last, only } => {
@@ -74,6 +66,18 @@ impl Back {
             }
             Owed::Sync => {}
             other => return Err(protocol(format!("ReadyForQuery where {other:?} is owed"))),
+        }
+        if boundary == Boundary::Idle
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.ddl = false;
+            // Before anybody is told that it is done.
+            if std::mem::take(&mut self.accounts) {
+                self.count_change();
+            }
+            if !self.queue.changes_catalogue() {
+                self.unsettled = None;
+            }
         }
         self.end_copy(front.as_deref_mut());
         while let Some(Owed::CopyEnd) = self.queue.next() {
@@ -177,6 +181,9 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
+        if !self.traces.holds_names() {
+            self.own_names = None;
+        }
         if self.own.is_some() {
             // It goes back by itself to what its client began with, and says so.
             if let Some(front) = front {
@@ -283,6 +290,7 @@ impl Back {
             Internal::Rollback | Internal::Catalogue | Internal::Quiet => {}
             Internal::Reset => {
                 self.traces.clear();
+                self.own_names = None;
                 self.doubtful = false;
                 self.applied = Arc::default();
                 if self.queue.len() == 1 {
@@ -346,6 +354,8 @@ impl Back {
 
     /// The request at the head was never sent, because its settings failed.
     fn abandon(&mut self, mut front: Option<&mut Front>, to_client: &mut Vec<u8>) {
+        // Statements were not prepared that are believed to be.
+        self.spoiled |= self.own_names.is_some();
         let mut dropped = Vec::new();
         while self.queue.next().is_some() {
             dropped.extend(self.queue.pop());

@@ -314,6 +314,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.leave_login(key);
         let Some(client) = self.clients.remove(key) else { return };
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        if client.is.proven {
+            cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        }
         cx.shared.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
         if cx.settings.logged.disconnections

@@ -96,6 +96,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             client.line.close(cx.net, words.is_empty());
             cx.shared.clients.fetch_sub(1, Relaxed);
+            if client.is.proven {
+                cx.shared.proven.fetch_sub(1, Relaxed);
+            }
             cx.shared.leave_seat(cx.worker);
         }
         self.cells.wing.client_connections.set(0);

@@ -324,7 +324,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(id) = client.pool else { return };
         let Some(mode) = self.pool(id).map(|pool| pool.spec.mode) else { return };
-        if mode == PoolMode::Statement && boundary != Boundary::Idle {
+        if mode == PoolMode::Statement && boundary != Boundary::Idle && !self.awaits_end(key) {
             let text = "a transaction of several statements in a pool of mode statement";
             self.end_client(cx, key, Fault::new(FaultKind::NotAllowed, text));
             return;
@@ -344,6 +344,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.arm_client(cx, key);
         self.todo.push_back(Task::PumpClient(key));
+    }
+
+    /// Where this client's server is will be known when the client has ended what it has begun.
+    fn awaits_end(&mut self, key: Key) -> bool {
+        let server = self.clients.get(key).and_then(|client| client.server());
+        let back = server.and_then(|server| self.servers.get_mut(server)?.back());
+        back.is_some_and(|back| back.awaits_end())
     }
 
     /// A server stays with its client beyond the boundary: counts the reasons that are new.

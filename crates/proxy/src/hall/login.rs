@@ -10,6 +10,7 @@ use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
 use crate::pool::Link;
+use crate::silent::Silence;
 use crate::wing::{Accept, Front, Welcomes, Wing};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
@@ -18,9 +19,12 @@ use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, Pins, limits};
 
-/// Clients over `max_client_conn` that may be in their login at a time, so that they can be told why they
-/// are refused. Beyond, they are closed unheard.
+/// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused. Beyond, the
+/// oldest that has said nothing is closed unheard, or else the newest.
 const REFUSAL_SEATS: usize = 128;
+
+/// A login that has begun and says nothing for so long may be given up for another.
+const SLOW_LOGIN_MS: u64 = 1_000;
 
 /// How a client's connection comes to its worker.
 pub(super) enum Arrival<N: Net> {
@@ -52,9 +56,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
         inject::here("accepted");
         let counted = Counted::new(cx);
-        let total = cx.client_total();
-        let limit = cx.settings.max_client_conn;
-        if total > limit + REFUSAL_SEATS || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
+        let seats = cx.settings.max_client_conn + REFUSAL_SEATS;
+        let full = cx.client_total() > seats && !self.give_up_a_silent_login(cx);
+        if full || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
             self.count_fault(FaultKind::TooManyClients);
             if let Arrival::Here(socket) = arrival {
                 cx.net.close(socket, true);
@@ -96,6 +100,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             is: Flags { counted: true, header_due, ..Flags::default() },
         });
         counted.stays();
+        self.silent.note(key);
+        if self.silent.is_long(self.clients.len()) {
+            let (clients, now_ms) = (&self.clients, cx.now_ms());
+            self.silent.tidy(|key| silence(clients.get(key), now_ms));
+        }
         self.cells.wing.client_accepts.inc();
         self.cells.wing.client_connections.inc();
         self.cells.wing.client_logins_pending.inc();
@@ -103,6 +112,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.start_login(cx, key);
         }
         self.arm_client(cx, key);
+    }
+
+    /// All places are taken, some by connections that say nothing: the oldest of these makes room. False: there is none here.
+    fn give_up_a_silent_login(&mut self, cx: &mut Cx<'_, N>) -> bool {
+        let now_ms = cx.now_ms();
+        let clients = &self.clients;
+        let Some(key) = self.silent.take(|key| silence(clients.get(key), now_ms)) else { return false };
+        self.count_fault(FaultKind::TooManyLogins);
+        self.leave(cx, key);
+        self.remove_client(cx, key, true);
+        true
     }
 
     /// Says what the protocol's server says first.
@@ -229,7 +249,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
-        if cx.client_total() > cx.settings.max_client_conn {
+        // Who has not proved himself yet takes no place from who has.
+        let proven = self.clients.get(key).is_some_and(|client| client.is.proven);
+        if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
             return;
         }
@@ -367,6 +389,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
         inject::here("logged_in");
         let Some(client) = self.clients.get_mut(key) else { return };
+        if !std::mem::replace(&mut client.is.proven, true)
+            && cx.shared.proven.fetch_add(1, Relaxed) >= cx.settings.max_client_conn
+        {
+            // Others have proved themselves meanwhile.
+            self.recycle(out);
+            self.refuse(cx, key, FaultKind::TooManyClients.into());
+            return;
+        }
         let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
         let LoginPhase { accept, login, .. } = *phase;
         let front = accept.into_front();
@@ -418,12 +448,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Ends the login of a proven client, or puts it into the queue for a server that confirms its
     /// settings.
     fn greet(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
+        let asks = self.must_ask_account(cx, key);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
             return;
         };
         let Phase::Session(front) = &mut client.phase else { return };
-        let greeted = pool.entry.welcomes().greet(front, &mut out);
+        let greeted = !asks && pool.entry.welcomes().greet(front, &mut out);
         if greeted {
             client.is.greeted = true;
             client.before = None;
@@ -439,6 +470,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         } else {
             self.acquire_or_wait(cx, key);
         }
+    }
+
+    /// Whether its account is what it was has not been asked for long. Where no server is to be had at once, its first request
+    /// will ask.
+    fn must_ask_account(&self, cx: &Cx<'_, N>, key: Key) -> bool {
+        let pool = self.clients.get(key).and_then(|client| client.pool);
+        let Some(pool) = pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return false };
+        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
+        W::ASKS_ACCOUNTS
+            && pool.entry.knowledge.is_due(since_ms)
+            && (pool.idle_len() > 0 || pool.entry.shared.has_room())
     }
 
     /// A client no longer counts among those who log in.
@@ -482,6 +524,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             Phase::Closing => self.recycle(out),
         }
+    }
+}
+
+/// What a client has said of its login so far.
+fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
+    let Some(client) = client else { return Silence::Over };
+    let Phase::Login(phase) = &client.phase else { return Silence::Over };
+    let is_due = !phase.busy && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
+    match (phase.bytes, is_due) {
+        (0, _) if client.input.is_empty() => Silence::NotAByte,
+        (_, true) => Silence::Stalled,
+        (_, false) => Silence::Begun,
     }
 }
 

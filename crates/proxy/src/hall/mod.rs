@@ -33,6 +33,7 @@ use crate::ids::{Arena, Key, Kind, Tag};
 use crate::panics::inject;
 use crate::pool::{Pool, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
+use crate::silent::Silent;
 use crate::wing::Wing;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct Hall<W: Wing, N: Net> {
     login_work: u32,
     /// Wrong passwords of late.
     failures: Failures,
+    /// Logins that may have said nothing yet.
+    silent: Silent,
     /// Whether clients query beside those who log in.
     asked: handshake::Asked,
     /// Whom the server that is being closed leaves its place to.
@@ -102,6 +105,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             login_queue: VecDeque::new(),
             login_work: 0,
             failures: Failures::default(),
+            silent: Silent::default(),
             asked: handshake::Asked::default(),
             heir: None,
         }

@@ -24,6 +24,8 @@ macro_rules! adapter {
             const NAME: &'static str = $name;
             const INDEX: u8 = $index;
             const HAS_CATALOGUE: bool = $catalogue;
+            // PostgreSQL's fingerprint of the catalogue comes with the account.
+            const ASKS_ACCOUNTS: bool = $index == 0;
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
             }
@@ -201,6 +203,9 @@ macro_rules! adapter {
             }
             fn awaits_client(&self) -> bool {
                 self.awaits_client()
+            }
+            fn awaits_end(&self) -> bool {
+                self.awaits_end()
             }
             fn boundary(&self) -> Boundary {
                 self.boundary()

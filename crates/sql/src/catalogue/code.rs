@@ -112,6 +112,7 @@ impl Code {
             facts.own.add(Doings::unknown());
         }
         facts.own.ddl |= class.ddl;
+        facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
         let locks_or_waits = Uses::ROW_LOCK | Uses::SLEEP;
         facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(locks_or_waits);

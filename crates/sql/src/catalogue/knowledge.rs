@@ -34,6 +34,8 @@ pub struct Knowledge {
     reading: AtomicUsize,
     /// Clients of it ask what they have drawn from sequences by a request of its own.
     sequences_are_asked: AtomicBool,
+    /// What a new session of its user would begin with, as it was told last.
+    account: ArcSwapOption<Box<[u8]>>,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
 }
@@ -163,6 +165,15 @@ impl Knowledge {
     pub fn fingerprint(&self) -> Option<Box<[u8]>> {
         let known = self.known.load();
         known.as_deref().filter(|known| self.holds(known)).map(|known| known.fingerprint.clone())
+    }
+
+    /// What a new session of this pool's user would begin with, or whether there would be one, is not what it was when this
+    /// was asked last.
+    pub fn is_another_account(&self, now: &[u8]) -> bool {
+        if self.account.load().as_deref().is_some_and(|before| **before == *now) {
+            return false;
+        }
+        self.account.swap(Some(Arc::new(now.into()))).is_some_and(|before| **before != *now)
     }
 
     fn confirm(&self, now_ms: u64) {

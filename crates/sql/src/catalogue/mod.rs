@@ -41,6 +41,8 @@ pub struct Doings {
     pub ddl: bool,
     /// What it may do with settings of PostgreSQL beyond setting them.
     pub settings: SettingBits,
+    /// It may ask for prepared statements of its session, give them names or take them away (PostgreSQL).
+    pub statement_names: bool,
 }
 
 /// [`Touched`] of code: each bit stands for a name of [`Catalogue`]'s table, the highest for any other.
@@ -75,6 +77,7 @@ impl Doings {
             takes: Locks::NONE,
             ddl: false,
             settings: SettingBits::ANY,
+            statement_names: true,
         }
     }
 
@@ -89,6 +92,7 @@ impl Doings {
         self.settings.resets |= other.settings.resets;
         self.settings.tells |= other.settings.tells;
         self.settings.reads |= other.settings.reads;
+        self.statement_names |= other.statement_names;
     }
 
     /// It reads at most, and leaves nothing.

@@ -186,16 +186,23 @@ impl Sink for Recogniser {
         let past = match token.kind {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
+                let entry = lookup(token.text);
                 if !self.mysql {
                     self.quoted_view(token.text);
                 }
-                let func = quoted_function(lookup(token.text), self.mysql);
+                if matches!(entry.word, Word::PgPreparedStatement | Word::PgPreparedStatements) {
+                    self.asks_statements();
+                }
+                let func = quoted_function(entry, self.mysql);
                 Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
             }
             kind => {
-                if kind == Kind::Escaped && self.now.updates {
-                    // It may be any name.
-                    self.mentions_settings();
+                if kind == Kind::Escaped {
+                    // Its name may be any.
+                    self.class.statement_names |= !self.mysql;
+                    if self.now.updates {
+                        self.mentions_settings();
+                    }
                 }
                 Past { kind, word: Word::Name, func: Func::Unknown }
             }
@@ -288,6 +295,9 @@ impl Recogniser {
                 class.verb = Verb::Unrecognised;
             }
         }
+        // Of several statements none is a single one.
+        class.statement_names |=
+            class.statements > 1 && !self.mysql && class.uses.contains(Uses::SQL_PREPARE);
         if class.statements > 1
             && let Some(details) = &mut class.details
         {
@@ -440,6 +450,16 @@ impl Recogniser {
             Word::Update => self.now.updates = true,
             // All columns of what follows.
             Word::Table => self.now.settings_source = true,
+            Word::PgPreparedStatement | Word::PgPreparedStatements => self.asks_statements(),
+            // EXPLAIN EXECUTE, CREATE TABLE ... AS EXECUTE; and not the right to execute, nor what a trigger does.
+            Word::Execute if self.now.tokens > 1 => {
+                let is_else = match self.now.verb {
+                    Verb::Catalogue => true,
+                    Verb::Create => self.now.last.word != Word::As,
+                    _ => false,
+                };
+                self.class.statement_names |= !self.mysql && !is_else;
+            }
             _ => {}
         }
     }
@@ -449,6 +469,14 @@ impl Recogniser {
         match text {
             b"pg_settings" => self.mentions_settings(),
             _ => self.may_be_source(text),
+        }
+    }
+
+    /// It is asked what is prepared in this session.
+    fn asks_statements(&mut self) {
+        if !self.mysql {
+            self.class.statement_names = true;
+            self.alone = true;
         }
     }
 

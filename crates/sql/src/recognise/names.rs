@@ -236,6 +236,7 @@ impl Recogniser {
             self.details().touched.get_or_insert_default().add_all(&touched);
         }
         let class = &mut self.class;
+        class.statement_names |= doings.statement_names;
         class.code = doings.pins;
         class.proven = found.holds && !found.catalogue.is_blind();
     }

@@ -312,6 +312,7 @@ impl Recogniser {
         self.uses(Uses::SQL_PREPARE);
         self.keep_name(token);
         self.pin(Pin::SqlPrepare);
+        self.class.statement_names |= !self.mysql;
         // The list of types of `PREPARE name (int)` calls nothing.
         self.now.target = Target::Next;
         self.now.mode = Mode::Query;

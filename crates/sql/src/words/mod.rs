@@ -48,7 +48,8 @@ keywords! {
     Names "names", Next "next", No "no", Not "not", Notify "notify",
     Off "off", Offset "offset", On "on", Open "open", Optimize "optimize", Option "option", Or "or", Order "order",
     Package "package", Password "password", Persist "persist", PersistOnly "persist_only",
-    PgCatalog "pg_catalog", PgSettings "pg_settings", PgStatActivity "pg_stat_activity", Plans "plans", Prepare "prepare",
+    PgCatalog "pg_catalog", PgPreparedStatement "pg_prepared_statement", PgPreparedStatements "pg_prepared_statements",
+    PgSettings "pg_settings", PgStatActivity "pg_stat_activity", Plans "plans", Prepare "prepare",
     Prepared "prepared", Previous "previous", Procedure "procedure", Processlist "processlist", Engine "engine",
     // What shows the numbers of MySQL's connections.
     InnodbTrx "innodb_trx", InnodbLocks "innodb_locks", InnodbLockWaits "innodb_lock_waits", Threads "threads", DataLocks "data_locks",

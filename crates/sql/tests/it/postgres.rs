@@ -9,6 +9,40 @@ fn texts_without_a_statement() {
 }
 
 #[test]
+fn names_of_statements_matter_where_they_are_spoken_of() {
+    let matter = |text: &str| weir_sql::classify(Dialect::POSTGRES, text.as_bytes()).statement_names;
+    for text in [
+        "EXPLAIN EXECUTE s",
+        "EXPLAIN (ANALYZE, COSTS OFF) EXECUTE s(1)",
+        "CREATE TEMP TABLE t AS EXECUTE s",
+        "CREATE TABLE t (a, b) WITH (fillfactor = 70) AS EXECUTE s",
+        "SELECT 1; EXECUTE s",
+        "DEALLOCATE s; EXECUTE q",
+        "PREPARE s AS SELECT 1",
+        "SELECT * FROM pg_prepared_statements",
+        "SELECT * FROM \"pg_catalog\".\"pg_prepared_statements\"",
+        "SELECT * FROM pg_prepared_statement()",
+        "SELECT * FROM U&\"pg\\005fprepared_statements\"",
+        "COPY (SELECT name FROM pg_prepared_statements) TO STDOUT",
+    ] {
+        assert!(matter(text), "{text}");
+    }
+    for text in [
+        "EXECUTE s",
+        "DEALLOCATE s",
+        "DEALLOCATE ALL",
+        "SELECT 'EXECUTE s', 1 AS \"execute\"",
+        "GRANT EXECUTE ON FUNCTION f TO a",
+        "REVOKE ALL ON t FROM a",
+        "CREATE TRIGGER a AFTER INSERT ON t FOR EACH ROW WHEN (new.a > 1) EXECUTE FUNCTION f()",
+        "PREPARE TRANSACTION 'x'",
+        "COMMIT PREPARED 'x'",
+    ] {
+        assert!(!matter(text), "{text}");
+    }
+}
+
+#[test]
 fn what_stands_in_quotes_and_comments_is_not_seen() {
     check(
         Dialect::POSTGRES,

@@ -1,0 +1,90 @@
+//! A server on which statements have the names that one client gave them, and nobody else has any. There the server
+//! itself answers whatever can be asked of names: `EXPLAIN EXECUTE`, PREPARE of a name that is taken,
+//! `pg_prepared_statements`, code that runs any of them.
+//!
+//! Must not know: which texts need it (`effects.rs`).
+//!
+//! Invariants: nothing of others is prepared there, nor anything under a name of Weir's; the client stays until all its
+//! names are gone (DISCARD ALL, a lone DEALLOCATE ALL), or it is; then the server is reset.
+
+use crate::back::Back;
+use crate::effects::Effects;
+use crate::front::Front;
+use crate::message::query::{SYNC, put_parse};
+use crate::prepared::{Origin, OwnNames, Statement};
+use crate::relay::{Owed, Undo};
+use std::sync::Arc;
+use weir_wire::Boundary;
+
+impl Back {
+    /// From here on the names of the statements here are this client's. `at_start`: nothing of its request has been
+    /// sent yet, so that what is sent ahead of it can fail by itself.
+    pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
+        // A failed transaction prepares nothing and runs nothing.
+        if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
+            return;
+        }
+        front.traces.hold_names();
+        self.traces.hold_names();
+        // What may be drawn or asked by a statement's name is not known: it was forgotten ahead of this.
+        self.drawn_by = front.id();
+        front.drew_at = self.server_pid();
+        let mut own = Box::new(OwnNames::default());
+        let mut bytes = Vec::new();
+        let names = self.prepared.take_all();
+        self.close_stand_ins(names, &mut bytes);
+        let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
+        for (name, statement) in statements {
+            self.end_ahead(at_start, &mut bytes);
+            put_parse(&mut bytes, &name, &statement.resolved_content());
+            self.injected_prepares += 1;
+            let quiet = at_start;
+            self.queue.push(Owed::Parse { statement: None, undo: None, taken: None, hidden: true, quiet });
+            own.brought(&statement);
+        }
+        self.end_ahead(at_start, &mut bytes);
+        self.own_names = Some(own);
+        self.write(&bytes, out);
+    }
+
+    /// What went ahead of a request ends here: an error in it is not the request's.
+    fn end_ahead(&mut self, at_start: bool, bytes: &mut Vec<u8>) {
+        if at_start && !bytes.is_empty() {
+            bytes.extend_from_slice(SYNC);
+            self.queue.push(Owed::HiddenSync);
+        }
+    }
+
+    /// A Parse goes as it is: whether its name is taken is the server's to say.
+    pub(super) fn parse_own(
+        &mut self,
+        front: &mut Front,
+        name: &[u8],
+        content: &[u8],
+        effects: Arc<Effects>,
+    ) {
+        let state = front.judge().state();
+        let statement = Statement::new(content.into(), [0; 16], Origin::default(), effects, state);
+        let prepared = front.prepared_mut();
+        let before = prepared.get(name).cloned();
+        prepared.insert(name, Arc::clone(&statement));
+        let undo = Some(Box::new(Undo::Renamed { name: name.into(), statement, before }));
+        self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
+    }
+
+    /// In front of the first use of a statement that was prepared elsewhere before: are its columns what its client was
+    /// told?
+    pub(super) fn prove_own(&mut self, name: &[u8], statement: Option<&Arc<Statement>>, out: &mut Vec<u8>) {
+        let Some(statement) = statement else { return };
+        if self.own_names.as_deref().is_some_and(|own| own.must_ask(statement)) {
+            let stops = !self.skipping;
+            self.ask_shape(Arc::clone(statement), name, 0, stops, out);
+        }
+    }
+}
+
+/// What is executed by a name of the client's may have been prepared by SQL, which nobody read.
+pub(super) fn effects_of_named(known: Option<Arc<Effects>>) -> Arc<Effects> {
+    let any = Effects { may_set: true, draws: true, ..Effects::default() };
+    Arc::new(known.map_or(any.clone(), |known| known.and(&any)))
+}
