@@ -120,6 +120,8 @@ impl Traits {
 pub(crate) struct Outcome {
     /// Some result was OK.
     pub any_ok: bool,
+    /// Results that have ended, but for errors.
+    pub results: u16,
     /// The last result was ERR.
     pub failed: bool,
     /// The errno of that.
@@ -263,10 +265,17 @@ impl Request {
         let mut pins = self.class.pins;
         if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
             // The settings are followed. What else the text does is not: SET may name user variables, too.
-            pins.remove(Pin::Setting);
+            remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
         runs && (!pins.is_empty() || runs_code(&self.class))
+    }
+}
+
+/// The settings of a text are followed: they are no reason to stay, unless something behind them sets more.
+fn remove_setting(pins: &mut Pins, class: &Class) {
+    if class.heads().is_empty() || !class.pins_behind().contains(Pin::Setting) {
+        pins.remove(Pin::Setting);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::frame;
 use crate::message::Command;
 use crate::message::greeting::is_mariadb;
 use std::sync::Arc;
-use weir_sql::{Assignment, Encoding, Scope, SetTarget};
+use weir_sql::{Assignment, Class, Encoding, Scope, SetTarget};
 use weir_wire::limits;
 
 /// The collation Weir logs in with: utf8mb4_general_ci, which every server has.
@@ -364,9 +364,23 @@ fn encoding_numbered(number: u16) -> Encoding {
     }
 }
 
+/// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands behind them
+/// to be read as it was.
+pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Vec<(Slot, Box<str>)>> {
+    if class.heads().is_empty() {
+        return changes_of(class.set()?, text, state);
+    }
+    let mut changes = Vec::new();
+    for set in class.heads() {
+        changes.append(&mut changes_of(set, text, state)?);
+    }
+    let rereads = |slot: Slot| slot.is_charset() || slot == Slot::SqlMode;
+    (!changes.iter().any(|(slot, _)| rereads(*slot))).then_some(changes)
+}
+
 /// What a single SET changes of the settings, if all of that can move with the client (user variables are a
 /// pin of their own). `text` is the scanned text.
-pub(crate) fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Vec<(Slot, Box<str>)>> {
+fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Vec<(Slot, Box<str>)>> {
     if !set.complete {
         return None;
     }

@@ -381,6 +381,8 @@ impl SetTarget {
 
 /// Assignments that are listed of one SET; more make the list incomplete.
 pub const MAX_ASSIGNMENTS: usize = 64;
+/// SETs at the head of a text that are listed.
+pub const MAX_HEADS: usize = 4;
 /// Calls that are listed; more set [`Uses::OVERFLOW`].
 pub const MAX_CALLS: usize = 32;
 /// Bytes of a name that are kept; a longer one counts as unknown.
@@ -435,6 +437,8 @@ pub enum Kill {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Details {
     pub(crate) set: Option<SetTarget>,
+    pub(crate) heads: Vec<SetTarget>,
+    pub(crate) pins_behind: Pins,
     pub(crate) calls: Vec<Call>,
     pub(crate) kill: Option<Kill>,
     pub(crate) name: Option<String>,
@@ -498,6 +502,20 @@ impl Class {
     /// What SET or RESET changes, if that is the only statement.
     pub fn set(&self) -> Option<&SetTarget> {
         self.details.as_deref()?.set.as_ref()
+    }
+
+    /// MySQL: what the SETs change with which a text of several statements begins, up to the first that is not understood.
+    /// At most [`MAX_HEADS`].
+    pub fn heads(&self) -> &[SetTarget] {
+        self.details.as_deref().map_or(&[], |details| &details.heads)
+    }
+
+    /// The part of `pins` that is stated by what stands behind `heads`; all of it where there are none.
+    pub fn pins_behind(&self) -> Pins {
+        match self.details.as_deref() {
+            Some(details) if !details.heads.is_empty() => details.pins_behind,
+            Some(_) | None => self.pins,
+        }
     }
 
     /// Places that ask about the session, in order. At most [`MAX_CALLS`].

@@ -7,7 +7,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
-use crate::session_state::{Flavour, Slot, changes_of};
+use crate::session_state::{Flavour, Slot, changes_in};
 use crate::warnings::Kept;
 use crate::{error, frame, rewrite, warnings};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Front {
             return Found::Answered { len };
         }
         let extra = Extra {
-            changes: class.set().and_then(|set| changes_of(set, text, &self.state)),
+            changes: changes_in(&class, text, &self.state),
             text: rewrite::text(&class, text, &self.answers(), true),
             ..Extra::default()
         };
@@ -283,9 +283,7 @@ impl Front {
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
-                let set = self.request.class.set();
-                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text, &self.state))
-                {
+                if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
                 // A cursor belongs to its server, and so do warnings.

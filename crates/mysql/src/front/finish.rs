@@ -2,7 +2,7 @@
 //!
 //! Owns: pins and state after a reply. Must not know: packets.
 
-use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN};
+use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN, remove_setting};
 use crate::message::Command;
 use crate::session_state::{Charset, Flavour, State};
 use weir_sql::{Class, Locks, Transaction, Uses};
@@ -25,13 +25,18 @@ impl Front {
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
         let mut pins = class.pins;
-        let mut explained = !pins.is_empty() || explains_change(class);
+        // A change that the SETs at the head make is not among those that are asked about here.
+        let mut explained = !class.pins_behind().is_empty() || explains_change(class);
+        // Of a text that failed at last the first statement ran, if anything did.
+        let all_ran = !outcome.failed || class.heads().len() == 1;
+        if outcome.any_ok
+            && all_ran
+            && let Some(changes) = changes
+            && self.state.apply(changes)
+        {
+            remove_setting(&mut pins, class);
+        }
         if outcome.any_ok && !outcome.failed {
-            if let Some(changes) = changes
-                && self.state.apply(changes)
-            {
-                pins.remove(Pin::Setting);
-            }
             for pin in class.releases.iter().filter(|pin| *pin != Pin::SessionLock) {
                 self.pins.remove(pin);
             }
@@ -159,7 +164,11 @@ fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     if pins.contains(Pin::Unrecognised) && parsed {
         left.insert(Pin::Unrecognised);
     }
-    let several = class.set().is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
+    let set = match class.heads() {
+        [only] => Some(only),
+        _ => class.set(),
+    };
+    let several = set.is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
     if class.verb == weir_sql::Verb::Set && several {
         left.insert(Pin::Setting);
     }

@@ -32,7 +32,11 @@ impl Back {
         }
         for (change, _) in changes(end.changes) {
             match change {
-                Change::State => entry.outcome.state_changed = true,
+                Change::State => {
+                    // What the SETs at the head of the text do is known.
+                    let heads = way.front.as_deref().map_or(0, |front| front.request.class.heads().len());
+                    entry.outcome.state_changed |= usize::from(entry.outcome.results) >= heads;
+                }
                 Change::Schema(name) => {
                     entry.lost_schema = None;
                     self.note_schema(way, name);

@@ -204,6 +204,7 @@ impl Back {
     ) -> Result<Progress, Fault> {
         let end = self.note_ok(entry, way, payload)?;
         let outcome = &mut entry.outcome;
+        outcome.results = outcome.results.saturating_add(1);
         outcome.any_ok = true;
         outcome.failed = false;
         outcome.warnings = end.warnings;
