@@ -213,6 +213,8 @@ pub struct Front {
     pub(crate) reply_seq: u8,
     /// COM_CHANGE_USER was refused so often.
     refused_logins: u8,
+    /// COMMIT RELEASE or ROLLBACK RELEASE has run: its server closes, and the client is closed with it, without a word.
+    parting: bool,
     /// What few logins leave behind.
     pub(crate) login: Option<Box<FromLogin>>,
 }
@@ -316,6 +318,7 @@ impl Front {
             reply_begun: false,
             reply_seq: 1,
             refused_logins: 0,
+            parting: false,
             login: None,
         }
     }
@@ -388,7 +391,7 @@ impl Front {
         if self.one_shot {
             pins.insert(Pin::Setting);
         }
-        if self.last_result {
+        if self.last_result || self.parting {
             pins.insert(Pin::LastResult);
         }
         if let Some(statements) = &self.statements {

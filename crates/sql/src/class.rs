@@ -466,7 +466,7 @@ pub struct Class {
     pub frees: Locks,
     /// What it makes use of.
     pub uses: Uses,
-    /// What the first statement that has to do with transactions does. See [`Uses::TRANSACTION`].
+    /// What the first statement that has to do with transactions does, or one with RELEASE. See [`Uses::TRANSACTION`].
     pub transaction: Option<Transaction>,
     /// It provably leaves no trace on its server and asks nothing about earlier requests: one SELECT, VALUES,
     /// INSERT, UPDATE, DELETE, MERGE or REPLACE, and only harmless built-in functions. What triggers, views,

@@ -29,6 +29,7 @@ impl Front {
     pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
         match &mut self.phase {
             Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
+            Phase::Idle if self.parting => Ok(Found::Goodbye),
             Phase::Idle => {
                 let found = self.find_command(input, out);
                 if found.is_err() {

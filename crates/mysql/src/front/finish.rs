@@ -41,6 +41,12 @@ impl Front {
                 self.pins.remove(pin);
             }
         }
+        if let Some(Transaction::Commit { release: true, .. } | Transaction::Rollback { release: true, .. }) =
+            class.transaction
+            && !outcome.failed
+        {
+            self.parting = true;
+        }
         if class.transaction == Some(Transaction::SetTransaction)
             && class.statements == 1
             && class.set().is_none_or(|set| set.assignments.len() <= 1)

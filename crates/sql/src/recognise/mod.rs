@@ -352,6 +352,11 @@ impl Recogniser {
         if let Some(transaction) = self.now.transaction {
             self.class.uses.insert(Uses::TRANSACTION);
             self.class.transaction.get_or_insert(transaction);
+            if let Transaction::Commit { release: true, .. } | Transaction::Rollback { release: true, .. } =
+                transaction
+            {
+                self.class.transaction = Some(transaction);
+            }
         }
         if self.now.frees_all && self.now.tokens == 4 && self.now.last.kind == Kind::Close {
             if self.mysql {
