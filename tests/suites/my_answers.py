@@ -218,6 +218,29 @@ def settings_at_the_head_of_a_text_move_with_their_client(_context):
     assert not found, (len(found), found[:3])
 
 
+SETTINGS = ("select @@time_zone, @@sql_mode, @@group_concat_max_len, @@lc_messages, @@lc_time_names, @@optimizer_switch, @@foreign_key_checks, "
+            "@@character_set_client, @@character_set_results, @@collation_connection, @@autocommit, @@sort_buffer_size")
+
+
+@weir
+def settings_that_only_the_server_knows_move_with_their_client(_context):
+    """DEFAULT, expressions, SET CHARACTER SET, parts of optimizer_switch; settings of one statement. Nobody keeps the only server."""
+    sets = ["set time_zone = default", "set sql_mode = default", "set sql_mode = concat(@@sql_mode, ',ANSI_QUOTES')",
+            "set sql_mode = replace(@@sql_mode, 'STRICT_TRANS_TABLES', '')", "set group_concat_max_len = @@global.group_concat_max_len + 5",
+            "set optimizer_switch = 'index_merge=off'", "set optimizer_switch = 'mrr=on', lc_messages = 'de_DE'", "set optimizer_switch = default",
+            "set lc_time_names = 'de_DE', lc_messages = default", "set character set latin1", "set charset utf8mb4",
+            "set foreign_key_checks = if(1, 0, 1)", "P:set time_zone = default"]
+    for_one = ["select /*+ SET_VAR(sort_buffer_size = 100000) */ 5"]
+    if KIND == "mariadb":
+        for_one = ["set statement sort_buffer_size = 100000 for select 5", "set statement time_zone = '+07:00' for insert into made (v) values (5)"]
+    found = differences([["set time_zone = '+03:00', foreign_key_checks = 0", one, SETTINGS, sets[n * 5 % len(sets)], SETTINGS]
+                         for n, one in enumerate(sets + for_one)], pool_size=1)
+    # In a transaction; refused.
+    found += differences([["begin", one, SETTINGS, "P:select 1", "rollback", SETTINGS] for one in sets])
+    found += differences([[f"{one}, nothing_there = 1", SETTINGS] for one in sets])
+    assert not found, (len(found), found[:3])
+
+
 @weir
 def row_count_is_that_of_the_clients_own_statement(_context):
     acts = ["update five set i = i + 100 where i > 2", "delete from given where id = 77", "insert into given values (7, 7), (8, 8)", "select i from five",

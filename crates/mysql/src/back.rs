@@ -94,6 +94,8 @@ pub(crate) enum Stage {
     AskWarnings,
     /// All is done but for one question: what is FOUND_ROWS()?
     AskFoundRows,
+    /// All is done but for one question: what has SET made of these settings?
+    AskSettings,
 }
 
 /// A request in the queue.

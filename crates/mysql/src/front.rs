@@ -21,7 +21,7 @@ use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite;
-use crate::session_state::{Charset, Flavour, Slot, State};
+use crate::session_state::{Changes, Charset, Flavour, Slot, State};
 use crate::warnings::{Kept, Shows};
 use std::sync::Arc;
 use weir_auth::login::Secured;
@@ -79,7 +79,7 @@ pub(crate) struct Request {
 #[derive(Debug, Default)]
 pub(crate) struct Extra {
     /// What SET changes, if all of it can move.
-    pub changes: Option<Vec<(Slot, Box<str>)>>,
+    pub changes: Option<Changes>,
     /// The text to send instead of the client's.
     pub text: Option<Vec<u8>>,
     /// The statement to prepare.
@@ -180,6 +180,8 @@ pub struct Front {
     /// FOUND_ROWS() is what a routine left.
     found_by_routine: bool,
     pins: Pins,
+    /// Settings that a SET changed to values that only its server knows so far.
+    pub(crate) unasked: Vec<Slot>,
     locks: Locks,
     /// Status flags of the session as the client saw them last.
     pub(crate) status: u16,
@@ -299,6 +301,7 @@ impl Front {
             asks_found_rows: false,
             found_by_routine: false,
             pins: Pins::NONE,
+            unasked: Vec::new(),
             locks: Locks::NONE,
             status: status::AUTOCOMMIT,
             login_collation: collation,
@@ -387,6 +390,15 @@ impl Front {
 
     /// Why the lease must outlive the boundary, now.
     pub fn pins(&self) -> Pins {
+        let mut pins = self.lasting_pins();
+        if !self.unasked.is_empty() {
+            pins.insert(Pin::Setting);
+        }
+        pins
+    }
+
+    /// The same but for settings that the server can be asked for.
+    pub(crate) fn lasting_pins(&self) -> Pins {
         let mut pins = self.pins;
         if self.one_shot {
             pins.insert(Pin::Setting);

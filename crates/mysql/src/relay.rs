@@ -237,11 +237,12 @@ impl Back {
                         return Ok(Step::Consumed(0));
                     }
                 }
-                Stage::AskWarnings | Stage::AskFoundRows | Stage::AskInsertId => {
+                Stage::AskWarnings | Stage::AskSettings | Stage::AskFoundRows | Stage::AskInsertId => {
                     let Some((header, payload)) = whole(input)? else { return Ok(Step::Incomplete) };
                     let over = match entry.stage {
                         Stage::AskWarnings => self.read_warnings(entry, way, payload)?,
                         Stage::AskFoundRows => self.read_found_rows(entry, way, payload)?,
+                        Stage::AskSettings => self.read_settings(entry, way, payload),
                         _ => self.read_insert_id(entry, way, payload)?,
                     };
                     if over {

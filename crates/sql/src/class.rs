@@ -484,6 +484,8 @@ pub struct Class {
     /// A SELECT in it has LIMIT with an offset, or LIMIT together with UNION, or it fills a table: FOUND_ROWS() is not the
     /// number of the rows that the client gets.
     pub skips_rows: bool,
+    /// Some statement may have settings for itself alone: MariaDB's SET STATEMENT ... FOR, hints of the optimiser.
+    pub lends_settings: bool,
     /// Where the first statement ends; 0 when the text is at its end without a semicolon.
     pub first_end: u32,
     /// Hash of the normalised text, if asked for; else 0.

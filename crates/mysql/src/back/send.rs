@@ -160,6 +160,7 @@ impl Back {
             | Stage::AskInsertId
             | Stage::Answered
             | Stage::AskFoundRows
+            | Stage::AskSettings
             | Stage::AskWarnings => {}
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::warnings::Kept;
 use crate::{error, frame, rewrite, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
-use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
+use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 
 /// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
 pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
@@ -202,6 +202,11 @@ impl Front {
 
     /// The text is to be prepared.
     pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
+        if !self.unasked.is_empty() {
+            // What it means depends on them.
+            self.unasked = Vec::new();
+            self.pins.insert(Pin::Setting);
+        }
         let statements = self.statements.get_or_insert_default();
         let Some(id) = statements.next_id(text.len()) else {
             error::put(out, 1, 1461, "42000", NO_MORE_STATEMENTS);

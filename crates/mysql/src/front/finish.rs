@@ -3,8 +3,8 @@
 //! Owns: pins and state after a reply. Must not know: packets.
 
 use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN, remove_setting};
-use crate::message::Command;
-use crate::session_state::{Charset, Flavour, State};
+use crate::message::{Command, status};
+use crate::session_state::{Changes, Charset, Flavour, State};
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
@@ -32,7 +32,7 @@ impl Front {
         if outcome.any_ok
             && all_ran
             && let Some(changes) = changes
-            && self.state.apply(changes)
+            && self.follow(changes)
         {
             remove_setting(&mut pins, class);
         }
@@ -55,6 +55,8 @@ impl Front {
             // The tracker says how long it holds.
             pins.remove(Pin::Setting);
         }
+        explained |=
+            class.lends_settings && class.statements == 1 && class.pins.is_empty() && !runs_code(class);
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
             explained = false;
         }
@@ -82,6 +84,29 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         self.finish_last(&request, outcome, server)
+    }
+
+    /// Takes over what SET changed. False when it cannot be followed: it pins.
+    fn follow(&mut self, changes: Changes) -> bool {
+        // They are asked for at the end of the transaction, and until then texts would be read wrongly.
+        let late = self.status & status::IN_TRANS != 0 && changes.asked.iter().any(|slot| slot.rereads());
+        if late || !self.state.apply(changes.known) {
+            return false;
+        }
+        self.unasked.extend(changes.asked);
+        self.unasked.sort_unstable();
+        self.unasked.dedup();
+        true
+    }
+
+    /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that cannot be
+    /// said to others. They stay on it then.
+    pub(crate) fn keep_settings(&mut self, values: Option<Vec<Box<str>>>) {
+        let slots = std::mem::take(&mut self.unasked);
+        let kept = values.is_some_and(|values| self.state.apply(slots.into_iter().zip(values).collect()));
+        if !kept {
+            self.pins.insert(Pin::Setting);
+        }
     }
 
     /// Counts temporary tables, so that their pin goes with the last one.
@@ -126,6 +151,7 @@ impl Front {
         self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
+        self.unasked = Vec::new();
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
         self.temporary = 0;

@@ -187,7 +187,7 @@ impl Front {
 
     /// Nothing but the warnings of its last statement keeps a server with this client.
     pub(crate) fn only_warnings_pin(&self) -> bool {
-        let mut others = self.pins();
+        let mut others = self.lasting_pins();
         others.remove(weir_wire::Pin::LastResult);
         self.last_result && others.is_empty()
     }
