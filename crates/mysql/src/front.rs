@@ -10,11 +10,14 @@
 
 mod find;
 mod finish;
+mod held;
 mod last;
 mod words;
 
 pub(crate) use self::find::NO_MORE_STATEMENTS;
 use self::finish::runs_code;
+use self::held::Held;
+pub(crate) use self::held::{Act, tells_one};
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
@@ -63,8 +66,8 @@ pub(crate) struct Request {
     pub extra: Option<Box<Extra>>,
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
-    /// It drops one temporary table, by its name.
-    pub drops_table: bool,
+    /// What it does to what its client holds.
+    pub act: Act,
     /// It changes accounts or global settings: sessions that begin behind it are others.
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
@@ -140,6 +143,8 @@ pub(crate) struct Outcome {
     pub had_rows: bool,
     /// The tracker said that the session changed.
     pub state_changed: bool,
+    /// The only value of the only row was 1, if that was looked at.
+    pub told: Option<bool>,
     /// A COM_PING followed.
     pub pinged: bool,
 }
@@ -191,8 +196,8 @@ pub struct Front {
     pub(crate) traits: Traits,
     /// Sequence number of the packet that ends the login.
     pub(crate) seq: u8,
-    /// Temporary tables it has, at most; [`TEMPORARY_UNKNOWN`] when that is not known.
-    temporary: u8,
+    /// What it holds and may give back.
+    held: Option<Box<Held>>,
     /// SET TRANSACTION was said about the next transaction.
     pub(crate) one_shot: bool,
     /// The warnings of the last statement are on its server only.
@@ -222,7 +227,6 @@ pub struct Front {
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
-const TEMPORARY_UNKNOWN: u8 = u8::MAX;
 /// FOUND_ROWS() of a session that has run nothing.
 const ROWS_FRESH: u64 = u64::MAX - 1;
 
@@ -234,7 +238,7 @@ impl Request {
             number: 0,
             extra: None,
             only_once: false,
-            drops_table: false,
+            act: Act::Other,
             changes_others: false,
             judged_by: 0,
             leaves_warnings: false,
@@ -308,7 +312,7 @@ impl Front {
             login_charset: Charset::Collation(collation),
             traits: Traits::UNKNOWN,
             seq,
-            temporary: 0,
+            held: None,
             one_shot: false,
             last_result: false,
             warnings: None,

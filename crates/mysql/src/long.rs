@@ -8,7 +8,7 @@
 
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
+use crate::front::{Act, Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
 use crate::rewrite;
@@ -150,7 +150,7 @@ impl Front {
             number,
             extra: None,
             only_once: true,
-            drops_table: false,
+            act: Act::Other,
             changes_others: false,
             judged_by: 0,
             leaves_warnings: false,

@@ -79,6 +79,8 @@ pub(crate) struct Reply {
     pub(crate) asked: u8,
     /// Columns of that answer.
     pub(crate) asked_columns: u8,
+    /// Its rows are looked at: they tell what the request did.
+    pub(crate) told: bool,
     /// The answer to SHOW WARNINGS as far as it has come.
     warnings: Option<Box<Warnings>>,
 }
@@ -104,6 +106,7 @@ impl Reply {
             prepare: None,
             asked: 0,
             asked_columns: 1,
+            told: false,
             warnings: None,
         }
     }

@@ -185,7 +185,7 @@ pub(crate) struct Wanted {
 
 /// `SHOW WARNINGS` and `SHOW ERRORS`, with or without LIMIT.
 pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     let is = |piece: Option<Piece<'_>>, wanted: &[u8]| piece.is_some_and(|it| it.is(wanted));
     if !is(words.next(), b"SHOW") {
         return None;
@@ -217,7 +217,7 @@ pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
 
 /// `SHOW COUNT(*) WARNINGS` or `SHOW COUNT(*) ERRORS`; true for the latter.
 pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     for word in [&b"SHOW"[..], b"COUNT", b"(", b"*", b")"] {
         words.next().filter(|piece| piece.is(word))?;
     }
@@ -229,7 +229,7 @@ pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
 
 /// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.
 pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
-    let mut words = Words { text, at: 0 }.peekable();
+    let mut words = Words::new(text).peekable();
     words.next()?;
     let mut word = words.next()?;
     if word.is(b"CURRENT") {
@@ -302,7 +302,7 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
     if !matches!(verb, Verb::Show | Verb::Explain) {
         return Shows::Other;
     }
-    let mut words = Words { text, at: 0 }.skip(1);
+    let mut words = Words::new(text).skip(1);
     let Some(mut what) = words.next() else { return Shows::Other };
     let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
     if verb == Verb::Explain {
@@ -375,7 +375,7 @@ pub(crate) struct CountIn {
 
 /// All those places.
 pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
-    let pieces: Vec<Piece<'_>> = Words { text, at: 0 }.collect();
+    let pieces: Vec<Piece<'_>> = Words::new(text).collect();
     let piece = |at: usize| pieces.get(at);
     let mut found = Vec::new();
     for (at, first) in pieces.iter().enumerate() {
@@ -403,7 +403,7 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
 
 /// FROM stands in it, with something else than DUAL behind it.
 pub(crate) fn names_a_table(text: &[u8]) -> bool {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     while let Some(piece) = words.next() {
         if piece.is(b"FROM") && !words.next().is_some_and(|next| next.is(b"DUAL")) {
             return true;
@@ -414,13 +414,13 @@ pub(crate) fn names_a_table(text: &[u8]) -> bool {
 
 /// A word, a sign, or a whole string.
 #[derive(Debug, Clone, Copy)]
-struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     start: usize,
-    bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl Piece<'_> {
-    fn is(&self, word: &[u8]) -> bool {
+    pub(crate) fn is(&self, word: &[u8]) -> bool {
         self.bytes.eq_ignore_ascii_case(word)
     }
 
@@ -431,12 +431,16 @@ impl Piece<'_> {
 
 /// The pieces of a text without its comments. What a comment says to the server (`/*! */`) is left out, too: who reads
 /// texts by this does not read those.
-struct Words<'a> {
+pub(crate) struct Words<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Words<'a> {
+        Words { text, at: 0 }
+    }
+
     /// Behind the end of what begins here, which ends with `end`.
     fn behind(&self, from: usize, end: &[u8]) -> usize {
         let rest = self.text.get(from..).unwrap_or_default();

@@ -147,7 +147,7 @@ impl Front {
             class.set().is_some_and(|set| set.assignments.iter().any(|assignment| tracker(&assignment.name)));
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
-        self.request.drops_table = class.verb == Verb::Drop && class.statements == 1 && drops_table(text);
+        self.request.act = self.act_of(&class, text);
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
         self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
         self.request.class = class;
@@ -298,8 +298,9 @@ impl Front {
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
+                let text = statement.text.clone();
+                self.request.act = self.act_of(&self.request.class, &text.text);
                 if may_have_warnings {
-                    let text = statement.text.clone();
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
                 }
             }
@@ -362,17 +363,6 @@ impl FileData {
             (len, false) => (Found::Part { len, needs }, false),
         }
     }
-}
-
-/// `DROP TEMPORARY TABLE name`, which fails unless there is one. With IF EXISTS, or without TEMPORARY, nobody tells what was
-/// dropped.
-fn drops_table(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let words: Vec<&[u8]> =
-        text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).take(5).collect();
-    matches!(words.as_slice(), [_, temporary, table, name]
-        if temporary.eq_ignore_ascii_case(b"temporary") && table.eq_ignore_ascii_case(b"table") && !name.contains(&b','))
 }
 
 /// It may change accounts or global settings. Words that only look so cost a few logins at the server.

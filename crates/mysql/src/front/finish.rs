@@ -2,7 +2,7 @@
 //!
 //! Owns: pins and state after a reply. Must not know: packets.
 
-use super::{Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN, remove_setting};
+use super::{Act, Front, Outcome, Phase, Request, remove_setting};
 use crate::message::{Command, status};
 use crate::session_state::{Changes, Charset, Flavour, State};
 use weir_sql::{Class, Locks, Transaction, Uses};
@@ -64,8 +64,6 @@ impl Front {
             // The tracker says where it led.
             pins.remove(Pin::Setting);
         }
-        self.finish_temporary(class, outcome, request.drops_table);
-        self.finish_locks(class, outcome);
         pins.remove(Pin::SessionLock);
         // LastResult lasts to the next statement, see below.
         pins.remove(Pin::LastResult);
@@ -83,6 +81,8 @@ impl Front {
         {
             self.pins.insert(Pin::Setting);
         }
+        let act = std::mem::take(&mut request.act);
+        self.finish_locks(&request.class, act, outcome);
         self.finish_last(&request, outcome, server)
     }
 
@@ -109,29 +109,21 @@ impl Front {
         }
     }
 
-    /// Counts temporary tables, so that their pin goes with the last one.
-    fn finish_temporary(&mut self, class: &Class, outcome: &Outcome, drops_table: bool) {
-        if class.pins.contains(Pin::TemporaryTable) {
-            let one = class.statements == 1 && class.verb == weir_sql::Verb::Create;
-            self.temporary = if one { self.temporary.saturating_add(1) } else { TEMPORARY_UNKNOWN };
-        } else if drops_table && outcome.any_ok && !outcome.failed {
-            if self.temporary != TEMPORARY_UNKNOWN {
-                self.temporary = self.temporary.saturating_sub(1);
-            }
-            if self.temporary == 0 {
-                self.pins.remove(Pin::TemporaryTable);
-            }
-        }
-    }
-
-    pub(super) fn finish_locks(&mut self, class: &Class, outcome: &Outcome) {
-        // GET_LOCK() may have got its lock in a statement that failed later.
-        if outcome.any_ok || class.takes.contains(Locks::NAMED) {
+    /// What is held, and given back. Its pins go when nothing is left.
+    fn finish_locks(&mut self, class: &Class, act: Act, outcome: &Outcome) {
+        // Those that are counted are looked after there.
+        let named = self.locks.contains(Locks::NAMED);
+        if outcome.any_ok {
             self.locks.insert(class.takes);
         }
         if outcome.any_ok && !outcome.failed && class.statements == 1 {
             self.locks.remove(class.frees);
         }
+        self.locks.remove(Locks::NAMED);
+        if named {
+            self.locks.insert(Locks::NAMED);
+        }
+        self.finish_held(class, act, outcome);
         if self.locks.is_empty() {
             self.pins.remove(Pin::SessionLock);
         } else {
@@ -154,7 +146,7 @@ impl Front {
         self.unasked = Vec::new();
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
-        self.temporary = 0;
+        self.held = None;
         self.one_shot = false;
         self.last_result = false;
         self.warnings = None;

@@ -6,7 +6,7 @@ use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::Front;
+use crate::front::{Front, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use weir_sql::Uses;
@@ -94,6 +94,14 @@ impl Back {
             At::Rows { .. } => match first {
                 Some(ok::EOF) => self.read_end(entry, way, header, payload, ok::EOF),
                 Some(ok::ERR) => self.read_err(entry, way, header, payload),
+                Some(_) | None if entry.reply.told => {
+                    let one = tells_one(payload, entry.command == Command::StmtExecute);
+                    // Of several rows nothing is known.
+                    entry.outcome.told = (entry.reply.rows == 0).then_some(one);
+                    entry.reply.rows += 1;
+                    entry.reply.at = At::Rows { fresh: false };
+                    Ok(pass(way, entry.reply.shift, header, payload))
+                }
                 Some(_) | None => Err(malformed("a row that is none")),
             },
             At::One => match first {
@@ -303,6 +311,7 @@ impl Reply {
     pub(super) fn may_pass(&self, header: Header, input: &[u8], needs_eof: bool) -> bool {
         match self.at {
             At::Columns(_) => true,
+            At::Rows { .. } if self.told => false,
             At::Rows { fresh } if !fresh || !needs_eof => match input.get(HEADER_BYTES) {
                 Some(&(ok::EOF | ok::ERR)) => header.continues(),
                 Some(_) => true,
