@@ -23,7 +23,7 @@ use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
-use crate::rewrite;
+use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
 use crate::warnings::{Kept, Shows};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub(crate) struct Extra {
     /// What SET changes, if all of it can move.
     pub changes: Option<Changes>,
     /// The text to send instead of the client's.
-    pub text: Option<Vec<u8>>,
+    pub text: Option<Rewritten>,
     /// The statement to prepare.
     pub prepare: Option<Arc<Text>>,
 }
@@ -477,14 +477,19 @@ impl Front {
     }
 
     /// The text of the prepared statement that the request executes, with what it asks about the last statement answered.
-    pub(crate) fn answered_statement(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn answered_statement(&mut self) -> Option<Rewritten> {
         if !rewrite::asks_about_last(&self.request.class) {
             return None;
         }
         let number = self.request.number;
         let text = self.statements.as_deref_mut()?.get_mut(number)?.text.clone();
         // What was answered when it was prepared has moved the places.
-        rewrite::text(&weir_sql::classify(self.dialect(), &text.text), &text.text, &self.answers(), true)
+        let class = weir_sql::classify(self.dialect(), &text.text);
+        let mut found = rewrite::text(&class, &text.text, &self.answers(), true)?;
+        if !text.names.is_empty() {
+            found.names = found.names.iter().chain(text.names.iter()).cloned().collect();
+        }
+        Some(found)
     }
 
     /// The last statement left warnings, or may have.

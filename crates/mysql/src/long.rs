@@ -11,7 +11,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{Act, Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
-use crate::rewrite;
+use crate::rewrite::{self, Names};
 use weir_sql::{Scanner, Uses};
 use weir_wire::{Fault, FaultKind, Found, Needs, Short, limits};
 
@@ -196,7 +196,8 @@ impl Front {
             self.note_uses(&class);
             self.request.class = class;
             if let Some(text) = text {
-                let prepare = Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into())));
+                let prepare =
+                    Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into(), Names::default())));
                 self.request.extra =
                     Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));
             }

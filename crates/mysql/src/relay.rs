@@ -31,6 +31,7 @@ use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command};
+use crate::rewrite::Names;
 use crate::warnings::Warnings;
 use weir_wire::{Fault, FaultKind, INTERNAL, Step, limits};
 
@@ -79,6 +80,8 @@ pub(crate) struct Reply {
     pub(crate) asked: u8,
     /// Columns of that answer.
     pub(crate) asked_columns: u8,
+    /// What of its columns' names the client has said in other words.
+    pub(crate) names: Option<Names>,
     /// Its rows are looked at: they tell what the request did.
     pub(crate) told: bool,
     /// The answer to SHOW WARNINGS as far as it has come.
@@ -107,6 +110,7 @@ impl Reply {
             asked: 0,
             asked_columns: 1,
             told: false,
+            names: None,
             warnings: None,
         }
     }

@@ -8,6 +8,7 @@ use crate::front::Front;
 use crate::message::Command;
 use crate::prepared::{Execute, Last};
 use crate::reset::put_reset;
+use crate::rewrite::Rewritten;
 use weir_wire::{Fault, INTERNAL, Owner};
 
 impl Back {
@@ -17,8 +18,9 @@ impl Back {
         entry.reply.told = front.request.act.is_told();
         self.statements.put_closes(out);
         match entry.command {
-            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_deref()) {
-                Some(text) => {
+            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_ref()) {
+                Some(Rewritten { text, names }) => {
+                    entry.reply.names = Some(names).filter(|names| !names.is_empty()).cloned();
                     frame::put(out, 0, |out| {
                         out.push(Command::Query as u8);
                         out.extend_from_slice(text);
@@ -33,8 +35,17 @@ impl Back {
                     out.extend_from_slice(request);
                 }
             },
-            Command::StmtPrepare => send_prepare(entry, front, request, out),
-            Command::StmtExecute => self.send_execute(entry, front, request, out),
+            Command::StmtPrepare => {
+                let prepare = front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref());
+                let names = prepare.map(|text| &text.names);
+                entry.reply.names = names.filter(|names| !names.is_empty()).cloned();
+                send_prepare(entry, front, request, out);
+            }
+            Command::StmtExecute => {
+                let names = entry.key.as_ref().map(|key| &key.text.names);
+                entry.reply.names = names.filter(|names| !names.is_empty()).cloned();
+                self.send_execute(entry, front, request, out);
+            }
             Command::StmtFetch | Command::StmtReset | Command::StmtSendLongData => {
                 let kept = front.statements.as_deref_mut().and_then(|all| all.get_mut(front.request.number));
                 let copy = entry.key.as_ref().and_then(|key| self.statements.touch(key));

@@ -7,9 +7,10 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in};
 use crate::warnings::Kept;
-use crate::{error, frame, rewrite, warnings};
+use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
 use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
@@ -196,12 +197,22 @@ impl Front {
             return self.not_allowed(len, out);
         }
         let rewritten = rewrite::text(&class, text, &self.answers(), false);
-        let text = rewritten.as_deref().unwrap_or(text);
-        self.prepare(class, text.into(), len, out)
+        let (text, names) = match rewritten {
+            Some(Rewritten { text, names }) => (text.into(), names),
+            None => (text.into(), Names::default()),
+        };
+        self.prepare(class, text, names, len, out)
     }
 
     /// The text is to be prepared.
-    pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
+    fn prepare(
+        &mut self,
+        class: Class,
+        text: Box<[u8]>,
+        names: Names,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Found {
         if !self.unasked.is_empty() {
             // What it means depends on them.
             self.unasked = Vec::new();
@@ -215,7 +226,7 @@ impl Front {
         self.request.number = id;
         self.note_uses(&class);
         self.request.class = class;
-        let prepare = Some(Arc::new(Text::new(self.state.shape(), text)));
+        let prepare = Some(Arc::new(Text::new(self.state.shape(), text, names)));
         self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
         let found = self.request(len);
         debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));

@@ -9,6 +9,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{Front, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
+use crate::rewrite::{Names, restored};
 use weir_sql::Uses;
 use weir_wire::{Fault, Reader};
 
@@ -125,6 +126,16 @@ impl Back {
             }
             At::Definitions => self.read_prepare(entry, way, payload, bytes),
             At::FileRefused => Ok(self.read_file_refused(entry, way, header, payload)?),
+            At::Columns(left) if entry.reply.names.is_some() => {
+                entry.reply.at = if left > 1 { At::Columns(left - 1) } else { At::Rows { fresh: true } };
+                match entry.reply.names.as_ref().and_then(|names| renamed(payload, names)) {
+                    Some(renamed) => {
+                        way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&renamed));
+                        Ok(Progress::Took { bytes, verbatim: false })
+                    }
+                    None => Ok(pass(way, entry.reply.shift, header, payload)),
+                }
+            }
             At::Columns(_) | At::File => Err(malformed("a packet that nobody asked for")),
         }
     }
@@ -259,8 +270,33 @@ impl Back {
             way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
+        // A message may cite the text.
+        if let Some(restored) = entry.reply.names.as_ref().and_then(|names| restored(payload, names)) {
+            way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&restored));
+            return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
+        }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
     }
+}
+
+/// The definition of a column with the client's own words in its name; `None` when they are in it already.
+pub(super) fn renamed(definition: &[u8], names: &Names) -> Option<Vec<u8>> {
+    /// Catalogue, schema, table twice, name twice.
+    const TEXTS: usize = 6;
+    if names.is_empty() {
+        return None;
+    }
+    let mut r = Reader::new(definition);
+    let mut out = Vec::new();
+    let mut found = false;
+    for _ in 0..TEXTS {
+        let text = lenenc::string(&mut r).ok()?;
+        let restored = restored(text, names);
+        found |= restored.is_some();
+        lenenc::put_string(&mut out, restored.as_deref().unwrap_or(text));
+    }
+    out.extend_from_slice(r.rest());
+    found.then_some(out)
 }
 
 impl Reply {
@@ -310,7 +346,7 @@ impl Reply {
     /// The packet is a column definition or a row, and nothing has to go before it.
     pub(super) fn may_pass(&self, header: Header, input: &[u8], needs_eof: bool) -> bool {
         match self.at {
-            At::Columns(_) => true,
+            At::Columns(_) => self.names.is_none(),
             At::Rows { .. } if self.told => false,
             At::Rows { fresh } if !fresh || !needs_eof => match input.get(HEADER_BYTES) {
                 Some(&(ok::EOF | ok::ERR)) => header.continues(),
