@@ -262,7 +262,12 @@ def found_rows_is_that_of_the_clients_own_read(_context):
             ["select sql_calc_found_rows i from five limit 2", "selec"],
             ["select sql_calc_found_rows i from five limit 2", "update given set v = 2"],
             ["select sql_calc_found_rows i from five limit 1, 2", "select found_rows()", "select i from five limit 1, 2"],
-            ["select sql_calc_found_rows i from five limit 2; select 1"]]
+            ["select sql_calc_found_rows i from five limit 2; select 1"],
+            *([select] for select in (
+                "select i from five order by i desc limit 1, 2", "select i from five limit 2 offset 3 /* limit 9 */;", "select i from five limit 9, 2",
+                "select 1 union select 2 limit 1", "select i from five union all select 7 order by 1 limit 1, 3", "(select i from five limit 1, 2)",
+                "select count(*) from five limit 0, 1", "select (select max(i) from five limit 0, 1) limit 0, 5", "select distinct i % 2 from five limit 1, 1",
+                "P:select i from five limit 3, 4"))]
     found = differences([[*act, ask] for act in acts for ask in ("select found_rows()", "P:select found_rows()")])
     assert not found, (len(found), found[:3])
 

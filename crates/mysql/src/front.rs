@@ -25,7 +25,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Shows};
+use crate::warnings::{Kept, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -76,6 +76,8 @@ pub(crate) struct Request {
     pub leaves_warnings: bool,
     /// What SHOW, DESCRIBE and EXPLAIN make of FOUND_ROWS().
     pub shows: Shows,
+    /// What LIMIT leaves out, if it matters.
+    pub skipped: Skipped,
 }
 
 /// What few requests have.
@@ -182,8 +184,8 @@ pub struct Front {
     found_server: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
-    /// FOUND_ROWS() is what a routine left.
-    found_by_routine: bool,
+    /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
+    found_asks: bool,
     pins: Pins,
     /// Settings that a SET changed to values that only its server knows so far.
     pub(crate) unasked: Vec<Slot>,
@@ -243,6 +245,7 @@ impl Request {
             judged_by: 0,
             leaves_warnings: false,
             shows: Shows::Other,
+            skipped: Skipped::Unsaid,
         }
     }
 
@@ -303,7 +306,7 @@ impl Front {
             found_rows: ROWS_FRESH,
             found_server: 0,
             asks_found_rows: false,
-            found_by_routine: false,
+            found_asks: false,
             pins: Pins::NONE,
             unasked: Vec::new(),
             locks: Locks::NONE,

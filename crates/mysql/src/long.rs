@@ -155,6 +155,7 @@ impl Front {
             judged_by: 0,
             leaves_warnings: false,
             shows: crate::warnings::Shows::Other,
+            skipped: crate::warnings::Skipped::Unsaid,
         };
         self.reply_begun = false;
         self.phase = Phase::Long(Box::new(long));

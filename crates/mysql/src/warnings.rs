@@ -364,6 +364,68 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
     }
 }
 
+/// The rows that LIMIT leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Skipped {
+    /// So many: FOUND_ROWS() is that and the rows that came, if any came.
+    Known(u64),
+    /// A parameter says it.
+    #[default]
+    Unsaid,
+    /// It is said in a way that is not understood, or FOUND_ROWS() has nothing to do with it.
+    Other,
+}
+
+/// What a SELECT with an offset, or with UNION and LIMIT, makes of FOUND_ROWS().
+pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
+    let mut words = Words::new(text);
+    let (mut depth, mut unites) = (0_u32, false);
+    loop {
+        match words.next() {
+            None => return Skipped::Other,
+            Some(piece) if piece.is(b"(") => depth += 1,
+            Some(piece) if piece.is(b")") => depth = depth.saturating_sub(1),
+            Some(piece) if [&b"UNION"[..], b"EXCEPT", b"INTERSECT"].iter().any(|word| piece.is(word)) => {
+                unites |= depth == 0;
+            }
+            Some(piece) if depth == 0 && piece.is(b"LIMIT") => break,
+            Some(_) => {}
+        }
+    }
+    let (first, mut next) = (words.next(), words.next());
+    let offset = match next {
+        Some(comma) if comma.is(b",") => {
+            words.next();
+            next = words.next();
+            first
+        }
+        Some(word) if word.is(b"OFFSET") => {
+            let second = words.next();
+            next = words.next();
+            second
+        }
+        Some(_) | None => None,
+    };
+    while next.is_some_and(|piece| piece.is(b";")) {
+        next = words.next();
+    }
+    // On MariaDB LIMIT behind UNION is no part of what is found.
+    if next.is_some() || unites && flavour == Flavour::MariaDb {
+        return Skipped::Other;
+    }
+    match offset {
+        Some(offset) if offset.is(b"?") => Skipped::Unsaid,
+        Some(offset) => offset.number().map_or(Skipped::Other, Skipped::Known),
+        None if first.is_some_and(|first| first.number().is_some()) => Skipped::Known(0),
+        None => Skipped::Other,
+    }
+}
+
+/// LIMIT stands in it, wherever.
+pub(crate) fn limits(text: &[u8]) -> bool {
+    Words::new(text).any(|piece| piece.is(b"LIMIT"))
+}
+
 /// A place where a text asks for @@warning_count or @@error_count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountIn {
@@ -528,6 +590,24 @@ mod tests {
         ] {
             assert_eq!(wanted(text), None);
         }
+    }
+
+    #[test]
+    fn rows_that_limit_leaves_out() {
+        let of = |text: &str| skipped(text.as_bytes(), Flavour::MariaDb);
+        for (text, expected) in [
+            ("SELECT i FROM t LIMIT 3, 4", Skipped::Known(3)),
+            ("select (select 1 limit 5, 6) from t limit 4 offset 3;", Skipped::Known(3)),
+            ("SELECT i FROM t LIMIT ?, ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT 3, 4 ROWS EXAMINED 5", Skipped::Other),
+            ("SELECT 'limit 1' FROM t LIMIT 3, 4 # LIMIT 1", Skipped::Known(3)),
+            ("SELECT 1 UNION SELECT 2 LIMIT 3, 4", Skipped::Other),
+            ("SELECT i FROM t OFFSET 3 ROWS", Skipped::Other),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        assert_eq!(skipped(b"SELECT 1 UNION SELECT 2 LIMIT 3", Flavour::MySql), Skipped::Known(0));
     }
 
     #[test]

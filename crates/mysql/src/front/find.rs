@@ -150,6 +150,7 @@ impl Front {
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text);
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
+        self.request.skipped = self.skipped(&class, text);
         self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
         self.request.class = class;
         self.request.judged_by = state;
@@ -311,6 +312,7 @@ impl Front {
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text);
+                self.request.skipped = self.skipped(&self.request.class, &text.text);
                 if may_have_warnings {
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
                 }

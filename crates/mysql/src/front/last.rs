@@ -15,7 +15,7 @@ use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command};
 use crate::session_state::Flavour;
-use crate::warnings::{Kept, Shows, Warnings};
+use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
 
 impl Front {
@@ -54,7 +54,8 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                self.found_by_routine = matches!(class.verb, Verb::Call | Verb::Execute);
+                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid;
+                self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
             }
@@ -99,7 +100,13 @@ impl Front {
             }
             _ if !single => Found::OnServer,
             _ if outcome.failed => Found::Kept,
-            Verb::Select if has_rows && !class.skips_rows => Found::Known(outcome.rows),
+            Verb::Select if has_rows && !class.skips_rows && request.skipped == Skipped::Unsaid => {
+                Found::Known(outcome.rows)
+            }
+            Verb::Select if has_rows && outcome.rows > 0 => match request.skipped {
+                Skipped::Known(offset) => Found::Known(offset.saturating_add(outcome.rows)),
+                Skipped::Unsaid | Skipped::Other => Found::OnServer,
+            },
             Verb::Select if !has_rows && !class.skips_rows => {
                 outcome.affected_rows.map_or(Found::Kept, Found::Known)
             }
@@ -142,9 +149,22 @@ impl Front {
         }
     }
 
+    /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
+    pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
+        let single = class.verb == Verb::Select && class.statements == 1;
+        if single && class.skips_rows {
+            warnings::skipped(text, self.traits.flavour)
+        } else if single && text.trim_ascii_start().first() == Some(&b'(') && warnings::limits(text) {
+            // What stands in the parentheses may have an offset.
+            Skipped::Other
+        } else {
+            Skipped::Unsaid
+        }
+    }
+
     /// FOUND_ROWS() is known by this server only, and its client is likely to ask.
     pub(crate) fn wants_found_rows(&self, server: u64) -> bool {
-        (self.asks_found_rows || self.found_by_routine) && self.found_rows_are_on(server)
+        (self.asks_found_rows || self.found_asks) && self.found_rows_are_on(server)
     }
 
     /// FOUND_ROWS() is known by this server only.
