@@ -6,7 +6,7 @@ import functools
 import os
 
 from weirtest.case import in_threads, weir
-from weirtest.mywire import (BASIC, MULTI_STATEMENTS, PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, ok_packet,
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, ok_packet,
                              text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -83,6 +83,21 @@ def nobody_sees_anothers_warnings(_context):
                     seen = one.ask(ask)
                     assert "secret" not in str(seen), (secret, name, ask, seen)
                     assert seen in ([], [["0"]], [["0", "0"]]), (secret, name, ask, seen)
+
+
+@weir
+def a_command_that_fails_shows_nobody_elses_warnings(_context):
+    """MySQL adds the error of COM_INIT_DB to the warnings that the session has: on a server of several clients those are another's."""
+    with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        for ask in ("show warnings", "show errors", "select @@warning_count, @@error_count", "show count(*) warnings"):
+            one.ask("select i from five")
+            other.ask("select cast('secret' as signed) from five")
+            one.command(INIT_DB, "not_there")
+            assert [what for what, _ in one.reply(INIT_DB)] == ["err"]
+            one.command(PING)
+            assert [ok_packet(p, one.capabilities)["warnings"] for _, p in one.reply(PING)] == [1 if KIND == "mysql" else 0]
+            seen = one.ask(ask)
+            assert "secret" not in str(seen) and seen in ([["Error", "1049", "Unknown database 'not_there'"]], [["1", "1"]], [["1"]]), (ask, seen)
 
 
 def seen_by(wire, steps):

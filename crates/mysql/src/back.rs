@@ -416,6 +416,11 @@ impl Back {
         self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
     }
 
+    /// What SHOW WARNINGS would show here is this client's.
+    pub(crate) fn shows_warnings_of(&self, front: Option<&Front>) -> bool {
+        front.is_some_and(|front| self.warned_client == front.id() && front.last_server == self.server_id)
+    }
+
     /// A COM_CHANGE_USER of Weir's own is under way.
     pub(crate) fn is_logging_in(&self) -> bool {
         self.queue.iter().any(|entry| entry.ahead.iter().any(|ahead| matches!(ahead, Ahead::Login)))

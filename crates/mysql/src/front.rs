@@ -147,6 +147,8 @@ pub(crate) struct Outcome {
     pub state_changed: bool,
     /// The only value of the only row was 1, if that was looked at.
     pub told: Option<bool>,
+    /// Its error stands behind warnings of others on its server.
+    pub appended: bool,
     /// A COM_PING followed.
     pub pinged: bool,
 }

@@ -19,6 +19,9 @@ use weir_wire::{Reader, Short};
 /// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
 const WARNINGS_BYTES: usize = 64 * 1024;
 
+/// Rows that errors of commands can make of it (max_error_count of MySQL).
+const MOST_ROWS: usize = 1024;
+
 /// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
 const SIGNAL_BYTES: usize = 128;
 
@@ -40,6 +43,8 @@ pub(crate) struct Warnings {
     rows: Vec<Box<[u8]>>,
     bytes: usize,
     wanted: Option<u64>,
+    /// An error of Weir's own.
+    own: bool,
 }
 
 /// How far the answer has been read.
@@ -77,7 +82,7 @@ impl Warnings {
 
     /// The list behind a request that Weir refused: that error.
     pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
-        let mut warnings = Warnings { columns: columns(extended), ..Warnings::default() };
+        let mut warnings = Warnings { columns: columns(extended), own: true, ..Warnings::default() };
         if let Ok(err) = ErrPacket::read(payload) {
             let mut row = Vec::new();
             for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
@@ -86,6 +91,22 @@ impl Warnings {
             warnings.rows.push(row.into());
         }
         warnings
+    }
+
+    /// An error behind what is there already, as MySQL adds it.
+    pub(crate) fn add_error(&mut self, payload: &[u8]) {
+        let mut added = Warnings::of_error(payload, false);
+        if self.columns.is_empty() {
+            self.columns = added.columns;
+        }
+        self.own = false;
+        self.rows.append(&mut added.rows);
+        self.rows.truncate(MOST_ROWS);
+    }
+
+    /// A server would show them in other columns, and can be made to.
+    pub(crate) fn is_better_shown(&self) -> bool {
+        self.own && self.signal().is_some()
     }
 
     /// A statement that leaves the only condition of the list anew; `None` when there are several, or one that no

@@ -65,8 +65,13 @@ impl Back {
         }
         let only_here = front.finish(&entry.outcome, self.server_id);
         if let Some(error) = &entry.refusal {
-            let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
-            front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+            match entry.outcome.appended {
+                true => front.keep_error(error),
+                false => {
+                    let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
+                    front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+                }
+            }
         }
         if only_here && last_here {
             self.found_client = front.id();

@@ -131,6 +131,7 @@ impl Front {
         if class.uses.contains(Uses::WARNINGS)
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && !warnings.is_better_shown()
             && let Some(wanted) = warnings::wanted(text)
         {
             warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);

@@ -29,7 +29,9 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
-        if outcome.failed || outcome.warnings > 0 {
+        if outcome.appended {
+            // See `keep_error`.
+        } else if outcome.failed || outcome.warnings > 0 {
             self.last_result = true;
             self.warnings = None;
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
@@ -191,12 +193,20 @@ impl Front {
         }
     }
 
+    /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
+    pub(crate) fn remaining_warnings(&self) -> Option<u16> {
+        let (all, _) = match self.traits.flavour {
+            Flavour::MySql => self.warning_counts()?,
+            Flavour::MariaDb => (0, 0),
+        };
+        Some(u16::try_from(all).unwrap_or(u16::MAX))
+    }
+
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
-            let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
-            self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
+            self.keep_error(payload);
         }
     }
 
@@ -210,6 +220,20 @@ impl Front {
         let mut others = self.lasting_pins();
         others.remove(weir_wire::Pin::LastResult);
         self.last_result && others.is_empty()
+    }
+
+    /// A command that is no statement was answered with this error: MySQL adds it to the warnings that are there.
+    pub(crate) fn keep_error(&mut self, payload: &[u8]) {
+        if let (Some(Kept::Answer(warnings)), Flavour::MySql) =
+            (self.warnings.as_deref_mut(), self.traits.flavour)
+            && warnings.counts().0 > 0
+        {
+            warnings.add_error(payload);
+            self.last_result = false;
+            return;
+        }
+        let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
+        self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
     }
 
     /// The warnings of the last statement are here now; the server may go.

@@ -10,6 +10,7 @@ use crate::front::{Front, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::rewrite::{Names, restored};
+use crate::session_state::Flavour;
 use weir_sql::Uses;
 use weir_wire::{Fault, Reader};
 
@@ -221,12 +222,21 @@ impl Back {
         payload: &[u8],
         first: u8,
     ) -> Result<Progress, Fault> {
-        let end = self.note_ok(entry, way, payload)?;
+        let mut end = self.note_ok(entry, way, payload)?;
+        let said = end.warnings;
+        if matches!(entry.command, Command::Ping | Command::InitDb) {
+            // They leave the warnings of the session alone, and count them on MySQL: those may be another's.
+            let front = way.front.as_deref();
+            end.warnings = front.and_then(Front::remaining_warnings).unwrap_or(end.warnings);
+        }
         let outcome = &mut entry.outcome;
         outcome.results = outcome.results.saturating_add(1);
         outcome.any_ok = true;
         outcome.failed = false;
-        outcome.warnings = end.warnings;
+        outcome.warnings = match entry.command {
+            Command::Ping | Command::InitDb => 0,
+            _ => end.warnings,
+        };
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
         outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
         outcome.matched_rows = matched_rows(end.info);
@@ -239,7 +249,8 @@ impl Back {
         }
         let told = way.front.as_deref().filter(|_| entry.elsewhere).map(|front| with_schema(&end, front));
         let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
-        let progress = pass_end(way, entry.reply.shift, header, &end, first);
+        let same = end.warnings == said;
+        let progress = pass_end(way, entry.reply.shift, header, &end, first, same);
         if end.status & status::MORE_RESULTS != 0 {
             entry.reply.at = At::First;
             return Ok(progress);
@@ -257,6 +268,14 @@ impl Back {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
         entry.outcome.error = err.code;
+        let is_command = matches!(entry.command, Command::InitDb | Command::FieldList);
+        if is_command
+            && self.session.flavour == Flavour::MySql
+            && !self.shows_warnings_of(way.front.as_deref())
+        {
+            entry.outcome.appended = true;
+            entry.refusal = Some(payload.into());
+        }
         if err.code == 1243
             && let Some(key) = &entry.key
         {
@@ -417,6 +436,7 @@ pub(super) fn pass_end(
     header: Header,
     end: &OkPacket<'_>,
     first: u8,
+    same: bool,
 ) -> Progress {
     let bytes = header.total();
     let Some(front) = way.front.as_deref() else { return Progress::Took { bytes, verbatim: false } };
@@ -425,7 +445,7 @@ pub(super) fn pass_end(
     // A client that has set trackers of its own sees all of them.
     let filter = !end.changes.is_empty() && !front.own_trackers;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
-    if shift == 0 && !old_end && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
+    if shift == 0 && !old_end && same && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
         return pass(way, 0, header, &[]);
     }
     let mut kept = Vec::new();
