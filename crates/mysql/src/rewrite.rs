@@ -21,7 +21,8 @@ use std::sync::Arc;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
 /// What stands in a text for a call, and the call as the client wrote it.
-pub(crate) type Names = Arc<[(Box<[u8]>, Box<[u8]>)]>;
+pub(crate) type Names = Arc<[Name]>;
+type Name = (Box<[u8]>, Box<[u8]>);
 
 /// A text with answers in it.
 #[derive(Debug)]
@@ -218,13 +219,7 @@ struct Place {
 
 impl Place {
     /// Copies the text up to it, and the answer.
-    fn put(
-        &self,
-        text: &[u8],
-        at: &mut usize,
-        out: &mut Vec<u8>,
-        names: &mut Vec<(Box<[u8]>, Box<[u8]>)>,
-    ) -> Option<()> {
+    fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>, names: &mut Vec<Name>) -> Option<()> {
         let name = self.span.of(text)?;
         out.extend_from_slice(text.get(*at..self.span.start as usize)?);
         if self.bare && !name.contains(&b'`') {
