@@ -6,7 +6,7 @@ import functools
 import os
 
 from weirtest.case import in_threads, weir
-from weirtest.mywire import (BASIC, MULTI_STATEMENTS, PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, ok_packet,
+from weirtest.mywire import (BASIC, INIT_DB, MULTI_STATEMENTS, PING, QUERY, STMT_EXECUTE, MyError, Wire, execute_payload, ok_packet,
                              text_row)
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
@@ -83,6 +83,21 @@ def nobody_sees_anothers_warnings(_context):
                     seen = one.ask(ask)
                     assert "secret" not in str(seen), (secret, name, ask, seen)
                     assert seen in ([], [["0"]], [["0", "0"]]), (secret, name, ask, seen)
+
+
+@weir
+def a_command_that_fails_shows_nobody_elses_warnings(_context):
+    """MySQL adds the error of COM_INIT_DB to the warnings that the session has: on a server of several clients those are another's."""
+    with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        for ask in ("show warnings", "show errors", "select @@warning_count, @@error_count", "show count(*) warnings"):
+            one.ask("select i from five")
+            other.ask("select cast('secret' as signed) from five")
+            one.command(INIT_DB, "not_there")
+            assert [what for what, _ in one.reply(INIT_DB)] == ["err"]
+            one.command(PING)
+            assert [ok_packet(p, one.capabilities)["warnings"] for _, p in one.reply(PING)] == [1 if KIND == "mysql" else 0]
+            seen = one.ask(ask)
+            assert "secret" not in str(seen) and seen in ([["Error", "1049", "Unknown database 'not_there'"]], [["1", "1"]], [["1"]]), (ask, seen)
 
 
 def seen_by(wire, steps):
@@ -197,9 +212,48 @@ def what_a_text_asks_about_its_own_statements_is_answered_by_the_server(_context
         ["update five set i = i + 100 where i > 2", "select row_count(); select row_count()"],
     ])
     assert not found, found
-    # SET of several statements keeps its server.
-    found = differences([[f"set autocommit = 1; insert into made (v) values (21); {check}"]], pool_size=2)
-    assert not found, found
+
+
+@weir
+def settings_at_the_head_of_a_text_move_with_their_client(_context):
+    """Entity Framework's `SET AUTOCOMMIT = 1; INSERT ...; SELECT ...`: the other client works on the only server in between."""
+    check = "select id, v from made where row_count() = 1 and id = last_insert_id()"
+    settings = "select @@autocommit, @@foreign_key_checks, @@time_zone, @@group_concat_max_len"
+    found = differences([[f"{head}; insert into made (v) values (21); {check}", settings, settings]
+                         for head in ("SET AUTOCOMMIT = 1", "set foreign_key_checks = 0, time_zone = '+03:00'",
+                                      "set @@session.group_concat_max_len = 100; set autocommit = 1")], pool_size=1)
+    # What is behind them fails, or sets more; what is refused sets nothing.
+    found += differences([["set foreign_key_checks = 0; insert into made (v) values (1)", settings],
+                          ["set nothing_there = 1; set foreign_key_checks = 0", settings],
+                          ["set foreign_key_checks = 0; set nothing_there = 1", settings],
+                          ["set foreign_key_checks = 0; set @mine = 5; select 1", settings, "select @mine"],
+                          ["set foreign_key_checks = 0; insert into made (v) values (21); set time_zone = '+05:00'", settings],
+                          ["set sql_mode = 'ANSI_QUOTES'; select 1", "select \"i\" from five", settings],
+                          ["set autocommit = 0; insert into made (v) values (21)", settings, "rollback", settings, "set autocommit = 1"]])
+    assert not found, (len(found), found[:3])
+
+
+SETTINGS = ("select @@time_zone, @@sql_mode, @@group_concat_max_len, @@lc_messages, @@lc_time_names, @@optimizer_switch, @@foreign_key_checks, "
+            "@@character_set_client, @@character_set_results, @@collation_connection, @@autocommit, @@sort_buffer_size")
+
+
+@weir
+def settings_that_only_the_server_knows_move_with_their_client(_context):
+    """DEFAULT, expressions, SET CHARACTER SET, parts of optimizer_switch; settings of one statement. Nobody keeps the only server."""
+    sets = ["set time_zone = default", "set sql_mode = default", "set sql_mode = concat(@@sql_mode, ',ANSI_QUOTES')",
+            "set sql_mode = replace(@@sql_mode, 'STRICT_TRANS_TABLES', '')", "set group_concat_max_len = @@global.group_concat_max_len + 5",
+            "set optimizer_switch = 'index_merge=off'", "set optimizer_switch = 'mrr=on', lc_messages = 'de_DE'", "set optimizer_switch = default",
+            "set lc_time_names = 'de_DE', lc_messages = default", "set character set latin1", "set charset utf8mb4",
+            "set foreign_key_checks = if(1, 0, 1)", "P:set time_zone = default"]
+    for_one = ["select /*+ SET_VAR(sort_buffer_size = 100000) */ 5"]
+    if KIND == "mariadb":
+        for_one = ["set statement sort_buffer_size = 100000 for select 5", "set statement time_zone = '+07:00' for insert into made (v) values (5)"]
+    found = differences([["set time_zone = '+03:00', foreign_key_checks = 0", one, SETTINGS, sets[n * 5 % len(sets)], SETTINGS]
+                         for n, one in enumerate(sets + for_one)], pool_size=1)
+    # In a transaction; refused.
+    found += differences([["begin", one, SETTINGS, "P:select 1", "rollback", SETTINGS] for one in sets])
+    found += differences([[f"{one}, nothing_there = 1", SETTINGS] for one in sets])
+    assert not found, (len(found), found[:3])
 
 
 @weir
@@ -223,7 +277,12 @@ def found_rows_is_that_of_the_clients_own_read(_context):
             ["select sql_calc_found_rows i from five limit 2", "selec"],
             ["select sql_calc_found_rows i from five limit 2", "update given set v = 2"],
             ["select sql_calc_found_rows i from five limit 1, 2", "select found_rows()", "select i from five limit 1, 2"],
-            ["select sql_calc_found_rows i from five limit 2; select 1"]]
+            ["select sql_calc_found_rows i from five limit 2; select 1"],
+            *([select] for select in (
+                "select i from five order by i desc limit 1, 2", "select i from five limit 2 offset 3 /* limit 9 */;", "select i from five limit 9, 2",
+                "select 1 union select 2 limit 1", "select i from five union all select 7 order by 1 limit 1, 3", "(select i from five limit 1, 2)",
+                "select count(*) from five limit 0, 1", "select (select max(i) from five limit 0, 1) limit 0, 5", "select distinct i % 2 from five limit 1, 1",
+                "P:select i from five limit 3, 4"))]
     found = differences([[*act, ask] for act in acts for ask in ("select found_rows()", "P:select found_rows()")])
     assert not found, (len(found), found[:3])
 

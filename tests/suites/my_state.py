@@ -784,6 +784,25 @@ def a_pin_goes_with_its_cause(_context):
            a drop temporary table tr
            a drop temporary table `tq` ;
            b select 1""",
+        """a create temporary table tq (a int)
+           a create temporary table if not exists tr (a int)
+           a drop table if exists nono, tq
+           a drop table app.tr
+           b select 1
+           a select * from tr""",
+        """a select get_lock('weir_pin', 0)
+           a select get_lock('weir_pin', 0) as mine
+           a select release_lock('weir_pin')
+           a select release_lock('weir_pin') from dual
+           b select get_lock('weir_pin', 0)
+           b select release_lock('weir_pin')
+           a select get_lock('weir_pin', 0)
+           a select release_all_locks()
+           b select is_free_lock('weir_pin')""",
+        """a prepare q from 'select 1'
+           a deallocate prepare Q
+           b select 1
+           a execute q""",
         """a set @@session.sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), sql_auto_is_null = 0
            b select @@sql_mode
            a select @@sql_mode
@@ -799,7 +818,8 @@ def a_pin_goes_with_its_cause(_context):
 
 @weir
 def a_temporary_table_that_is_still_there_keeps_its_server(_context):
-    for script in ("a drop temporary table if exists nono", "a drop table pt", "a drop table if exists tr", "a select 1; drop temporary table tr",
+    for script in ("a alter table tr rename to ts\n a create temporary table tr (a int)\n a drop table tr\n a drop table ts",
+                   "a drop temporary table if exists nono", "a drop table pt", "a drop table if exists tr", "a select 1; drop temporary table tr",
                    "a drop temporary table nono"):
         def play(room, script=script):
             room.play(f"""a create temporary table tq (a int)
@@ -1032,3 +1052,19 @@ def is_gone_quietly(client):
         return True
     finally:
         sock.settimeout(20)
+
+
+@weir
+def a_lock_that_is_not_free_keeps_its_server(_context):
+    for taken, freed in (("select get_lock('weir_two', 0)", "select release_lock('weir_other')"),
+                         ("select get_lock('weir_two', 0), get_lock('weir_other', 0)", "select release_lock('weir_other')"),
+                         ("do get_lock('weir_two', 0)", "select release_lock('weir_other')"),
+                         ("select get_lock('weir_two', 0), get_lock('weir_two', 0)", "select release_lock('weir_two')")):
+        def play(room, taken=taken, freed=freed):
+            room.play(f"""a {taken}
+                          a {freed}
+                          b select get_lock('weir_two', 0)
+                          a select is_used_lock('weir_two') = connection_id()
+                          a select release_all_locks()""")
+
+        same(play, pool_sizes=(2,))

@@ -96,6 +96,8 @@ pub(crate) enum Stage {
     AskWarnings,
     /// All is done but for one question: what is FOUND_ROWS()?
     AskFoundRows,
+    /// All is done but for one question: what has SET made of these settings?
+    AskSettings,
 }
 
 /// A request in the queue.
@@ -422,6 +424,11 @@ impl Back {
     /// front of it.
     pub fn is_cancellable(&self) -> bool {
         self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
+    }
+
+    /// What SHOW WARNINGS would show here is this client's.
+    pub(crate) fn shows_warnings_of(&self, front: Option<&Front>) -> bool {
+        front.is_some_and(|front| self.warned_client == front.id() && front.last_server == self.server_id)
     }
 
     /// A COM_CHANGE_USER of Weir's own is under way.

@@ -10,19 +10,22 @@
 
 mod find;
 mod finish;
+mod held;
 mod last;
 mod words;
 
 pub(crate) use self::find::{AsksSession, NO_MORE_STATEMENTS};
 use self::finish::runs_code;
+use self::held::Held;
+pub(crate) use self::held::{Act, tells_one};
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
-use crate::rewrite;
-use crate::session_state::{Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Shows};
+use crate::rewrite::{self, Rewritten};
+use crate::session_state::{Changes, Charset, Flavour, Slot, State};
+use crate::warnings::{Kept, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -68,8 +71,8 @@ pub(crate) struct Request {
     pub gathered: bool,
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
-    /// It drops one temporary table, by its name.
-    pub drops_table: bool,
+    /// What it does to what its client holds.
+    pub act: Act,
     /// It changes accounts or global settings: sessions that begin behind it are others.
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
@@ -78,15 +81,17 @@ pub(crate) struct Request {
     pub leaves_warnings: bool,
     /// What SHOW, DESCRIBE and EXPLAIN make of FOUND_ROWS().
     pub shows: Shows,
+    /// What LIMIT leaves out, if it matters.
+    pub skipped: Skipped,
 }
 
 /// What few requests have.
 #[derive(Debug, Default)]
 pub(crate) struct Extra {
     /// What SET changes, if all of it can move.
-    pub changes: Option<Vec<(Slot, Box<str>)>>,
+    pub changes: Option<Changes>,
     /// The text to send instead of the client's.
-    pub text: Option<Vec<u8>>,
+    pub text: Option<Rewritten>,
     /// The statement to prepare.
     pub prepare: Option<Arc<Text>>,
     /// It is a KILL.
@@ -129,6 +134,8 @@ impl Traits {
 pub(crate) struct Outcome {
     /// Some result was OK.
     pub any_ok: bool,
+    /// Results that have ended, but for errors.
+    pub results: u16,
     /// The last result was ERR.
     pub failed: bool,
     /// The errno of that.
@@ -147,6 +154,10 @@ pub(crate) struct Outcome {
     pub had_rows: bool,
     /// The tracker said that the session changed.
     pub state_changed: bool,
+    /// The only value of the only row was 1, if that was looked at.
+    pub told: Option<bool>,
+    /// Its error stands behind warnings of others on its server.
+    pub appended: bool,
     /// A COM_PING followed.
     pub pinged: bool,
 }
@@ -184,9 +195,11 @@ pub struct Front {
     found_server: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
-    /// FOUND_ROWS() is what a routine left.
-    found_by_routine: bool,
+    /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
+    found_asks: bool,
     pins: Pins,
+    /// Settings that a SET changed to values that only its server knows so far.
+    pub(crate) unasked: Vec<Slot>,
     locks: Locks,
     /// Status flags of the session as the client saw them last.
     pub(crate) status: u16,
@@ -196,8 +209,8 @@ pub struct Front {
     pub(crate) traits: Traits,
     /// Sequence number of the packet that ends the login.
     pub(crate) seq: u8,
-    /// Temporary tables it has, at most; [`TEMPORARY_UNKNOWN`] when that is not known.
-    temporary: u8,
+    /// What it holds and may give back.
+    held: Option<Box<Held>>,
     /// SET TRANSACTION was said about the next transaction.
     pub(crate) one_shot: bool,
     /// The warnings of the last statement are on its server only.
@@ -228,12 +241,13 @@ pub struct Front {
     pub(crate) owed_kill: Option<(u32, bool)>,
     /// The server by whose number this client has seen itself last.
     listed_on: u64,
+    /// COMMIT RELEASE or ROLLBACK RELEASE has run: its server closes, and the client is closed with it, without a word.
+    parting: bool,
     /// What few logins leave behind.
     pub(crate) login: Option<Box<FromLogin>>,
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
-const TEMPORARY_UNKNOWN: u8 = u8::MAX;
 /// FOUND_ROWS() of a session that has run nothing.
 const ROWS_FRESH: u64 = u64::MAX - 1;
 
@@ -248,11 +262,12 @@ impl Request {
             extra: None,
             only_once: false,
             gathered: false,
-            drops_table: false,
+            act: Act::Other,
             changes_others: false,
             judged_by: 0,
             leaves_warnings: false,
             shows: Shows::Other,
+            skipped: Skipped::Unsaid,
         }
     }
 
@@ -283,10 +298,17 @@ impl Request {
         let mut pins = self.class.pins;
         if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
             // The settings are followed. What else the text does is not: SET may name user variables, too.
-            pins.remove(Pin::Setting);
+            remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
         runs && (!pins.is_empty() || runs_code(&self.class))
+    }
+}
+
+/// The settings of a text are followed: they are no reason to stay, unless something behind them sets more.
+fn remove_setting(pins: &mut Pins, class: &Class) {
+    if class.heads().is_empty() || !class.pins_behind().contains(Pin::Setting) {
+        pins.remove(Pin::Setting);
     }
 }
 
@@ -306,15 +328,16 @@ impl Front {
             found_rows: ROWS_FRESH,
             found_server: 0,
             asks_found_rows: false,
-            found_by_routine: false,
+            found_asks: false,
             pins: Pins::NONE,
+            unasked: Vec::new(),
             locks: Locks::NONE,
             status: status::AUTOCOMMIT,
             login_collation: collation,
             login_charset: Charset::Collation(collation),
             traits: Traits::UNKNOWN,
             seq,
-            temporary: 0,
+            held: None,
             one_shot: false,
             last_result: false,
             warnings: None,
@@ -331,6 +354,7 @@ impl Front {
             passes: false,
             owed_kill: None,
             listed_on: 0,
+            parting: false,
             login: None,
         }
     }
@@ -370,8 +394,9 @@ impl Front {
         }
         match self.request.command {
             Command::Query => {
-                let gathered = self.request.extra.as_deref().and_then(|extra| extra.text.as_deref());
-                let gathered = gathered.filter(|_| self.request.gathered);
+                let gathered = self.request.extra.as_deref().and_then(|extra| extra.text.as_ref());
+                let gathered =
+                    gathered.filter(|_| self.request.gathered).map(|rewritten| rewritten.text.as_slice());
                 let text = gathered.or(request.get(HEADER_BYTES + 1..)).unwrap_or_default();
                 (self.request.class, self.request.judged_by) = self.classify(text);
             }
@@ -407,11 +432,20 @@ impl Front {
 
     /// Why the lease must outlive the boundary, now.
     pub fn pins(&self) -> Pins {
+        let mut pins = self.lasting_pins();
+        if !self.unasked.is_empty() {
+            pins.insert(Pin::Setting);
+        }
+        pins
+    }
+
+    /// The same but for settings that the server can be asked for.
+    pub(crate) fn lasting_pins(&self) -> Pins {
         let mut pins = self.pins;
         if self.one_shot {
             pins.insert(Pin::Setting);
         }
-        if self.last_result {
+        if self.last_result || self.parting {
             pins.insert(Pin::LastResult);
         }
         if let Some(statements) = &self.statements {
@@ -481,14 +515,19 @@ impl Front {
     }
 
     /// The text of the prepared statement that the request executes, with what it asks about the last statement answered.
-    pub(crate) fn answered_statement(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn answered_statement(&mut self) -> Option<Rewritten> {
         if !rewrite::asks_about_last(&self.request.class) {
             return None;
         }
         let number = self.request.number;
         let text = self.statements.as_deref_mut()?.get_mut(number)?.text.clone();
         // What was answered when it was prepared has moved the places.
-        rewrite::text(&weir_sql::classify(self.dialect(), &text.text), &text.text, &self.answers(), true)
+        let class = weir_sql::classify(self.dialect(), &text.text);
+        let mut found = rewrite::text(&class, &text.text, &self.answers(), true)?;
+        if !text.names.is_empty() {
+            found.names = found.names.iter().chain(text.names.iter()).cloned().collect();
+        }
+        Some(found)
     }
 
     /// The last statement left warnings, or may have.

@@ -12,7 +12,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
-use crate::rewrite;
+use crate::rewrite::{self, Names};
 use weir_sql::{Scanner, Uses};
 use weir_wire::{Fault, FaultKind, Found, Needs, Short, limits};
 
@@ -202,7 +202,8 @@ impl Front {
             self.note_uses(&class);
             self.request.class = class;
             if let Some(text) = text {
-                let prepare = Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into())));
+                let prepare =
+                    Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into(), Names::default())));
                 self.request.extra =
                     Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));
             }
@@ -219,7 +220,7 @@ impl Front {
         let found = self.find_query(&payload, len, out);
         if let Found::Request { len, needs } = found {
             let extra = self.request.extra.get_or_insert_default();
-            extra.text.get_or_insert_with(|| payload.get(1..).unwrap_or_default().into());
+            extra.text.get_or_insert_with(|| payload.get(1..).unwrap_or_default().to_vec().into());
             return Found::Request { len, needs: Needs { shareable: false, ..needs } };
         }
         self.phase = if matches!(found, Found::Kill { .. }) { Phase::Busy } else { Phase::Idle };

@@ -13,6 +13,7 @@ use crate::binding::Binding;
 use crate::frame;
 use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command};
+use crate::rewrite::Names;
 use crate::session_state::State;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,19 +36,24 @@ pub(crate) struct Text {
     pub shape: State,
     /// As the server gets it.
     pub text: Box<[u8]>,
+    /// What of it the client has said in other words.
+    pub names: Names,
 }
 
 impl Text {
-    pub(crate) fn new(shape: State, text: Box<[u8]>) -> Text {
+    pub(crate) fn new(shape: State, text: Box<[u8]>, names: Names) -> Text {
         let mut hasher = DefaultHasher::new();
         (&shape, &text).hash(&mut hasher);
-        Text { hash: hasher.finish(), shape, text }
+        Text { hash: hasher.finish(), shape, text, names }
     }
 }
 
 impl PartialEq for Text {
     fn eq(&self, other: &Text) -> bool {
-        self.hash == other.hash && self.text == other.text && self.shape == other.shape
+        self.hash == other.hash
+            && self.text == other.text
+            && self.shape == other.shape
+            && self.names == other.names
     }
 }
 
@@ -489,7 +495,11 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key::fresh(Arc::new(Text::new(State::new(45, true).shape(), text.as_bytes().into())))
+        Key::fresh(Arc::new(Text::new(
+            State::new(45, true).shape(),
+            text.as_bytes().into(),
+            Names::default(),
+        )))
     }
 
     fn reply() -> Arc<PrepareReply> {
@@ -513,7 +523,7 @@ mod tests {
     #[test]
     fn same_text_in_another_schema_is_another_statement() {
         let shape = State { schema: Some("other".into()), ..State::new(45, true) }.shape();
-        let other = Key::fresh(Arc::new(Text::new(shape, b"a"[..].into())));
+        let other = Key::fresh(Arc::new(Text::new(shape, b"a"[..].into(), Names::default())));
         assert_ne!(key("a"), other);
         assert_eq!(key("a"), key("a"));
         assert_ne!(key("a"), Key { private: Some((1, 1)), ..key("a") });

@@ -32,6 +32,7 @@ use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command};
+use crate::rewrite::Names;
 use crate::warnings::Warnings;
 use weir_wire::{Fault, FaultKind, INTERNAL, Step, limits};
 
@@ -80,6 +81,10 @@ pub(crate) struct Reply {
     pub(crate) asked: u8,
     /// Columns of that answer.
     pub(crate) asked_columns: u8,
+    /// What of its columns' names the client has said in other words.
+    pub(crate) names: Option<Names>,
+    /// Its rows are looked at: they tell what the request did.
+    pub(crate) told: bool,
     /// The answer to SHOW WARNINGS as far as it has come.
     warnings: Option<Box<Warnings>>,
 }
@@ -105,6 +110,8 @@ impl Reply {
             prepare: None,
             asked: 0,
             asked_columns: 1,
+            told: false,
+            names: None,
             warnings: None,
         }
     }
@@ -249,11 +256,12 @@ impl Back {
                         return Ok(Step::Consumed(0));
                     }
                 }
-                Stage::AskWarnings | Stage::AskFoundRows | Stage::AskInsertId => {
+                Stage::AskWarnings | Stage::AskSettings | Stage::AskFoundRows | Stage::AskInsertId => {
                     let Some((header, payload)) = whole(input)? else { return Ok(Step::Incomplete) };
                     let over = match entry.stage {
                         Stage::AskWarnings => self.read_warnings(entry, way, payload)?,
                         Stage::AskFoundRows => self.read_found_rows(entry, way, payload)?,
+                        Stage::AskSettings => self.read_settings(entry, way, payload),
                         _ => self.read_insert_id(entry, way, payload)?,
                     };
                     if over {

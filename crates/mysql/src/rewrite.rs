@@ -11,12 +11,52 @@
 //! as it is.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
-//! expression without an alias the column's name shows the number instead of the call.
+//! expression the server makes the column's name of the rewritten text: where it shows (names of columns, messages) the
+//! client's own words are put back, see [`restored`].
 
 use crate::session_state::Flavour;
 use crate::ssl_status;
 use crate::warnings::Warnings;
+use std::sync::Arc;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
+
+/// What stands in a text for a call, and the call as the client wrote it.
+pub(crate) type Names = Arc<[Name]>;
+type Name = (Box<[u8]>, Box<[u8]>);
+
+/// A text with answers in it.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    pub text: Vec<u8>,
+    pub names: Names,
+}
+
+impl From<Vec<u8>> for Rewritten {
+    fn from(text: Vec<u8>) -> Rewritten {
+        Rewritten { text, names: Names::default() }
+    }
+}
+
+/// A server's words with the client's own in the places of answers; `None` when there are none.
+pub(crate) fn restored(words: &[u8], names: &Names) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
+        let next = names.iter().filter_map(|(put, said)| {
+            let found = rest.windows(put.len()).position(|window| window == &**put)?;
+            Some((found, put.len(), said))
+        });
+        let Some((found, len, said)) = next.min_by_key(|(found, ..)| *found) else { break };
+        out.extend_from_slice(&rest[..found]);
+        out.extend_from_slice(said);
+        at += found + len;
+    }
+    if at == 0 {
+        return None;
+    }
+    out.extend_from_slice(words.get(at..)?);
+    Some(out)
+}
 
 /// What can be answered.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +81,12 @@ pub(crate) fn impossible(class: &Class) -> bool {
 
 /// The text with its answers, if it asks. With `about_last` false (a text to prepare) what changes from
 /// statement to statement is left alone.
-pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last: bool) -> Option<Vec<u8>> {
+pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last: bool) -> Option<Rewritten> {
     if class.statements == 1
         && matches!(class.verb, Verb::Show | Verb::Select)
         && let Some(answer) = ssl_status::text(text, answers.flavour, answers.tls)
     {
-        return Some(answer);
+        return Some(answer.into());
     }
     let own_session = !class.calls().is_empty() && looks_at_servers(text);
     let about_last = about_last && asks_about_last(class);
@@ -56,31 +96,37 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             true => ("error_count", errors),
             false => ("warning_count", all),
         };
-        return Some(format!("SELECT {} AS `@@session.{name}`", count_of(count)).into());
+        return Some(format!("SELECT {} AS `@@session.{name}`", count_of(count)).into_bytes().into());
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
-        return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count);
+        return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);
     }
     let mut out = Vec::new();
     let mut at = 0;
     let counts = if about_last { warning_counts(class, text, answers) } else { Vec::new() };
     let mut counts = counts.into_iter().peekable();
+    let mut names = Vec::new();
     for call in class.calls() {
         while let Some(count) = counts.next_if(|count| count.span.start < call.span.start) {
-            count.put(text, &mut at, &mut out)?;
+            count.put(text, &mut at, &mut out, &mut names)?;
         }
         let about_last = about_last && is_in_first(class, call.span);
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
-            CallKind::ConnectionId | CallKind::PseudoThreadId => format!("CAST({} AS UNSIGNED)", answers.id),
+            CallKind::ConnectionId => format!("CAST({} AS UNSIGNED)", answers.id),
+            CallKind::PseudoThreadId => count_of(u64::from(answers.id)),
+            // The other branch gives the width, also to what it is a part of.
+            CallKind::RowCount if about_last && answers.flavour == Flavour::MariaDb => {
+                format!("IF(1,{},ROW_COUNT())", answers.row_count)
+            }
             CallKind::RowCount if about_last => signed(answers.row_count),
             CallKind::FoundRows if about_last => match answers.found_rows {
                 // MySQL warns of the call.
                 Some(rows) if answers.flavour == Flavour::MySql => {
                     format!("IF(1,{},FOUND_ROWS())", signed(rows.cast_signed()))
                 }
-                Some(rows) => signed(rows.cast_signed()),
+                Some(rows) => format!("IF(1,{rows},FOUND_ROWS())"),
                 None => continue,
             },
             CallKind::RowCount
@@ -89,16 +135,16 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             | CallKind::Identity
             | CallKind::BackendPid => continue,
         };
-        Place { span: call.span, answer, bare: call.bare }.put(text, &mut at, &mut out)?;
+        Place { span: call.span, answer, bare: call.bare }.put(text, &mut at, &mut out, &mut names)?;
     }
     for count in counts {
-        count.put(text, &mut at, &mut out)?;
+        count.put(text, &mut at, &mut out, &mut names)?;
     }
     if at == 0 {
         return None;
     }
     out.extend_from_slice(text.get(at..)?);
-    Some(out)
+    Some(Rewritten { text: out, names: names.into() })
 }
 
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only by that number it
@@ -120,7 +166,7 @@ fn looks_at_servers(text: &[u8]) -> bool {
     text.split(|b| !word(b)).any(|found| views.iter().any(|view| found.eq_ignore_ascii_case(view)))
 }
 
-/// With so many digits it is a BIGINT of the width that the functions have, on MariaDB, too.
+/// With so many digits it is a BIGINT of the width that the functions have.
 fn signed(number: i64) -> String {
     format!("CAST({number:021} AS SIGNED)")
 }
@@ -185,14 +231,19 @@ struct Place {
 
 impl Place {
     /// Copies the text up to it, and the answer.
-    fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Option<()> {
+    fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>, names: &mut Vec<Name>) -> Option<()> {
         let name = self.span.of(text)?;
         out.extend_from_slice(text.get(*at..self.span.start as usize)?);
-        out.extend_from_slice(self.answer.as_bytes());
         if self.bare && !name.contains(&b'`') {
+            out.extend_from_slice(self.answer.as_bytes());
             out.extend_from_slice(b" AS `");
             out.extend_from_slice(name);
             out.push(b'`');
+        } else {
+            // Blanks tell one from the other where several ask the same in other words.
+            let answer = self.answer.replacen('(', &format!("({:1$}", "", names.len()), 1);
+            out.extend_from_slice(answer.as_bytes());
+            names.push((answer.into_bytes().into(), name.into()));
         }
         *at = self.span.end as usize;
         Some(())

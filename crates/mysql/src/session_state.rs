@@ -26,7 +26,7 @@ use crate::frame;
 use crate::message::Command;
 use crate::message::greeting::is_mariadb;
 use std::sync::Arc;
-use weir_sql::{Assignment, Encoding, Scope, SetTarget};
+use weir_sql::{Assignment, Class, Encoding, Scope, SetTarget};
 use weir_wire::limits;
 
 /// The collation Weir logs in with: utf8mb4_general_ci, which every server has.
@@ -108,6 +108,8 @@ slots! {
     GroupConcatMaxLen Number "group_concat_max_len" "group_concat_max_len" true,
     DivPrecision Number "div_precision_increment" "div_precision_increment" true,
     LcTimeNames Text "lc_time_names" "lc_time_names" true,
+    LcMessages Text "lc_messages" "lc_messages" false,
+    OptimizerSwitch Text "optimizer_switch" "optimizer_switch" false,
     StorageEngine Text "default_storage_engine" "default_storage_engine" true,
     MaxExecutionTime Number "max_execution_time" "" false,
     MaxStatementTime Number "" "max_statement_time" false,
@@ -127,6 +129,11 @@ slots! {
 impl Slot {
     fn is_charset(self) -> bool {
         self <= Slot::CollationConnection
+    }
+
+    /// It changes how texts are read.
+    pub(crate) fn rereads(self) -> bool {
+        self.is_charset() || self == Slot::SqlMode
     }
 
     fn named(name: &str) -> Option<Slot> {
@@ -364,45 +371,94 @@ fn encoding_numbered(number: u16) -> Encoding {
     }
 }
 
+/// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands behind them
+/// to be read as it was.
+pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Changes> {
+    if class.heads().is_empty() {
+        return changes_of(class.set()?, text, state);
+    }
+    let mut changes = Changes::default();
+    for set in class.heads() {
+        let Changes { mut known, asked } = changes_of(set, text, state)?;
+        changes.known.append(&mut known);
+        changes.asked.extend(asked);
+    }
+    let rereads = changes.slots().any(Slot::rereads);
+    (!rereads).then_some(changes)
+}
+
+/// What SET changes of the settings that move.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Changes {
+    /// Those whose values are in the text.
+    pub known: Vec<(Slot, Box<str>)>,
+    /// Those whose values only the server knows then.
+    pub asked: Vec<Slot>,
+}
+
+impl Changes {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.known.iter().map(|(slot, _)| *slot).chain(self.asked.iter().copied())
+    }
+}
+
 /// What a single SET changes of the settings, if all of that can move with the client (user variables are a
 /// pin of their own). `text` is the scanned text.
-pub(crate) fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Vec<(Slot, Box<str>)>> {
+fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
     if !set.complete {
         return None;
     }
     let mut changes = Vec::new();
+    let mut asked = Vec::new();
     for assignment in &set.assignments {
         if assignment.scope == Scope::Global {
             continue;
         }
-        if assignment.scope != Scope::Session || assignment.default {
+        if assignment.scope != Scope::Session {
             return None;
         }
-        if !assignment.constant {
-            if Slot::named(&assignment.name) != Some(Slot::SqlMode) || !changes.is_empty() && before(&changes)
-            {
-                return None;
-            }
-            changes.push((Slot::SqlMode, mode_of(assignment.value.of(text)?, state)?));
-            continue;
-        }
+        let plain = assignment.constant && !assignment.default;
         match assignment.name.as_str() {
-            "names" => changes.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
+            "names" if plain => changes.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
+            "character set" if plain => {
+                let value = quoted(unquoted(std::str::from_utf8(assignment.value.of(text)?).ok()?)?)?;
+                changes.extend([(Slot::CharsetClient, value.clone()), (Slot::CharsetResults, value)]);
+                // That of the default schema.
+                asked.push(Slot::CollationConnection);
+            }
             "transaction characteristics" => {
                 characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut changes)?;
             }
             name => {
                 let slot = Slot::named(name)?;
-                changes.push((slot, slot.literal_in(assignment, text)?));
+                let known = match plain {
+                    // Only what is named in it changes.
+                    true if slot == Slot::OptimizerSwitch => None,
+                    true => slot.literal_in(assignment, text),
+                    // An assignment in front of it may change what `@@sql_mode` is.
+                    false if slot == Slot::SqlMode && changes.is_empty() => {
+                        mode_of(assignment.value.of(text)?, state)
+                    }
+                    false => None,
+                };
+                match known {
+                    // What `id IS NULL` finds does not move.
+                    Some(value) if slot == Slot::AutoIsNull && *value != *"0" => return None,
+                    Some(value) => changes.push((slot, value)),
+                    // The number of its collation would have to be known, too.
+                    None if slot.is_charset() || slot == Slot::AutoIsNull => return None,
+                    None => asked.push(slot),
+                }
             }
         }
     }
-    Some(changes)
-}
-
-/// An assignment in front of it may change what `@@sql_mode` is.
-fn before(changes: &[(Slot, Box<str>)]) -> bool {
-    changes.iter().any(|(slot, _)| *slot == Slot::SqlMode)
+    let mixed =
+        changes.iter().any(|(slot, _)| *slot == Slot::Names) && asked.contains(&Slot::CollationConnection);
+    // What is asked for in the end is the last that was said of it.
+    changes.retain(|(slot, _)| !asked.contains(slot));
+    asked.sort_unstable();
+    asked.dedup();
+    (!mixed).then_some(Changes { known: changes, asked })
 }
 
 /// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks begin: made of
@@ -660,6 +716,12 @@ pub(crate) fn put_query(out: &mut Vec<u8>, text: &str) {
         out.push(Command::Query as u8);
         out.extend_from_slice(text.as_bytes());
     });
+}
+
+/// Asks for settings that a SET may have changed.
+pub(crate) fn settings_query(slots: &[Slot], flavour: Flavour) -> String {
+    let names: Vec<_> = slots.iter().map(|slot| format!("@@session.{}", slot.variable(flavour))).collect();
+    format!("SELECT {} LIMIT 1", names.join(","))
 }
 
 /// Switches on what Weir wants to be told with every OK.

@@ -19,6 +19,9 @@ use weir_wire::{Reader, Short};
 /// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
 const WARNINGS_BYTES: usize = 64 * 1024;
 
+/// Rows that errors of commands can make of it (max_error_count of MySQL).
+const MOST_ROWS: usize = 1024;
+
 /// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
 const SIGNAL_BYTES: usize = 128;
 
@@ -40,6 +43,8 @@ pub(crate) struct Warnings {
     rows: Vec<Box<[u8]>>,
     bytes: usize,
     wanted: Option<u64>,
+    /// An error of Weir's own.
+    own: bool,
 }
 
 /// How far the answer has been read.
@@ -77,7 +82,7 @@ impl Warnings {
 
     /// The list behind a request that Weir refused: that error.
     pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
-        let mut warnings = Warnings { columns: columns(extended), ..Warnings::default() };
+        let mut warnings = Warnings { columns: columns(extended), own: true, ..Warnings::default() };
         if let Ok(err) = ErrPacket::read(payload) {
             let mut row = Vec::new();
             for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
@@ -86,6 +91,22 @@ impl Warnings {
             warnings.rows.push(row.into());
         }
         warnings
+    }
+
+    /// An error behind what is there already, as MySQL adds it.
+    pub(crate) fn add_error(&mut self, payload: &[u8]) {
+        let mut added = Warnings::of_error(payload, false);
+        if self.columns.is_empty() {
+            self.columns = added.columns;
+        }
+        self.own = false;
+        self.rows.append(&mut added.rows);
+        self.rows.truncate(MOST_ROWS);
+    }
+
+    /// A server would show them in other columns, and can be made to.
+    pub(crate) fn is_better_shown(&self) -> bool {
+        self.own && self.signal().is_some()
     }
 
     /// A statement that leaves the only condition of the list anew; `None` when there are several, or one that no
@@ -185,7 +206,7 @@ pub(crate) struct Wanted {
 
 /// `SHOW WARNINGS` and `SHOW ERRORS`, with or without LIMIT.
 pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     let is = |piece: Option<Piece<'_>>, wanted: &[u8]| piece.is_some_and(|it| it.is(wanted));
     if !is(words.next(), b"SHOW") {
         return None;
@@ -217,7 +238,7 @@ pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
 
 /// `SHOW COUNT(*) WARNINGS` or `SHOW COUNT(*) ERRORS`; true for the latter.
 pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     for word in [&b"SHOW"[..], b"COUNT", b"(", b"*", b")"] {
         words.next().filter(|piece| piece.is(word))?;
     }
@@ -229,7 +250,7 @@ pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
 
 /// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.
 pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
-    let mut words = Words { text, at: 0 }.peekable();
+    let mut words = Words::new(text).peekable();
     words.next()?;
     let mut word = words.next()?;
     if word.is(b"CURRENT") {
@@ -302,7 +323,7 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
     if !matches!(verb, Verb::Show | Verb::Explain) {
         return Shows::Other;
     }
-    let mut words = Words { text, at: 0 }.skip(1);
+    let mut words = Words::new(text).skip(1);
     let Some(mut what) = words.next() else { return Shows::Other };
     let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
     if verb == Verb::Explain {
@@ -364,6 +385,68 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
     }
 }
 
+/// The rows that LIMIT leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Skipped {
+    /// So many: FOUND_ROWS() is that and the rows that came, if any came.
+    Known(u64),
+    /// A parameter says it.
+    #[default]
+    Unsaid,
+    /// It is said in a way that is not understood, or FOUND_ROWS() has nothing to do with it.
+    Other,
+}
+
+/// What a SELECT with an offset, or with UNION and LIMIT, makes of FOUND_ROWS().
+pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
+    let mut words = Words::new(text);
+    let (mut depth, mut unites) = (0_u32, false);
+    loop {
+        match words.next() {
+            None => return Skipped::Other,
+            Some(piece) if piece.is(b"(") => depth += 1,
+            Some(piece) if piece.is(b")") => depth = depth.saturating_sub(1),
+            Some(piece) if [&b"UNION"[..], b"EXCEPT", b"INTERSECT"].iter().any(|word| piece.is(word)) => {
+                unites |= depth == 0;
+            }
+            Some(piece) if depth == 0 && piece.is(b"LIMIT") => break,
+            Some(_) => {}
+        }
+    }
+    let (first, mut next) = (words.next(), words.next());
+    let offset = match next {
+        Some(comma) if comma.is(b",") => {
+            words.next();
+            next = words.next();
+            first
+        }
+        Some(word) if word.is(b"OFFSET") => {
+            let second = words.next();
+            next = words.next();
+            second
+        }
+        Some(_) | None => None,
+    };
+    while next.is_some_and(|piece| piece.is(b";")) {
+        next = words.next();
+    }
+    // On MariaDB LIMIT behind UNION is no part of what is found.
+    if next.is_some() || unites && flavour == Flavour::MariaDb {
+        return Skipped::Other;
+    }
+    match offset {
+        Some(offset) if offset.is(b"?") => Skipped::Unsaid,
+        Some(offset) => offset.number().map_or(Skipped::Other, Skipped::Known),
+        None if first.is_some_and(|first| first.number().is_some()) => Skipped::Known(0),
+        None => Skipped::Other,
+    }
+}
+
+/// LIMIT stands in it, wherever.
+pub(crate) fn limits(text: &[u8]) -> bool {
+    Words::new(text).any(|piece| piece.is(b"LIMIT"))
+}
+
 /// A place where a text asks for @@warning_count or @@error_count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountIn {
@@ -375,7 +458,7 @@ pub(crate) struct CountIn {
 
 /// All those places.
 pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
-    let pieces: Vec<Piece<'_>> = Words { text, at: 0 }.collect();
+    let pieces: Vec<Piece<'_>> = Words::new(text).collect();
     let piece = |at: usize| pieces.get(at);
     let mut found = Vec::new();
     for (at, first) in pieces.iter().enumerate() {
@@ -403,7 +486,7 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
 
 /// FROM stands in it, with something else than DUAL behind it.
 pub(crate) fn names_a_table(text: &[u8]) -> bool {
-    let mut words = Words { text, at: 0 };
+    let mut words = Words::new(text);
     while let Some(piece) = words.next() {
         if piece.is(b"FROM") && !words.next().is_some_and(|next| next.is(b"DUAL")) {
             return true;
@@ -414,13 +497,13 @@ pub(crate) fn names_a_table(text: &[u8]) -> bool {
 
 /// A word, a sign, or a whole string.
 #[derive(Debug, Clone, Copy)]
-struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     start: usize,
-    bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl Piece<'_> {
-    fn is(&self, word: &[u8]) -> bool {
+    pub(crate) fn is(&self, word: &[u8]) -> bool {
         self.bytes.eq_ignore_ascii_case(word)
     }
 
@@ -431,12 +514,16 @@ impl Piece<'_> {
 
 /// The pieces of a text without its comments. What a comment says to the server (`/*! */`) is left out, too: who reads
 /// texts by this does not read those.
-struct Words<'a> {
+pub(crate) struct Words<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Words<'a> {
+        Words { text, at: 0 }
+    }
+
     /// Behind the end of what begins here, which ends with `end`.
     fn behind(&self, from: usize, end: &[u8]) -> usize {
         let rest = self.text.get(from..).unwrap_or_default();
@@ -524,6 +611,24 @@ mod tests {
         ] {
             assert_eq!(wanted(text), None);
         }
+    }
+
+    #[test]
+    fn rows_that_limit_leaves_out() {
+        let of = |text: &str| skipped(text.as_bytes(), Flavour::MariaDb);
+        for (text, expected) in [
+            ("SELECT i FROM t LIMIT 3, 4", Skipped::Known(3)),
+            ("select (select 1 limit 5, 6) from t limit 4 offset 3;", Skipped::Known(3)),
+            ("SELECT i FROM t LIMIT ?, ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT 3, 4 ROWS EXAMINED 5", Skipped::Other),
+            ("SELECT 'limit 1' FROM t LIMIT 3, 4 # LIMIT 1", Skipped::Known(3)),
+            ("SELECT 1 UNION SELECT 2 LIMIT 3, 4", Skipped::Other),
+            ("SELECT i FROM t OFFSET 3 ROWS", Skipped::Other),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        assert_eq!(skipped(b"SELECT 1 UNION SELECT 2 LIMIT 3", Flavour::MySql), Skipped::Known(0));
     }
 
     #[test]

@@ -386,6 +386,8 @@ impl SetTarget {
 
 /// Assignments that are listed of one SET; more make the list incomplete.
 pub const MAX_ASSIGNMENTS: usize = 64;
+/// SETs at the head of a text that are listed.
+pub const MAX_HEADS: usize = 4;
 /// Calls that are listed; more set [`Uses::OVERFLOW`].
 pub const MAX_CALLS: usize = 32;
 /// Bytes of a name that are kept; a longer one counts as unknown.
@@ -447,6 +449,8 @@ pub enum Kill {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Details {
     pub(crate) set: Option<SetTarget>,
+    pub(crate) heads: Vec<SetTarget>,
+    pub(crate) pins_behind: Pins,
     pub(crate) calls: Vec<Call>,
     pub(crate) kill: Option<Kill>,
     /// Where the last KILL begins.
@@ -566,7 +570,7 @@ pub struct Class {
     pub frees: Locks,
     /// What it makes use of.
     pub uses: Uses,
-    /// What the first statement that has to do with transactions does. See [`Uses::TRANSACTION`].
+    /// What the first statement that has to do with transactions does, or one with RELEASE. See [`Uses::TRANSACTION`].
     pub transaction: Option<Transaction>,
     /// It provably leaves no trace on its server and asks nothing about earlier requests: one SELECT, VALUES,
     /// INSERT, UPDATE, DELETE, MERGE or REPLACE, and only harmless built-in functions. What triggers, views,
@@ -587,6 +591,8 @@ pub struct Class {
     /// A SELECT in it has LIMIT with an offset, or LIMIT together with UNION, or it fills a table: FOUND_ROWS() is not the
     /// number of the rows that the client gets.
     pub skips_rows: bool,
+    /// Some statement may have settings for itself alone: MariaDB's SET STATEMENT ... FOR, hints of the optimiser.
+    pub lends_settings: bool,
     /// Where the first statement ends; 0 when the text is at its end without a semicolon.
     pub first_end: u32,
     /// Hash of the normalised text, if asked for; else 0.
@@ -605,6 +611,20 @@ impl Class {
     /// What SET or RESET changes, if that is the only statement.
     pub fn set(&self) -> Option<&SetTarget> {
         self.details.as_deref()?.set.as_ref()
+    }
+
+    /// MySQL: what the SETs change with which a text of several statements begins, up to the first that is not understood.
+    /// At most [`MAX_HEADS`].
+    pub fn heads(&self) -> &[SetTarget] {
+        self.details.as_deref().map_or(&[], |details| &details.heads)
+    }
+
+    /// The part of `pins` that is stated by what stands behind `heads`; all of it where there are none.
+    pub fn pins_behind(&self) -> Pins {
+        match self.details.as_deref() {
+            Some(details) if !details.heads.is_empty() => details.pins_behind,
+            Some(_) | None => self.pins,
+        }
     }
 
     /// Places that ask about the session, in order. At most [`MAX_CALLS`].

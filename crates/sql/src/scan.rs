@@ -41,7 +41,9 @@ impl Scanner {
     /// The text is at its end.
     pub fn finish(mut self) -> Class {
         self.lexer.finish(&mut self.recogniser);
-        self.recogniser.finish(self.lexer.doubtful, self.lexer.executable)
+        let mut class = self.recogniser.finish(self.lexer.doubtful, self.lexer.executable);
+        class.lends_settings |= self.lexer.hinted;
+        class
     }
 }
 

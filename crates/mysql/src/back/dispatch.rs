@@ -274,8 +274,8 @@ impl Back {
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || !statement.long_data.is_empty();
         let mut key = statement.key(client, number, alone);
-        if let Some(text) = answered.filter(|_| entry.command == Command::StmtExecute) {
-            let text = Text::new(statement.text.shape.clone(), text.into());
+        if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
+            let text = Text::new(statement.text.shape.clone(), found.text.into(), found.names);
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
             entry.answered = true;
         }

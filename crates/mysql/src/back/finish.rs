@@ -6,7 +6,7 @@ use super::{Back, Entry, InsertId, InsertUse};
 use crate::front::Front;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::Key;
-use crate::session_state::Flavour;
+use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
 use weir_sql::{Uses, Verb};
@@ -65,8 +65,13 @@ impl Back {
         }
         let only_here = front.finish(&entry.outcome, self.server_id);
         if let Some(error) = &entry.refusal {
-            let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
-            front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+            match entry.outcome.appended {
+                true => front.keep_error(error),
+                false => {
+                    let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
+                    front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+                }
+            }
         }
         if only_here && last_here {
             self.found_client = front.id();
@@ -90,7 +95,7 @@ impl Back {
 
     /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a
     /// schema that was only its own.
-    fn take_over_state(&mut self, front: &Front, elsewhere: bool, lost: bool) {
+    pub(crate) fn take_over_state(&mut self, front: &Front, elsewhere: bool, lost: bool) {
         if self.others_are_sent() {
             // They have brought the session to their own state, from one that it may not have been in.
             self.session.known = false;
@@ -172,7 +177,7 @@ impl Back {
     /// A setting that this server could not be brought back from stays with its client.
     pub(super) fn refuse_stuck_settings(&self, front: &mut Front) {
         if let Some(extra) = front.request.extra.as_deref_mut()
-            && extra.changes.iter().flatten().any(|(slot, _)| !self.session.can_undo(*slot))
+            && extra.changes.iter().flat_map(Changes::slots).any(|slot| !self.session.can_undo(slot))
         {
             extra.changes = None;
         }

@@ -8,16 +8,19 @@ use crate::front::Front;
 use crate::message::Command;
 use crate::prepared::{Execute, Last};
 use crate::reset::put_reset;
+use crate::rewrite::Rewritten;
 use weir_wire::{Fault, INTERNAL, Owner};
 
 impl Back {
     /// Sends the request itself, or its first part.
     pub(crate) fn send(&mut self, entry: &mut Entry, front: &mut Front, request: &[u8], out: &mut Vec<u8>) {
         entry.stage = Stage::Sent;
+        entry.reply.told = front.request.act.is_told();
         self.statements.put_closes(out);
         match entry.command {
-            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_deref()) {
-                Some(text) => {
+            Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_ref()) {
+                Some(Rewritten { text, names }) => {
+                    entry.reply.names = Some(names).filter(|names| !names.is_empty()).cloned();
                     frame::put(out, 0, |out| {
                         out.push(Command::Query as u8);
                         out.extend_from_slice(text);
@@ -32,8 +35,17 @@ impl Back {
                     out.extend_from_slice(request);
                 }
             },
-            Command::StmtPrepare => self.send_prepare(entry, front, request, out),
-            Command::StmtExecute => self.send_execute(entry, front, request, out),
+            Command::StmtPrepare => {
+                let prepare = front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref());
+                let names = prepare.map(|text| &text.names);
+                entry.reply.names = names.filter(|names| !names.is_empty()).cloned();
+                self.send_prepare(entry, front, request, out);
+            }
+            Command::StmtExecute => {
+                let names = entry.key.as_ref().map(|key| &key.text.names);
+                entry.reply.names = names.filter(|names| !names.is_empty()).cloned();
+                self.send_execute(entry, front, request, out);
+            }
             Command::StmtFetch | Command::StmtReset | Command::StmtSendLongData => {
                 let kept = front.statements.as_deref_mut().and_then(|all| all.get_mut(front.request.number));
                 let copy = entry.key.as_ref().and_then(|key| self.statements.touch(key));
@@ -185,6 +197,7 @@ impl Back {
             | Stage::AskInsertId
             | Stage::Answered
             | Stage::AskFoundRows
+            | Stage::AskSettings
             | Stage::AskWarnings => {}
         }
         Ok(())

@@ -8,12 +8,13 @@ use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
 use crate::relay::put_refusal;
-use crate::session_state::{Flavour, Slot, changes_of, put_query, tracker_bit};
+use crate::rewrite::{self, Names, Rewritten};
+use crate::session_state::{Flavour, Slot, changes_in, put_query, tracker_bit};
 use crate::warnings::Kept;
-use crate::{error, frame, rewrite, warnings};
+use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
-use weir_wire::{Fault, FaultKind, Found, Needs, Reader, limits};
+use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 
 /// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
 pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
@@ -30,6 +31,7 @@ impl Front {
     pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
         match &mut self.phase {
             Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
+            Phase::Idle if self.parting => Ok(Found::Goodbye),
             Phase::Idle => {
                 let found = self.find_command(input, out);
                 if found.is_err() {
@@ -139,7 +141,7 @@ impl Front {
                 let found = self.find_text(class, state, &own, len, out);
                 let extra = self.request.extra.get_or_insert_default();
                 extra.kill_behind = Some((target, query_only));
-                extra.text.get_or_insert(own);
+                extra.text.get_or_insert(own.into());
                 found
             }
         }
@@ -156,6 +158,7 @@ impl Front {
         if class.uses.contains(Uses::WARNINGS)
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && !warnings.is_better_shown()
             && let Some(wanted) = warnings::wanted(text)
         {
             warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);
@@ -163,7 +166,7 @@ impl Front {
             return Found::Answered { len };
         }
         let extra = Extra {
-            changes: class.set().and_then(|set| changes_of(set, text, &self.state)),
+            changes: changes_in(&class, text, &self.state),
             text: rewrite::text(&class, text, &self.answers(), true),
             ..Extra::default()
         };
@@ -174,8 +177,9 @@ impl Front {
         self.request.asks_session = AsksSession::of(&class, text);
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
-        self.request.drops_table = class.verb == Verb::Drop && class.statements == 1 && drops_table(text);
+        self.request.act = self.act_of(&class, text);
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
+        self.request.skipped = self.skipped(&class, text);
         self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
         self.request.class = class;
         self.request.judged_by = state;
@@ -269,8 +273,11 @@ impl Front {
             return self.not_allowed(len, out);
         }
         let rewritten = rewrite::text(&class, text, &self.answers(), false);
-        let text = rewritten.as_deref().unwrap_or(text);
-        self.prepare(class, text.into(), len, out)
+        let (text, names) = match rewritten {
+            Some(Rewritten { text, names }) => (text.into(), names),
+            None => (text.into(), Names::default()),
+        };
+        self.prepare(class, text, names, len, out)
     }
 
     /// A server prepares it; each execution is carried out here.
@@ -281,7 +288,7 @@ impl Front {
             (_, Killing::Here(id, query_only)) => Some(Kill::Id { id: u64::from(id), query_only }),
             _ => Some(Kill::Other),
         };
-        let found = self.prepare(class, text.into(), len, out);
+        let found = self.prepare(class, text.into(), Names::default(), len, out);
         if let Some(extra) = self.request.extra.as_deref_mut() {
             extra.kills = kill;
         }
@@ -289,7 +296,19 @@ impl Front {
     }
 
     /// The text is to be prepared.
-    pub(crate) fn prepare(&mut self, class: Class, text: Box<[u8]>, len: usize, out: &mut Vec<u8>) -> Found {
+    fn prepare(
+        &mut self,
+        class: Class,
+        text: Box<[u8]>,
+        names: Names,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Found {
+        if !self.unasked.is_empty() {
+            // What it means depends on them.
+            self.unasked = Vec::new();
+            self.pins.insert(Pin::Setting);
+        }
         let statements = self.statements.get_or_insert_default();
         let Some(id) = statements.next_id(text.len()) else {
             error::put(out, 1, 1461, "42000", NO_MORE_STATEMENTS);
@@ -298,7 +317,7 @@ impl Front {
         self.request.number = id;
         self.note_uses(&class);
         self.request.class = class;
-        let prepare = Some(Arc::new(Text::new(self.state.shape(), text)));
+        let prepare = Some(Arc::new(Text::new(self.state.shape(), text, names)));
         self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
         let found = self.request(len);
         debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));
@@ -390,9 +409,7 @@ impl Front {
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
-                let set = self.request.class.set();
-                if let Some(changes) = set.and_then(|set| changes_of(set, &statement.text.text, &self.state))
-                {
+                if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
                 // A cursor belongs to its server, and so do warnings.
@@ -402,8 +419,10 @@ impl Front {
                 self.request.asks_session = AsksSession::of(&self.request.class, &statement.text.text);
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
+                let text = statement.text.clone();
+                self.request.act = self.act_of(&self.request.class, &text.text);
+                self.request.skipped = self.skipped(&self.request.class, &text.text);
                 if may_have_warnings {
-                    let text = statement.text.clone();
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
                 }
             }
@@ -517,17 +536,6 @@ impl FileData {
             (len, false) => (Found::Part { len, needs }, false),
         }
     }
-}
-
-/// `DROP TEMPORARY TABLE name`, which fails unless there is one. With IF EXISTS, or without TEMPORARY, nobody tells what was
-/// dropped.
-fn drops_table(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let words: Vec<&[u8]> =
-        text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).take(5).collect();
-    matches!(words.as_slice(), [_, temporary, table, name]
-        if temporary.eq_ignore_ascii_case(b"temporary") && table.eq_ignore_ascii_case(b"table") && !name.contains(&b','))
 }
 
 /// It may change accounts or global settings. Words that only look so cost a few logins at the server.

@@ -2,9 +2,9 @@
 //!
 //! Owns: pins and state after a reply. Must not know: packets.
 
-use super::{AsksSession, Front, Outcome, Phase, Request, TEMPORARY_UNKNOWN};
-use crate::message::Command;
-use crate::session_state::{Charset, Flavour, State};
+use super::{Act, AsksSession, Front, Outcome, Phase, Request, remove_setting};
+use crate::message::{Command, status};
+use crate::session_state::{Changes, Charset, Flavour, State};
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
@@ -32,16 +32,27 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         let mut pins = class.pins;
-        let mut explained = !pins.is_empty() || explains_change(class);
+        // A change that the SETs at the head make is not among those that are asked about here.
+        let mut explained = !class.pins_behind().is_empty() || explains_change(class);
+        // Of a text that failed at last the first statement ran, if anything did.
+        let all_ran = !outcome.failed || class.heads().len() == 1;
+        if outcome.any_ok
+            && all_ran
+            && let Some(changes) = changes
+            && self.follow(changes)
+        {
+            remove_setting(&mut pins, class);
+        }
         if outcome.any_ok && !outcome.failed {
-            if let Some(changes) = changes
-                && self.state.apply(changes)
-            {
-                pins.remove(Pin::Setting);
-            }
             for pin in class.releases.iter().filter(|pin| *pin != Pin::SessionLock) {
                 self.pins.remove(pin);
             }
+        }
+        if let Some(Transaction::Commit { release: true, .. } | Transaction::Rollback { release: true, .. }) =
+            class.transaction
+            && !outcome.failed
+        {
+            self.parting = true;
         }
         if class.transaction == Some(Transaction::SetTransaction)
             && class.statements == 1
@@ -51,6 +62,8 @@ impl Front {
             // The tracker says how long it holds.
             pins.remove(Pin::Setting);
         }
+        explained |=
+            class.lends_settings && class.statements == 1 && class.pins.is_empty() && !runs_code(class);
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
             explained = false;
         }
@@ -58,8 +71,6 @@ impl Front {
             // The tracker says where it led.
             pins.remove(Pin::Setting);
         }
-        self.finish_temporary(class, outcome, request.drops_table);
-        self.finish_locks(class, outcome);
         pins.remove(Pin::SessionLock);
         // LastResult lasts to the next statement, see below.
         pins.remove(Pin::LastResult);
@@ -77,32 +88,49 @@ impl Front {
         {
             self.pins.insert(Pin::Setting);
         }
+        let act = std::mem::take(&mut request.act);
+        self.finish_locks(&request.class, act, outcome);
         self.finish_last(&request, outcome, server)
     }
 
-    /// Counts temporary tables, so that their pin goes with the last one.
-    fn finish_temporary(&mut self, class: &Class, outcome: &Outcome, drops_table: bool) {
-        if class.pins.contains(Pin::TemporaryTable) {
-            let one = class.statements == 1 && class.verb == weir_sql::Verb::Create;
-            self.temporary = if one { self.temporary.saturating_add(1) } else { TEMPORARY_UNKNOWN };
-        } else if drops_table && outcome.any_ok && !outcome.failed {
-            if self.temporary != TEMPORARY_UNKNOWN {
-                self.temporary = self.temporary.saturating_sub(1);
-            }
-            if self.temporary == 0 {
-                self.pins.remove(Pin::TemporaryTable);
-            }
+    /// Takes over what SET changed. False when it cannot be followed: it pins.
+    fn follow(&mut self, changes: Changes) -> bool {
+        // They are asked for at the end of the transaction, and until then texts would be read wrongly.
+        let late = self.status & status::IN_TRANS != 0 && changes.asked.iter().any(|slot| slot.rereads());
+        if late || !self.state.apply(changes.known) {
+            return false;
+        }
+        self.unasked.extend(changes.asked);
+        self.unasked.sort_unstable();
+        self.unasked.dedup();
+        true
+    }
+
+    /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that cannot be
+    /// said to others. They stay on it then.
+    pub(crate) fn keep_settings(&mut self, values: Option<Vec<Box<str>>>) {
+        let slots = std::mem::take(&mut self.unasked);
+        let kept = values.is_some_and(|values| self.state.apply(slots.into_iter().zip(values).collect()));
+        if !kept {
+            self.pins.insert(Pin::Setting);
         }
     }
 
-    pub(super) fn finish_locks(&mut self, class: &Class, outcome: &Outcome) {
-        // GET_LOCK() may have got its lock in a statement that failed later.
-        if outcome.any_ok || class.takes.contains(Locks::NAMED) {
+    /// What is held, and given back. Its pins go when nothing is left.
+    fn finish_locks(&mut self, class: &Class, act: Act, outcome: &Outcome) {
+        // Those that are counted are looked after there.
+        let named = self.locks.contains(Locks::NAMED);
+        if outcome.any_ok {
             self.locks.insert(class.takes);
         }
         if outcome.any_ok && !outcome.failed && class.statements == 1 {
             self.locks.remove(class.frees);
         }
+        self.locks.remove(Locks::NAMED);
+        if named {
+            self.locks.insert(Locks::NAMED);
+        }
+        self.finish_held(class, act, outcome);
         if self.locks.is_empty() {
             self.pins.remove(Pin::SessionLock);
         } else {
@@ -122,9 +150,10 @@ impl Front {
         self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
+        self.unasked = Vec::new();
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
-        self.temporary = 0;
+        self.held = None;
         self.one_shot = false;
         self.last_result = false;
         self.warnings = None;
@@ -168,7 +197,11 @@ fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     if pins.contains(Pin::Unrecognised) && parsed {
         left.insert(Pin::Unrecognised);
     }
-    let several = class.set().is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
+    let set = match class.heads() {
+        [only] => Some(only),
+        _ => class.set(),
+    };
+    let several = set.is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
     if class.verb == weir_sql::Verb::Set && several {
         left.insert(Pin::Setting);
     }

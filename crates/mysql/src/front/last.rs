@@ -15,7 +15,7 @@ use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command};
 use crate::session_state::Flavour;
-use crate::warnings::{Kept, Shows, Warnings};
+use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
 
 impl Front {
@@ -29,7 +29,9 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
-        if outcome.failed || outcome.warnings > 0 {
+        if outcome.appended {
+            // See `keep_error`.
+        } else if outcome.failed || outcome.warnings > 0 {
             self.last_result = true;
             self.warnings = None;
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
@@ -54,7 +56,8 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                self.found_by_routine = matches!(class.verb, Verb::Call | Verb::Execute);
+                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid;
+                self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
             }
@@ -99,7 +102,13 @@ impl Front {
             }
             _ if !single => Found::OnServer,
             _ if outcome.failed => Found::Kept,
-            Verb::Select if has_rows && !class.skips_rows => Found::Known(outcome.rows),
+            Verb::Select if has_rows && !class.skips_rows && request.skipped == Skipped::Unsaid => {
+                Found::Known(outcome.rows)
+            }
+            Verb::Select if has_rows && outcome.rows > 0 => match request.skipped {
+                Skipped::Known(offset) => Found::Known(offset.saturating_add(outcome.rows)),
+                Skipped::Unsaid | Skipped::Other => Found::OnServer,
+            },
             Verb::Select if !has_rows && !class.skips_rows => {
                 outcome.affected_rows.map_or(Found::Kept, Found::Known)
             }
@@ -142,9 +151,22 @@ impl Front {
         }
     }
 
+    /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
+    pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
+        let single = class.verb == Verb::Select && class.statements == 1;
+        if single && class.skips_rows {
+            warnings::skipped(text, self.traits.flavour)
+        } else if single && text.trim_ascii_start().first() == Some(&b'(') && warnings::limits(text) {
+            // What stands in the parentheses may have an offset.
+            Skipped::Other
+        } else {
+            Skipped::Unsaid
+        }
+    }
+
     /// FOUND_ROWS() is known by this server only, and its client is likely to ask.
     pub(crate) fn wants_found_rows(&self, server: u64) -> bool {
-        (self.asks_found_rows || self.found_by_routine) && self.found_rows_are_on(server)
+        (self.asks_found_rows || self.found_asks) && self.found_rows_are_on(server)
     }
 
     /// FOUND_ROWS() is known by this server only.
@@ -171,12 +193,20 @@ impl Front {
         }
     }
 
+    /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
+    pub(crate) fn remaining_warnings(&self) -> Option<u16> {
+        let (all, _) = match self.traits.flavour {
+            Flavour::MySql => self.warning_counts()?,
+            Flavour::MariaDb => (0, 0),
+        };
+        Some(u16::try_from(all).unwrap_or(u16::MAX))
+    }
+
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
-            let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
-            self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
+            self.keep_error(payload);
         }
     }
 
@@ -187,9 +217,23 @@ impl Front {
 
     /// Nothing but the warnings of its last statement keeps a server with this client.
     pub(crate) fn only_warnings_pin(&self) -> bool {
-        let mut others = self.pins();
+        let mut others = self.lasting_pins();
         others.remove(weir_wire::Pin::LastResult);
         self.last_result && others.is_empty()
+    }
+
+    /// A command that is no statement was answered with this error: MySQL adds it to the warnings that are there.
+    pub(crate) fn keep_error(&mut self, payload: &[u8]) {
+        if let (Some(Kept::Answer(warnings)), Flavour::MySql) =
+            (self.warnings.as_deref_mut(), self.traits.flavour)
+            && warnings.counts().0 > 0
+        {
+            warnings.add_error(payload);
+            self.last_result = false;
+            return;
+        }
+        let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
+        self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
     }
 
     /// The warnings of the last statement are here now; the server may go.

@@ -37,7 +37,7 @@ impl Front {
     pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
-        } else if !self.reply_begun {
+        } else if !self.reply_begun && !self.parting {
             // To a client that waits for nothing it is the first packet of all.
             let idle = matches!(self.phase, Phase::Idle) && self.traits.flavour == Flavour::MySql;
             error::put_fault(out, if idle { 0 } else { self.reply_seq }, fault.kind);

@@ -9,7 +9,7 @@ use crate::front::Phase;
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
 use crate::reset::put_command;
-use crate::session_state::put_query;
+use crate::session_state::{Slot, put_query, settings_query};
 use crate::warnings::{self, Kept};
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
@@ -32,7 +32,11 @@ impl Back {
         }
         for (change, _) in changes(end.changes) {
             match change {
-                Change::State => entry.outcome.state_changed = true,
+                Change::State => {
+                    // What the SETs at the head of the text do is known.
+                    let heads = way.front.as_deref().map_or(0, |front| front.request.class.heads().len());
+                    entry.outcome.state_changed |= usize::from(entry.outcome.results) >= heads;
+                }
                 Change::Schema(name) => {
                     entry.lost_schema = None;
                     self.note_schema(way, name);
@@ -187,10 +191,18 @@ impl Back {
         }
         let id = self.server_id();
         let idle = self.boundary() == Boundary::Idle && !self.others_are_sent();
-        let Some(front) = way.front.as_deref_mut().filter(|front| idle && front.pins().is_empty()) else {
+        let Some(front) = way.front.as_deref_mut().filter(|front| idle && front.lasting_pins().is_empty())
+        else {
             return Stage::Answered;
         };
         entry.reply.asked = 0;
+        if !front.unasked.is_empty() {
+            put_query(way.to_server, &settings_query(&front.unasked, self.session.flavour));
+            self.warned_client = 0;
+            self.found_client = 0;
+            front.phase = Phase::Busy;
+            return Stage::AskSettings;
+        }
         let stage = if self.found_client == front.id() && front.wants_found_rows(id) {
             put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
             Stage::AskFoundRows
@@ -203,6 +215,32 @@ impl Back {
         self.found_client = 0;
         front.phase = Phase::Busy;
         stage
+    }
+
+    /// A packet of the answer about settings; true when it was the last.
+    pub(super) fn read_settings(&mut self, entry: &mut Entry, way: &mut Way<'_>, payload: &[u8]) -> bool {
+        // Number of columns, definitions, row, end.
+        let at = usize::from(entry.reply.asked);
+        entry.reply.asked += 1;
+        let failed = payload.first() == Some(&ok::ERR);
+        let Some(front) = way.front.as_deref_mut() else {
+            return failed || payload.first() == Some(&ok::EOF);
+        };
+        let slots = &front.unasked;
+        if failed || at == slots.len() + 1 {
+            let mut r = Reader::new(payload);
+            let literal = |slot: &Slot| slot.literal_of(lenenc::string(&mut r).ok()?);
+            let values = if failed { None } else { slots.iter().map(literal).collect() };
+            front.keep_settings(values);
+            entry.reply.asked_columns = 0;
+            self.take_over_state(front, entry.elsewhere, entry.lost_schema.is_some());
+        }
+        let over = failed || entry.reply.asked_columns == 0 && payload.first() == Some(&ok::EOF);
+        if over {
+            entry.reply.asked_columns = 1;
+            front.phase = Phase::Idle;
+        }
+        over
     }
 
     /// A packet of the answer to SELECT FOUND_ROWS(); true when it was the last.

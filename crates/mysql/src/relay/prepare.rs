@@ -2,6 +2,7 @@
 //!
 //! Owns: that reply. Must not know: which copies there are.
 
+use super::result::renamed;
 use super::{At, Progress, Way, malformed};
 use crate::back::{Back, Entry, PrepareAhead};
 use crate::frame::Header;
@@ -30,6 +31,8 @@ impl Back {
             entry.reply.prepare = Some(Box::new(PrepareAhead::new(key)));
         }
         let Some(prepare) = entry.reply.prepare.as_deref_mut() else { return Err(malformed("a definition")) };
+        let renamed = prepare.reply.as_ref().and_then(|_| renamed(payload, &prepare.key.text.names));
+        let payload = renamed.as_deref().unwrap_or(payload);
         if !read_definition(prepare, payload)? {
             entry.reply.at = At::Definitions;
             return Ok(Progress::Took { bytes, verbatim: false });
@@ -108,7 +111,11 @@ pub(super) fn take_reply(prepare: &mut PrepareAhead) -> PrepareReply {
 /// A statement whose client has gone before it was answered: its copy is kept under an empty text.
 pub(super) fn unknown_key(way: &Way<'_>) -> Option<Key> {
     way.front.is_none().then(|| {
-        let text = crate::prepared::Text::new(crate::session_state::State::new(0, true), Box::default());
+        let text = crate::prepared::Text::new(
+            crate::session_state::State::new(0, true),
+            Box::default(),
+            crate::rewrite::Names::default(),
+        );
         Key { private: Some((0, 0)), ..Key::fresh(Arc::new(text)) }
     })
 }

@@ -6,9 +6,11 @@ use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::Front;
+use crate::front::{Front, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
+use crate::rewrite::{Names, restored};
+use crate::session_state::Flavour;
 use weir_sql::Uses;
 use weir_wire::{Fault, Reader};
 
@@ -94,6 +96,14 @@ impl Back {
             At::Rows { .. } => match first {
                 Some(ok::EOF) => self.read_end(entry, way, header, payload, ok::EOF),
                 Some(ok::ERR) => self.read_err(entry, way, header, payload),
+                Some(_) | None if entry.reply.told => {
+                    let one = tells_one(payload, entry.command == Command::StmtExecute);
+                    // Of several rows nothing is known.
+                    entry.outcome.told = (entry.reply.rows == 0).then_some(one);
+                    entry.reply.rows += 1;
+                    entry.reply.at = At::Rows { fresh: false };
+                    Ok(pass(way, entry.reply.shift, header, payload))
+                }
                 Some(_) | None => Err(malformed("a row that is none")),
             },
             At::One => match first {
@@ -117,6 +127,16 @@ impl Back {
             }
             At::Definitions => self.read_prepare(entry, way, payload, bytes),
             At::FileRefused => Ok(self.read_file_refused(entry, way, header, payload)?),
+            At::Columns(left) if entry.reply.names.is_some() => {
+                entry.reply.at = if left > 1 { At::Columns(left - 1) } else { At::Rows { fresh: true } };
+                match entry.reply.names.as_ref().and_then(|names| renamed(payload, names)) {
+                    Some(renamed) => {
+                        way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&renamed));
+                        Ok(Progress::Took { bytes, verbatim: false })
+                    }
+                    None => Ok(pass(way, entry.reply.shift, header, payload)),
+                }
+            }
             At::Columns(_) | At::File => Err(malformed("a packet that nobody asked for")),
         }
     }
@@ -202,11 +222,21 @@ impl Back {
         payload: &[u8],
         first: u8,
     ) -> Result<Progress, Fault> {
-        let end = self.note_ok(entry, way, payload)?;
+        let mut end = self.note_ok(entry, way, payload)?;
+        let said = end.warnings;
+        if matches!(entry.command, Command::Ping | Command::InitDb) {
+            // They leave the warnings of the session alone, and count them on MySQL: those may be another's.
+            let front = way.front.as_deref();
+            end.warnings = front.and_then(Front::remaining_warnings).unwrap_or(end.warnings);
+        }
         let outcome = &mut entry.outcome;
+        outcome.results = outcome.results.saturating_add(1);
         outcome.any_ok = true;
         outcome.failed = false;
-        outcome.warnings = end.warnings;
+        outcome.warnings = match entry.command {
+            Command::Ping | Command::InitDb => 0,
+            _ => end.warnings,
+        };
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
         outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
         outcome.matched_rows = matched_rows(end.info);
@@ -228,7 +258,8 @@ impl Back {
             front.reply_seq = header.seq.wrapping_add(entry.reply.shift);
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
-        let progress = pass_end(way, entry.reply.shift, header, &end, first);
+        let same = end.warnings == said;
+        let progress = pass_end(way, entry.reply.shift, header, &end, first, same);
         if end.status & status::MORE_RESULTS != 0 {
             entry.reply.at = At::First;
             return Ok(progress);
@@ -246,6 +277,14 @@ impl Back {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
         entry.outcome.error = err.code;
+        let is_command = matches!(entry.command, Command::InitDb | Command::FieldList);
+        if is_command
+            && self.session.flavour == Flavour::MySql
+            && !self.shows_warnings_of(way.front.as_deref())
+        {
+            entry.outcome.appended = true;
+            entry.refusal = Some(payload.into());
+        }
         if err.code == 1243
             && let Some(key) = &entry.key
         {
@@ -259,8 +298,33 @@ impl Back {
             way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
+        // A message may cite the text.
+        if let Some(restored) = entry.reply.names.as_ref().and_then(|names| restored(payload, names)) {
+            way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&restored));
+            return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
+        }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
     }
+}
+
+/// The definition of a column with the client's own words in its name; `None` when they are in it already.
+pub(super) fn renamed(definition: &[u8], names: &Names) -> Option<Vec<u8>> {
+    /// Catalogue, schema, table twice, name twice.
+    const TEXTS: usize = 6;
+    if names.is_empty() {
+        return None;
+    }
+    let mut r = Reader::new(definition);
+    let mut out = Vec::new();
+    let mut found = false;
+    for _ in 0..TEXTS {
+        let text = lenenc::string(&mut r).ok()?;
+        let restored = restored(text, names);
+        found |= restored.is_some();
+        lenenc::put_string(&mut out, restored.as_deref().unwrap_or(text));
+    }
+    out.extend_from_slice(r.rest());
+    found.then_some(out)
 }
 
 impl Reply {
@@ -310,7 +374,8 @@ impl Reply {
     /// The packet is a column definition or a row, and nothing has to go before it.
     pub(super) fn may_pass(&self, header: Header, input: &[u8], needs_eof: bool) -> bool {
         match self.at {
-            At::Columns(_) => true,
+            At::Columns(_) => self.names.is_none(),
+            At::Rows { .. } if self.told => false,
             At::Rows { fresh } if !fresh || !needs_eof => match input.get(HEADER_BYTES) {
                 Some(&(ok::EOF | ok::ERR)) => header.continues(),
                 Some(_) => true,
@@ -380,6 +445,7 @@ pub(super) fn pass_end(
     header: Header,
     end: &OkPacket<'_>,
     first: u8,
+    same: bool,
 ) -> Progress {
     let bytes = header.total();
     let Some(front) = way.front.as_deref() else { return Progress::Took { bytes, verbatim: false } };
@@ -388,7 +454,7 @@ pub(super) fn pass_end(
     // A client that has set trackers of its own sees all of them.
     let filter = !end.changes.is_empty() && front.own_trackers == 0;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
-    if shift == 0 && !old_end && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
+    if shift == 0 && !old_end && same && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
         return pass(way, 0, header, &[]);
     }
     let mut kept = Vec::new();

@@ -59,6 +59,7 @@ impl Lexer {
             }
             b'+' => {
                 self.hint_quote = false;
+                self.hinted = true;
                 self.state = State::Hint;
                 at + 1
             }

@@ -115,6 +115,8 @@ pub(crate) struct Lexer {
     hint_quote: bool,
     /// Executable comments were met.
     pub(crate) executable: bool,
+    /// A hint for the optimiser was met.
+    pub(crate) hinted: bool,
     /// The text can be read in two ways.
     pub(crate) doubtful: bool,
 }
@@ -150,6 +152,7 @@ impl Lexer {
             in_executable: false,
             hint_quote: false,
             executable: false,
+            hinted: false,
             doubtful: false,
         }
     }

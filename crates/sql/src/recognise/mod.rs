@@ -18,7 +18,7 @@ use weir_wire::{Pin, Pins};
 
 use crate::Dialect;
 use crate::catalogue::NameKey;
-use crate::class::{CallKind, Class, Clears, Details, Locks, Transaction, Uses, Verb};
+use crate::class::{CallKind, Class, Clears, Details, Locks, MAX_HEADS, Transaction, Uses, Verb};
 use crate::fingerprint::Fingerprint;
 use crate::token::{Kind, Sink, Token};
 use crate::words::{Func, Word, lookup};
@@ -161,6 +161,9 @@ pub(crate) struct Recogniser {
     mariadb: bool,
     /// Something was met that forbids sharing.
     alone: bool,
+    /// All statements so far were SETs that were understood; the pins of those that are over.
+    in_heads: bool,
+    head_pins: Pins,
     /// A routine without BEGIN ended at a semicolon: what follows may still belong to it.
     after_routine: bool,
     /// A statement that clears settings in whole has ended.
@@ -175,7 +178,11 @@ impl Sink for Recogniser {
     fn token(&mut self, token: Token<'_>) {
         self.fingerprint.token(&token);
         if token.kind == Kind::Semicolon && self.splits() {
+            let before = self.class.statements;
             self.end_statement();
+            if self.class.statements != before {
+                self.note_head();
+            }
             if self.class.statements == 1 && self.class.first_end == 0 {
                 self.class.first_end = position(token.start);
             }
@@ -265,6 +272,8 @@ impl Recogniser {
             mysql: dialect.is_mysql(),
             mariadb,
             alone: false,
+            in_heads: dialect.is_mysql(),
+            head_pins: Pins::NONE,
             after_routine: false,
             cleared: false,
             watch: names::Watch::None,
@@ -275,6 +284,7 @@ impl Recogniser {
     /// The text is at its end.
     pub(crate) fn finish(mut self, doubtful: bool, executable: bool) -> Class {
         self.end_statement();
+        self.join_heads();
         self.conclude();
         self.finish_touched();
         let mut class = self.class;
@@ -324,6 +334,38 @@ impl Recogniser {
         class
     }
 
+    /// A statement with a semicolon behind it is over: it may be one of the SETs at the head.
+    fn note_head(&mut self) {
+        let understood = |set: &mut crate::SetTarget| set.complete && set.user_variables.is_empty();
+        let set = match self.class.details.as_deref_mut().filter(|_| self.in_heads) {
+            Some(details) if details.heads.len() < MAX_HEADS => details.set.take_if(understood),
+            Some(_) | None => None,
+        };
+        match set {
+            Some(set) => {
+                self.details().heads.push(set);
+                self.head_pins.union(std::mem::take(&mut self.class.pins));
+            }
+            None => self.in_heads = false,
+        }
+    }
+
+    /// The text is over: a SET that stands alone in it is no head of anything.
+    fn join_heads(&mut self) {
+        let pins = self.class.pins;
+        self.class.pins.union(self.head_pins);
+        let alone = self.class.statements == 1;
+        if let Some(details) = self.class.details.as_deref_mut() {
+            details.pins_behind = pins;
+            if alone && let Some(set) = details.heads.pop() {
+                details.set = Some(set);
+            }
+            if details.heads.is_empty() {
+                details.pins_behind = Pins::NONE;
+            }
+        }
+    }
+
     /// A semicolon here ends the statement.
     fn splits(&self) -> bool {
         self.now.body_depth == 0 && (self.mysql || self.now.depth == 0)
@@ -351,6 +393,11 @@ impl Recogniser {
         if let Some(transaction) = self.now.transaction {
             self.class.uses.insert(Uses::TRANSACTION);
             self.class.transaction.get_or_insert(transaction);
+            if let Transaction::Commit { release: true, .. } | Transaction::Rollback { release: true, .. } =
+                transaction
+            {
+                self.class.transaction = Some(transaction);
+            }
         }
         if self.now.frees_all && self.now.tokens == 4 && self.now.last.kind == Kind::Close {
             if self.mysql {

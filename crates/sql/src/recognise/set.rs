@@ -97,6 +97,7 @@ impl Recogniser {
                 if past.word == Word::For && self.now.depth == 0 {
                     // What follows is a statement like any other.
                     self.alone = true;
+                    self.class.lends_settings = true;
                     self.details().set = None;
                     self.now.set = Progress::default();
                     self.now.tokens = 0;

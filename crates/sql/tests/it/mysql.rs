@@ -1,5 +1,6 @@
 //! MySQL and MariaDB.
 use weir_sql::{Dialect, Encoding, Kill, classify};
+use weir_wire::Pin;
 
 use crate::summary::check;
 
@@ -572,6 +573,35 @@ fn settings() {
             ("RESET QUERY CACHE", "server"),
         ],
     );
+}
+
+#[test]
+fn settings_at_the_head_of_several_statements() {
+    let mysql = Dialect::MySql {
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        mariadb: false,
+        encoding: Encoding::Utf8,
+    };
+    let my = |text: &str| classify(mysql, text.as_bytes());
+    let class = my("SET autocommit = 1; SET a = 2, b = 3; INSERT INTO t VALUES (1)");
+    let names: Vec<_> =
+        class.heads().iter().flat_map(|set| &set.assignments).map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["autocommit", "a", "b"]);
+    assert!(class.set().is_none() && class.pins.contains(Pin::Setting) && class.pins_behind().is_empty());
+    let behind = |text: &str| my(text).pins_behind();
+    assert_eq!(behind("SET a = 1; SELECT 1; SET b = 1"), Pin::Setting.into());
+    assert_eq!(behind("SET a = 1; SET @b = 1"), Pin::UserVariable.into());
+    for text in [
+        "SET @b = 1; SELECT 1",
+        "SELECT 1; SET a = 1",
+        "SET PASSWORD = 'x'; SET a = 1",
+        "SET a = 1",
+        "SET a = 1;",
+    ] {
+        assert!(my(text).heads().is_empty(), "{text}");
+    }
+    assert!(my("SET a = 1; ;").set().is_some() && my(";SET a = 1; SELECT 1").heads().len() == 1);
 }
 
 #[test]

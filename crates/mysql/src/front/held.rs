@@ -1,0 +1,367 @@
+//! What a client holds on its server and may give back: temporary tables, named locks, statements of PREPARE.
+//!
+//! Owns: how much of it there is, by what texts say and what answers tell; when nothing is left, its pin goes.
+//! Must not know: packets, settings.
+//!
+//! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells it as the CREATE
+//! did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have.
+
+use super::{Front, Outcome};
+use crate::message::lenenc;
+use crate::warnings::{Piece, Words};
+use weir_sql::{Class, Locks, Uses, Verb};
+use weir_wire::{Pin, Reader};
+
+/// Names of one kind that are kept for a client; with more of them it keeps its server.
+const MOST_NAMES: usize = 64;
+
+/// Bytes of a text that is read for what it holds; a longer one is not understood.
+const TEXT_BYTES: usize = 16 * 1024;
+
+/// Things of one kind by their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Names {
+    Known(Vec<Box<[u8]>>),
+    Unknown,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names::Known(Vec::new())
+    }
+}
+
+impl Names {
+    fn add(&mut self, name: Option<Box<[u8]>>) {
+        match (&mut *self, name) {
+            (Names::Known(names), Some(name)) if names.contains(&name) => {}
+            (Names::Known(names), Some(name)) if names.len() < MOST_NAMES => names.push(name),
+            _ => *self = Names::Unknown,
+        }
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        if let Names::Known(names) = self {
+            names.retain(|known| **known != *name);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Names::Known(Vec::new())
+    }
+}
+
+/// What a client holds.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Temporary tables: schema, NUL, table.
+    tables: Names,
+    /// Statements of PREPARE.
+    statements: Names,
+    /// How often its GET_LOCK() got a lock that it has not released; `None`: nobody knows.
+    locks: Option<u32>,
+}
+
+impl Held {
+    fn new() -> Held {
+        Held { locks: Some(0), ..Held::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.statements.is_empty() && self.locks == Some(0)
+    }
+}
+
+/// What a text does to it, if that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Act {
+    /// Nothing, or nothing that is understood.
+    #[default]
+    Other,
+    MakesTable(Box<[u8]>),
+    DropsTables(Vec<Box<[u8]>>),
+    /// It may give a table another name.
+    Renames,
+    /// Its only value is that of GET_LOCK().
+    TakesLock,
+    /// Its only value is that of RELEASE_LOCK().
+    FreesLock,
+    Prepares(Box<[u8]>),
+    Deallocates(Box<[u8]>),
+}
+
+impl Act {
+    /// The one value of its answer says what it did.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self, Act::TakesLock | Act::FreesLock)
+    }
+}
+
+/// The only value of a row is 1.
+pub(crate) fn tells_one(row: &[u8], binary: bool) -> bool {
+    if !binary {
+        return lenenc::string(&mut Reader::new(row)) == Ok(b"1");
+    }
+    // A zero, one byte of NULL bits from the third on, an integer.
+    matches!(row, [0, 0, 1, rest @ ..] if rest.iter().all(|byte| *byte == 0))
+}
+
+impl Front {
+    /// What the text does to what is held here.
+    pub(super) fn act_of(&self, class: &Class, text: &[u8]) -> Act {
+        let unread = Uses::EXECUTABLE_COMMENT | Uses::UNKNOWN_FUNCTION | Uses::BLOCK;
+        let matters = match class.verb {
+            Verb::Create => class.pins.contains(Pin::TemporaryTable),
+            Verb::Drop | Verb::Alter | Verb::Catalogue => self.held.is_some(),
+            Verb::Select => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
+            Verb::Prepare | Verb::Deallocate => true,
+            _ => false,
+        };
+        if !matters {
+            return Act::Other;
+        }
+        let words = || Words::new(text);
+        if matches!(class.verb, Verb::Alter | Verb::Catalogue) {
+            let renames = text.len() > TEXT_BYTES || words().any(|piece| piece.is(b"RENAME"));
+            return if renames { Act::Renames } else { Act::Other };
+        }
+        // A backslash may end a string or not; executable comments are skipped here.
+        let clear = class.statements == 1
+            && !class.doubtful
+            && !class.uses.intersects(unread)
+            && class.code.is_empty()
+            && text.len() <= TEXT_BYTES
+            && !text.contains(&b'\\');
+        if !clear {
+            return Act::Other;
+        }
+        let found = match class.verb {
+            Verb::Create => self.table_made(&mut words()).map(Act::MakesTable),
+            Verb::Drop => self.tables_dropped(&mut words()).map(Act::DropsTables),
+            Verb::Select => lock_asked(&mut words()),
+            Verb::Prepare => statement_name(class).map(Act::Prepares),
+            Verb::Deallocate => statement_name(class).map(Act::Deallocates),
+            _ => None,
+        };
+        found.unwrap_or_default()
+    }
+
+    /// `CREATE [OR REPLACE] TEMPORARY TABLE [IF NOT EXISTS] name ...`
+    fn table_made(&self, words: &mut Words<'_>) -> Option<Box<[u8]>> {
+        let word = words.find(|piece| !any(piece, &[b"CREATE", b"OR", b"REPLACE"]))?;
+        let table = words.next()?;
+        (word.is(b"TEMPORARY") && table.is(b"TABLE")).then_some(())?;
+        let first = words.find(|piece| !any(piece, &[b"IF", b"NOT", b"EXISTS"]))?;
+        Some(self.table(first, words)?.0)
+    }
+
+    /// `DROP [TEMPORARY] TABLE [IF EXISTS] name, ...`
+    fn tables_dropped(&self, words: &mut Words<'_>) -> Option<Vec<Box<[u8]>>> {
+        let table = words.find(|piece| !any(piece, &[b"DROP", b"TEMPORARY"]))?;
+        any(&table, &[b"TABLE", b"TABLES"]).then_some(())?;
+        let mut first = words.find(|piece| !any(piece, &[b"IF", b"EXISTS"]))?;
+        let mut names = Vec::new();
+        loop {
+            let (name, next) = self.table(first, words)?;
+            names.push(name);
+            match next {
+                Some(next) if next.is(b",") => first = words.next()?,
+                Some(next) if !any(&next, &[b";", b"RESTRICT", b"CASCADE", b"WAIT", b"NOWAIT"]) => {
+                    return None;
+                }
+                Some(_) | None => return Some(names),
+            }
+        }
+    }
+
+    /// A table's name in full, and the piece behind it.
+    fn table<'a>(&self, first: Piece<'a>, words: &mut Words<'a>) -> Option<(Box<[u8]>, Option<Piece<'a>>)> {
+        let mut name = identifier(first)?;
+        let mut schema = self.state.schema.as_deref().map(str::as_bytes);
+        let mut next = words.next();
+        if next.is_some_and(|piece| piece.is(b".")) {
+            schema = Some(name);
+            name = identifier(words.next()?)?;
+            next = words.next();
+        }
+        Some(([schema?, name].join(&0).into(), next))
+    }
+
+    /// The request that did this is done.
+    pub(super) fn finish_held(&mut self, class: &Class, act: Act, outcome: &Outcome) {
+        let done = outcome.any_ok && !outcome.failed;
+        let takes = class.takes.contains(Locks::NAMED);
+        let makes = [Pin::TemporaryTable, Pin::SqlPrepare].map(|pin| class.pins.contains(pin));
+        if self.held.is_none() && !takes && makes == [false, false] {
+            return;
+        }
+        let mut held = self.held.take().unwrap_or_else(|| Box::new(Held::new()));
+        let [makes_table, prepares] = makes;
+        match act {
+            Act::MakesTable(name) if done => held.tables.add(Some(name)),
+            Act::MakesTable(_) => {}
+            Act::DropsTables(names) if done => names.iter().for_each(|name| held.tables.remove(name)),
+            Act::Renames if !held.tables.is_empty() => held.tables = Names::Unknown,
+            _ if makes_table => held.tables = Names::Unknown,
+            _ if class.statements > 1 && class.ddl && !held.tables.is_empty() => held.tables = Names::Unknown,
+            Act::Prepares(name) if done => held.statements.add(Some(name)),
+            Act::Prepares(_) => {}
+            Act::Deallocates(name) if done => held.statements.remove(&name),
+            _ if prepares => held.statements = Names::Unknown,
+            Act::TakesLock if done => {
+                held.locks = held.locks.zip(outcome.told).map(|(locks, one)| locks + u32::from(one));
+            }
+            // It may have got its lock in a statement that failed later.
+            _ if takes => held.locks = None,
+            Act::FreesLock if done && outcome.told == Some(true) => {
+                held.locks = held.locks.map(|locks| locks.saturating_sub(1));
+            }
+            _ => {}
+        }
+        if prepares && makes_table || takes && (prepares || makes_table) {
+            // One of them was not looked at.
+            *held = Held { tables: Names::Unknown, statements: Names::Unknown, locks: None };
+        }
+        if done && class.statements == 1 && class.frees.contains(Locks::NAMED) {
+            held.locks = Some(0);
+        }
+        for (names, pin) in [(&held.tables, Pin::TemporaryTable), (&held.statements, Pin::SqlPrepare)] {
+            if names.is_empty() {
+                self.pins.remove(pin);
+            }
+        }
+        match held.locks {
+            Some(0) => self.locks.remove(Locks::NAMED),
+            Some(_) | None => self.locks.insert(Locks::NAMED),
+        }
+        self.held = Some(held).filter(|held| !held.is_empty());
+    }
+}
+
+fn any(piece: &Piece<'_>, words: &[&[u8]]) -> bool {
+    words.iter().any(|word| piece.is(word))
+}
+
+/// A name without its backticks; `None` for what is none, or is not plain.
+fn identifier(piece: Piece<'_>) -> Option<&[u8]> {
+    let name = match piece.bytes {
+        [b'`', name @ .., b'`'] => name,
+        name => name,
+    };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-' | b' ');
+    (!name.is_empty() && name.iter().all(plain)).then_some(name)
+}
+
+/// Names of statements have no case.
+fn statement_name(class: &Class) -> Option<Box<[u8]>> {
+    let name = class.name().filter(|name| name.is_ascii())?;
+    Some(name.to_ascii_lowercase().into_bytes().into())
+}
+
+/// `SELECT GET_LOCK(...)` or `SELECT RELEASE_LOCK(...)` and nothing more but a name for the column.
+fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
+    words.next().filter(|piece| piece.is(b"SELECT"))?;
+    let function = words.next()?;
+    let act = match function {
+        it if it.is(b"GET_LOCK") => Act::TakesLock,
+        it if it.is(b"RELEASE_LOCK") => Act::FreesLock,
+        _ => return None,
+    };
+    words.next().filter(|piece| piece.is(b"("))?;
+    let mut depth = 1;
+    while depth > 0 {
+        match words.next()? {
+            piece if piece.is(b"(") => depth += 1,
+            piece if piece.is(b")") => depth -= 1,
+            piece if any(&piece, &[b"SELECT", b"GET_LOCK", b"RELEASE_LOCK", b"RELEASE_ALL_LOCKS"]) => {
+                return None;
+            }
+            _ => {}
+        }
+    }
+    let mut next = words.next();
+    if next.is_some_and(|piece| piece.is(b"AS")) {
+        words.next().and_then(identifier_or_string)?;
+        next = words.next();
+    } else if next.and_then(identifier).is_some() && !next.is_some_and(|piece| is_clause(&piece)) {
+        next = words.next();
+    }
+    if next.is_some_and(|piece| piece.is(b"FROM")) {
+        words.next().filter(|piece| piece.is(b"DUAL"))?;
+        next = words.next();
+    }
+    while next.is_some_and(|piece| piece.is(b";")) {
+        next = words.next();
+    }
+    next.is_none().then_some(act)
+}
+
+fn identifier_or_string(piece: Piece<'_>) -> Option<()> {
+    let string = matches!(piece.bytes, [b'\'', .., b'\''] | [b'"', .., b'"']);
+    (string || identifier(piece).is_some()).then_some(())
+}
+
+/// A word that may stand behind an expression and is no name.
+fn is_clause(piece: &Piece<'_>) -> bool {
+    let words: [&[u8]; 24] = [
+        b"FROM", b"INTO", b"WHERE", b"GROUP", b"HAVING", b"ORDER", b"LIMIT", b"UNION", b"FOR", b"LOCK",
+        b"AND", b"OR", b"XOR", b"DIV", b"MOD", b"IS", b"IN", b"LIKE", b"BETWEEN", b"NOT", b"REGEXP",
+        b"RLIKE", b"COLLATE", b"OFFSET",
+    ];
+    any(piece, &words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Option<Act> {
+        lock_asked(&mut Words::new(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_text_that_only_asks_for_a_lock() {
+        for text in [
+            "SELECT GET_LOCK('a', 10)",
+            "select get_lock(concat('a', database()), ?) as `got`;",
+            "SELECT /* x */ GET_LOCK('a',0) t1 FROM DUAL",
+        ] {
+            assert_eq!(asked(text), Some(Act::TakesLock), "{text}");
+        }
+        assert_eq!(asked("SELECT RELEASE_LOCK('a') AS 'it'"), Some(Act::FreesLock));
+        for text in [
+            "SELECT GET_LOCK('a', 1), GET_LOCK('b', 1)",
+            "SELECT GET_LOCK('a', 1) + 1",
+            "SELECT GET_LOCK('a', 1) OR 1",
+            "SELECT GET_LOCK('a', GET_LOCK('b', 1))",
+            "SELECT GET_LOCK('a', 1) FROM t",
+            "SELECT GET_LOCK('a', 1) WHERE 1",
+            "SELECT NOT GET_LOCK('a', 1)",
+            "SELECT GET_LOCK('a', 1) UNION SELECT 1",
+            "SELECT GET_LOCK('a', 1) = 1",
+            "DO GET_LOCK('a', 1)",
+        ] {
+            assert_eq!(asked(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_that_tell_one() {
+        assert!(tells_one(b"\x011", false) && !tells_one(b"\x010", false) && !tells_one(b"\xfb", false));
+        assert!(tells_one(&[0, 0, 1, 0, 0, 0], true) && tells_one(&[0, 0, 1, 0, 0, 0, 0, 0, 0, 0], true));
+        assert!(!tells_one(&[0, 4], true) && !tells_one(&[0, 0, 0, 0, 0, 0], true));
+    }
+
+    #[test]
+    fn too_many_names_are_unknown() {
+        let mut names = Names::default();
+        for n in 0..MOST_NAMES {
+            names.add(Some(n.to_string().into_bytes().into()));
+        }
+        assert_ne!(names, Names::Unknown);
+        names.add(Some(b"more".as_slice().into()));
+        assert_eq!(names, Names::Unknown);
+        names.remove(b"more");
+        assert!(!names.is_empty());
+    }
+}
