@@ -42,6 +42,8 @@ SCHEMA = [
     "create table app.locked (id int auto_increment primary key, a int)",
     "create trigger app.locked_trigger before insert on app.locked for each row set new.a = get_lock('of_t', 0)",
     "create table app.audited (id int auto_increment primary key, a int)",
+    "create view app.v_last as select last_insert_id() as id",
+    "create function app.f_last() returns bigint not deterministic reads sql data begin return (select last_insert_id()); end",
     "create trigger app.audited_trigger after insert on app.audited for each row insert into app.logs (what) values ('audit')",
 ]
 
@@ -99,6 +101,26 @@ def what_writes_under_a_known_name_writes_once(_context):
                         behind_a_slow_one(w, text.format(tag), prepared)
                         found = a.ask(f"select count(*) from app.logs where what = '{tag}'")
                         assert found == [["1"]], (tag, text, found)
+
+
+@weir
+def code_that_asks_for_the_last_id_gets_its_clients_own(_context):
+    for ask in ("select id from v_last", "select f_last()", "select v.id from v_last v where v.id = f_last()"):
+        for prepared in (False, True):
+            with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
+                def asked(wire, ask=ask, prepared=prepared):
+                    if not prepared:
+                        return wire.ask(ask)
+                    wire.command(STMT_EXECUTE, execute_payload(wire.prepare(ask)))
+                    return [what for what in wire.reply(STMT_EXECUTE) if what[0] == "row"]
+
+                none = asked(other)
+                one.ask("insert into audited (a) values (1)")
+                own = asked(one)
+                assert own != none, (ask, own)
+                assert asked(other) == none, (ask, own)
+                other.ask("select 1")
+                assert asked(one) == own and asked(other) == none, ask
 
 
 @weir

@@ -72,7 +72,7 @@ pub(crate) struct Request {
     /// It spends what was sent ahead of it, so it cannot be sent again.
     pub only_once: bool,
     /// What it does to what its client holds.
-    pub act: Act,
+    pub act: Option<Box<Act>>,
     /// It changes accounts or global settings: sessions that begin behind it are others.
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
@@ -162,6 +162,17 @@ pub(crate) struct Outcome {
     pub pinged: bool,
 }
 
+/// What few clients have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// Settings that a SET changed to values that only its server knows so far.
+    pub unasked: Vec<Slot>,
+    /// The request is answered but for the KILL at its end: its target, and whether only the request is meant.
+    pub owed_kill: Option<(u32, bool)>,
+    /// The server by whose number this client has seen itself last.
+    pub listed_on: u64,
+}
+
 /// What few logins leave behind.
 #[derive(Debug, Default)]
 pub(crate) struct FromLogin {
@@ -198,8 +209,6 @@ pub struct Front {
     /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
     found_asks: bool,
     pins: Pins,
-    /// Settings that a SET changed to values that only its server knows so far.
-    pub(crate) unasked: Vec<Slot>,
     locks: Locks,
     /// Status flags of the session as the client saw them last.
     pub(crate) status: u16,
@@ -237,10 +246,8 @@ pub struct Front {
     pub(crate) shift: u8,
     /// What is found next is a KILL for the database itself.
     passes: bool,
-    /// The request is answered but for the KILL at its end.
-    pub(crate) owed_kill: Option<(u32, bool)>,
-    /// The server by whose number this client has seen itself last.
-    listed_on: u64,
+    /// What few clients have.
+    pub(crate) rare: Option<Box<Rare>>,
     /// COMMIT RELEASE or ROLLBACK RELEASE has run: its server closes, and the client is closed with it, without a word.
     parting: bool,
     /// What few logins leave behind.
@@ -262,7 +269,7 @@ impl Request {
             extra: None,
             only_once: false,
             gathered: false,
-            act: Act::Other,
+            act: None,
             changes_others: false,
             judged_by: 0,
             leaves_warnings: false,
@@ -330,7 +337,6 @@ impl Front {
             asks_found_rows: false,
             found_asks: false,
             pins: Pins::NONE,
-            unasked: Vec::new(),
             locks: Locks::NONE,
             status: status::AUTOCOMMIT,
             login_collation: collation,
@@ -352,8 +358,7 @@ impl Front {
             refused_logins: 0,
             shift: 0,
             passes: false,
-            owed_kill: None,
-            listed_on: 0,
+            rare: None,
             parting: false,
             login: None,
         }
@@ -430,10 +435,20 @@ impl Front {
         seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
     }
 
+    /// Settings that a SET changed to values that only its server knows so far.
+    pub(crate) fn unasked(&self) -> &[Slot] {
+        self.rare.as_deref().map_or(&[], |rare| &rare.unasked)
+    }
+
+    /// The same, of which none are left.
+    fn take_unasked(&mut self) -> Vec<Slot> {
+        self.rare.as_deref_mut().map(|rare| std::mem::take(&mut rare.unasked)).unwrap_or_default()
+    }
+
     /// Why the lease must outlive the boundary, now.
     pub fn pins(&self) -> Pins {
         let mut pins = self.lasting_pins();
-        if !self.unasked.is_empty() {
+        if !self.unasked().is_empty() {
             pins.insert(Pin::Setting);
         }
         pins

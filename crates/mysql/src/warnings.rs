@@ -389,7 +389,7 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Skipped {
     /// So many: FOUND_ROWS() is that and the rows that came, if any came.
-    Known(u64),
+    Known(u32),
     /// A parameter says it.
     #[default]
     Unsaid,
@@ -436,7 +436,9 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
     }
     match offset {
         Some(offset) if offset.is(b"?") => Skipped::Unsaid,
-        Some(offset) => offset.number().map_or(Skipped::Other, Skipped::Known),
+        Some(offset) => {
+            offset.number().and_then(|n| u32::try_from(n).ok()).map_or(Skipped::Other, Skipped::Known)
+        }
         None if first.is_some_and(|first| first.number().is_some()) => Skipped::Known(0),
         None => Skipped::Other,
     }

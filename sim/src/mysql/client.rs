@@ -384,7 +384,8 @@ impl MyClient {
 
     fn answer(&mut self, got: Packet, stage: &mut Stage<'_>) {
         let error = (got.1.first() == Some(&ERR)).then(|| error_of(&got.1));
-        let as_expected = self.expected.front().is_some_and(|want| same(&got, want));
+        let as_expected =
+            self.expected.front().is_some_and(|want| same(&got, want) || differ_in_count_only(want, &got));
         if let Some((code, text)) = error.filter(|_| !as_expected) {
             if code == 1317 && self.half_shut {
                 // It took too long, and Weir could not tell whether this client is there. Nothing follows.
@@ -594,6 +595,14 @@ fn split(mut reply: &[u8]) -> VecDeque<Packet> {
         reply = &reply[total..];
     }
     packets
+}
+
+/// How many warnings COM_PING and COM_INIT_DB count behind errors of several commands follows rules of the server's own, which
+/// neither the model nor Weir has; what the warnings are is compared by SHOW WARNINGS.
+fn differ_in_count_only(want: &Packet, got: &Packet) -> bool {
+    let is_plain_ok = |(_, payload): &Packet| payload.len() >= 7 && payload[..3] == [0, 0, 0];
+    let without = |(seq, payload): &Packet| (*seq, payload[..5].to_vec(), payload[7..].to_vec());
+    is_plain_ok(want) && is_plain_ok(got) && want.1.len() != 12 && without(want) == without(got)
 }
 
 fn shown((seq, payload): &Packet) -> String {

@@ -284,7 +284,7 @@ impl Engine {
         let (&code, mut rest) = payload.split_first()?;
         match code {
             command::QUIT => self.over = true,
-            command::PING => self.ok(0, 0),
+            command::PING => self.ok_of_command(),
             command::QUERY => self.query(std::str::from_utf8(rest).ok()?),
             command::INIT_DB => self.use_schema(std::str::from_utf8(rest).ok()?),
             command::PREPARE => self.prepare(std::str::from_utf8(rest).ok()?),
@@ -363,6 +363,12 @@ impl Engine {
         self.seq = ending.put(&mut self.output, self.seq, 0, self.capabilities);
     }
 
+    /// COM_PING and COM_INIT_DB leave the warnings of the session alone, and MySQL counts them.
+    fn ok_of_command(&mut self) {
+        let ending = Ending { warnings: self.warnings.len() as u16, ..self.ending() };
+        self.seq = ending.put(&mut self.output, self.seq, 0, self.capabilities);
+    }
+
     fn end_rows(&mut self) {
         let ending = self.ending();
         self.seq = ending.put(&mut self.output, self.seq, EOF, self.capabilities);
@@ -373,6 +379,14 @@ impl Engine {
         self.queue.clear();
         self.warnings = vec![(code, text.to_owned())];
         self.seq = put_err(&mut self.output, self.seq, code, state, text);
+    }
+
+    /// The error of a command joins what the session has; a text has cleared that.
+    fn fail_as_well(&mut self, code: u16, state: &str, text: &str) {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        self.fail(code, state, text);
+        warnings.append(&mut self.warnings);
+        self.warnings = warnings;
     }
 
     fn definitions(&mut self, names: &[String]) {
@@ -464,7 +478,7 @@ impl Engine {
 
     fn unknown_statement(&mut self, id: u32) {
         let text = format!("Unknown prepared statement handler ({id}) given to mysql_stmt_precheck");
-        self.fail(1243, "HY000", &text);
+        self.fail_as_well(1243, "HY000", &text);
     }
 
     fn execute(&mut self, mut rest: &[u8], now_ns: u64) -> Option<()> {
@@ -693,14 +707,14 @@ impl Engine {
 
     fn use_schema(&mut self, name: &str) {
         if !SCHEMAS.contains(&name) {
-            return self.fail(1049, "42000", &format!("Unknown database '{name}'"));
+            return self.fail_as_well(1049, "42000", &format!("Unknown database '{name}'"));
         }
         self.schema = Some(name.to_owned());
         if self.trackers.schema {
             self.changed(1, Some(name));
         }
         self.state_changed();
-        self.ok(0, 0);
+        self.ok_of_command();
     }
 
     fn commit(&mut self) {

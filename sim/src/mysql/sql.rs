@@ -38,6 +38,8 @@ pub enum Command {
     TakeInsertId,
     /// The messages of the last statement.
     ShowWarnings,
+    /// Counters of the server: nothing is ever defined here.
+    ShowStatus,
     /// BEGIN.
     Begin,
     /// COMMIT.
@@ -150,6 +152,7 @@ impl Statement {
             Command::InsertId => one("LAST_INSERT_ID()"),
             Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
             Command::ShowWarnings => ["Level", "Code", "Message"].map(str::to_owned).to_vec(),
+            Command::ShowStatus => ["Variable_name", "Value"].map(str::to_owned).to_vec(),
             Command::Lock => one("GET_LOCK('l',0)"),
             Command::Unlock => one("RELEASE_ALL_LOCKS()"),
             _ => Vec::new(),
@@ -187,6 +190,7 @@ fn command(text: &str) -> Command {
         ["SET", "@V", ..] => Command::SetVariable(literal(text)),
         ["SET", ..] => set(&text["SET ".len()..]),
         ["USE", ..] => Command::Use(text["USE ".len()..].trim().to_owned()),
+        ["SHOW", "GLOBAL", "STATUS", ..] => Command::ShowStatus,
         ["SHOW", "WARNINGS"] => Command::ShowWarnings,
         ["DO", ..] => Command::Clear,
         ["BEGIN"] | ["START", "TRANSACTION"] => Command::Begin,

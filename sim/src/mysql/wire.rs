@@ -165,6 +165,8 @@ pub struct Ending {
     pub insert_id: u64,
     /// Status flags.
     pub status: u16,
+    /// Warnings.
+    pub warnings: u16,
     /// Session state changes.
     pub changes: Vec<u8>,
 }
@@ -183,7 +185,7 @@ impl Ending {
         put_number(&mut payload, self.insert_id);
         let flag = if tracked { status::STATE_CHANGED } else { 0 };
         payload.extend_from_slice(&(self.status | flag).to_le_bytes());
-        payload.extend_from_slice(&[0, 0]);
+        payload.extend_from_slice(&self.warnings.to_le_bytes());
         if tracked {
             put_string(&mut payload, b"");
             put_string(&mut payload, &self.changes);

@@ -15,7 +15,7 @@ impl Back {
     /// Sends the request itself, or its first part.
     pub(crate) fn send(&mut self, entry: &mut Entry, front: &mut Front, request: &[u8], out: &mut Vec<u8>) {
         entry.stage = Stage::Sent;
-        entry.reply.told = front.request.act.is_told();
+        entry.reply.told = front.request.act.as_ref().is_some_and(|act| act.is_told());
         self.statements.put_closes(out);
         match entry.command {
             Command::Query => match front.request.extra.as_deref().and_then(|extra| extra.text.as_ref()) {

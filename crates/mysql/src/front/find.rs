@@ -177,7 +177,7 @@ impl Front {
         self.request.asks_session = AsksSession::of(&class, text);
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
-        self.request.act = self.act_of(&class, text);
+        self.request.act = self.act_of(&class, text).boxed();
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
         self.request.skipped = self.skipped(&class, text);
         self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
@@ -232,7 +232,8 @@ impl Front {
 
     /// A number in KILL. Where this client has seen itself by a server's, it means itself.
     fn own_number(&self, id: u64) -> u32 {
-        if id != 0 && id == self.listed_on { self.id } else { u32::try_from(id).unwrap_or(0) }
+        let listed_on = self.rare.as_deref().map_or(0, |rare| rare.listed_on);
+        if id != 0 && id == listed_on { self.id } else { u32::try_from(id).unwrap_or(0) }
     }
 
     pub(super) fn kill(&mut self, target: u32, query_only: bool, len: usize) -> Found {
@@ -256,7 +257,7 @@ impl Front {
 
     /// The KILL behind the request that was finished last.
     pub fn take_kill(&mut self) -> Option<(u32, bool)> {
-        let (target, query_only) = self.owed_kill.take()?;
+        let (target, query_only) = self.rare.as_deref_mut()?.owed_kill.take()?;
         self.phase = Phase::Busy;
         (self.request.number, self.request.query_only) = (target, query_only);
         Some((target, query_only))
@@ -304,9 +305,8 @@ impl Front {
         len: usize,
         out: &mut Vec<u8>,
     ) -> Found {
-        if !self.unasked.is_empty() {
+        if !self.take_unasked().is_empty() {
             // What it means depends on them.
-            self.unasked = Vec::new();
             self.pins.insert(Pin::Setting);
         }
         let statements = self.statements.get_or_insert_default();
@@ -420,7 +420,7 @@ impl Front {
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
                 let text = statement.text.clone();
-                self.request.act = self.act_of(&self.request.class, &text.text);
+                self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
                 if may_have_warnings {
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);

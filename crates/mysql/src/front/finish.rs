@@ -25,7 +25,7 @@ impl Front {
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
         if class.uses.contains(Uses::PROCESS_LIST) {
-            self.listed_on = server;
+            self.rare.get_or_insert_default().listed_on = server;
         }
         if request.asks_session == AsksSession::Counters {
             // Who reads them once compares them with what they are later.
@@ -88,7 +88,7 @@ impl Front {
         {
             self.pins.insert(Pin::Setting);
         }
-        let act = std::mem::take(&mut request.act);
+        let act = request.act.take().map_or(Act::Other, |act| *act);
         self.finish_locks(&request.class, act, outcome);
         self.finish_last(&request, outcome, server)
     }
@@ -100,16 +100,19 @@ impl Front {
         if late || !self.state.apply(changes.known) {
             return false;
         }
-        self.unasked.extend(changes.asked);
-        self.unasked.sort_unstable();
-        self.unasked.dedup();
+        if !changes.asked.is_empty() {
+            let unasked = &mut self.rare.get_or_insert_default().unasked;
+            unasked.extend(changes.asked);
+            unasked.sort_unstable();
+            unasked.dedup();
+        }
         true
     }
 
     /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that cannot be
     /// said to others. They stay on it then.
     pub(crate) fn keep_settings(&mut self, values: Option<Vec<Box<str>>>) {
-        let slots = std::mem::take(&mut self.unasked);
+        let slots = self.take_unasked();
         let kept = values.is_some_and(|values| self.state.apply(slots.into_iter().zip(values).collect()));
         if !kept {
             self.pins.insert(Pin::Setting);
@@ -150,7 +153,7 @@ impl Front {
         self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
-        self.unasked = Vec::new();
+        self.take_unasked();
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
         self.held = None;

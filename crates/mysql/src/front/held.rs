@@ -91,6 +91,11 @@ pub(crate) enum Act {
 }
 
 impl Act {
+    /// As a request has it: most do nothing of the kind.
+    pub(super) fn boxed(self) -> Option<Box<Act>> {
+        (!matches!(self, Act::Other)).then(|| Box::new(self))
+    }
+
     /// The one value of its answer says what it did.
     pub(crate) fn is_told(&self) -> bool {
         matches!(self, Act::TakesLock | Act::FreesLock)

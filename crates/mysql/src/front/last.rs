@@ -106,7 +106,7 @@ impl Front {
                 Found::Known(outcome.rows)
             }
             Verb::Select if has_rows && outcome.rows > 0 => match request.skipped {
-                Skipped::Known(offset) => Found::Known(offset.saturating_add(outcome.rows)),
+                Skipped::Known(offset) => Found::Known(outcome.rows.saturating_add(offset.into())),
                 Skipped::Unsaid | Skipped::Other => Found::OnServer,
             },
             Verb::Select if !has_rows && !class.skips_rows => {

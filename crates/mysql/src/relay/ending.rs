@@ -196,8 +196,8 @@ impl Back {
             return Stage::Answered;
         };
         entry.reply.asked = 0;
-        if !front.unasked.is_empty() {
-            put_query(way.to_server, &settings_query(&front.unasked, self.session.flavour));
+        if !front.unasked().is_empty() {
+            put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.warned_client = 0;
             self.found_client = 0;
             front.phase = Phase::Busy;
@@ -226,7 +226,7 @@ impl Back {
         let Some(front) = way.front.as_deref_mut() else {
             return failed || payload.first() == Some(&ok::EOF);
         };
-        let slots = &front.unasked;
+        let slots = front.unasked();
         if failed || at == slots.len() + 1 {
             let mut r = Reader::new(payload);
             let literal = |slot: &Slot| slot.literal_of(lenenc::string(&mut r).ok()?);

@@ -254,7 +254,7 @@ impl Back {
             && let Some(kill) = front.request.extra.as_deref().and_then(|extra| extra.kill_behind)
         {
             // This was not the client's, but stood where its KILL is.
-            front.owed_kill = Some(kill);
+            front.rare.get_or_insert_default().owed_kill = Some(kill);
             front.reply_seq = header.seq.wrapping_add(entry.reply.shift);
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }

@@ -41,8 +41,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // The data path comes by twice a request; with PgBouncer's defaults it turns back here.
         let unbounded = cx.settings.timeouts.sessions_are_unbounded();
         let Some(client) = self.clients.get(key) else { return };
-        let in_session = matches!(client.phase, Phase::Session(_));
-        let bounded = client.link.is_linked() || client.is.part_open || client.may_be_gone();
+        let (in_session, stalls) = match &client.phase {
+            Phase::Session(front) => (true, front.is_mid_message(0)),
+            Phase::Login(_) | Phase::Closing => (false, false),
+        };
+        let bounded = client.link.is_linked() || client.is.part_open || stalls || client.may_be_gone();
         if unbounded && in_session && !bounded {
             return;
         }
@@ -366,7 +369,12 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
         Phase::Session(front) if client.server().is_none() => {
             let idle_ms = shorter(timeouts.client_idle_ms, front.idle_ms());
-            bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout)
+            let idle = bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout);
+            // What came of a request is kept for it.
+            let rest = front
+                .is_mid_message(0)
+                .then(|| bound(client.active_ms, timeouts.client_read_ms, FaultKind::ClientReadTimeout));
+            [idle, rest.flatten()].into_iter().flatten().min_by_key(|&(at_ms, _)| at_ms)
         }
         Phase::Session(front) => {
             let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;

@@ -235,8 +235,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Bytes were dropped: the rest of a COPY that its server has ended. Perhaps the server waited for nothing else.
+    /// Bytes were dropped: the client's wing keeps what it needs of them, or they are the rest of a COPY that its server has ended.
+    /// Perhaps the server waited for nothing else.
     fn dropped(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.arm_client(cx, key);
         let Some(client) = self.clients.get(key).filter(|client| client.is.part_open && client.inflight == 0)
         else {
             return;

@@ -103,7 +103,11 @@ impl Code {
         }
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
-        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH] {
+        // What it asks of its session is its client's: who runs it must find that there.
+        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET];
+        for uses in
+            [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH].into_iter().chain(ids)
+        {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);
             }
@@ -114,8 +118,8 @@ impl Code {
         facts.own.ddl |= class.ddl;
         facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
-        let locks_or_waits = Uses::ROW_LOCK | Uses::SLEEP;
-        facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(locks_or_waits);
+        let alone_by = Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET;
+        facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(alone_by);
         facts.names.sort_unstable_by_key(|key| key.0);
         facts.names.dedup();
         facts
