@@ -778,6 +778,20 @@ grant all on all tables in schema public to public;
 """
 
 
+@answers
+def a_placeholder_keeps_its_value_where_very_many_are_known(s):
+    b = s.open("b")
+    b.ask("begin")
+    for i in range(80):
+        b.ask(f"set local app.name_{i} = 'x'")
+    b.ask("commit")
+    b.close()
+    a = s.open("a")
+    for text in ("set app.v = 'x'", "begin", "reset app.v", "rollback", "show app.v", "reset app.v; set app.v = 'y'", "show app.v",
+                 "select current_setting('app.v')"):
+        a.ask(text)
+
+
 @answers(before=[TENANTS])
 def a_placeholder_that_nobody_named_is_unknown(s):
     asks = ["select current_setting('app.tenant', true)", "select current_setting('app.tenant')", "show app.tenant", "select tenant()",

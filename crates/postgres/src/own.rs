@@ -157,8 +157,13 @@ impl Back {
             front.traces.pin_for_good(Pin::Setting);
             self.traces.pin_for_good(Pin::Setting);
         }
+        let pinned = !front.traces.pins().is_empty();
         if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
-            self.tell(rare, out);
+            // A client that is pinned may have given them values here, and of a server that was told of more names than are
+            // kept it is not known which it lacks.
+            if !(pinned && self.told.as_deref().is_some_and(SettingNames::is_any)) {
+                self.tell(rare, out);
+            }
             rare.reads = SettingNames::default();
         }
         if !self.local_defaults.is_empty() && self.boundary == Boundary::InTransaction {
