@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers differential build release servers-up servers-down bench-relay bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers drivers-newest differential build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -40,6 +40,11 @@ drivers: ## Real servers, real drivers, direct and through Weir
 	@tests/setup
 	@tests/run drivers $(SUITES)
 
+drivers-newest: ## The same on the newest PostgreSQL and MariaDB of Debian unstable, which are fetched and not installed
+	@tests/setup
+	@tests/servers/get-newest target/newest
+	@WEIR_TEST_NEWEST=$(CURDIR)/target/newest tests/run drivers $(SUITES)
+
 differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8)
 	@tests/setup
 	cargo build --bin weir --profile checked
@@ -58,6 +63,14 @@ servers-down: ## Stops them and removes their data
 bench-relay: release ## CPU per query, Weir beside PgBouncer and HAProxy, as a table
 	@tests/setup
 	@MODES=simple,extended,prepared benches/relay
+
+bench-builds: release ## CPU per query of another build of Weir (OLD=its program) and of this one, in turns
+	@tests/setup
+	@benches/builds $(OLD)
+
+bench-code: release ## What functions, views and triggers cost behind Weir, and reading 5,000 of them
+	@tests/setup
+	@benches/code
 
 bench-share: release ## Point selects: 8 servers and pool_size = auto beside PgBouncer and the databases alone
 	@tests/setup

@@ -513,9 +513,9 @@ def a_client_that_only_sends_nothing_more_gets_its_answers(_context):
         if KIND == "postgres":
             with client(w) as other:
                 other.ask("select 1")  # A server is free again.
-            # The first row is larger than what the server keeps until it has more.
+            # The first row is larger than what the server keeps until it has more, and comes when the end of the connection is known.
             wire = client(w)
-            wire.send(pgwire.query("select repeat('x', 20000) union all select pg_sleep(3)::text || 'the end'"))
+            wire.send(pgwire.query("select repeat('x', 20000) from pg_sleep(0.4) union all select pg_sleep(3)::text || 'the end'"))
             wire.sock.shutdown(socket.SHUT_WR)
             said = read_to_end(wire.sock)
             assert b"the end" in said, (len(said), said[-200:])

@@ -10,6 +10,9 @@ from weirtest.mywire import (BASIC, CHANGE_USER, CREATE_DB, DEBUG, DEPRECATE_EOF
                              Wire, execute_payload, plain, scramble, text)
 
 SERVERS = ["mariadb", "mysql"]
+# A server that asks about the catalogue is not there for its client's next request; on another one MySQL has forgotten with which types of
+# parameters a statement was executed (README, known defects).
+WEIR_SETTINGS = ["pool.catalogue_check_interval=3600"]
 WEIR_USERS = {"mariadb": ["app_other"], "mysql": ["app_other"]}
 
 AGES = {"old": 0, "eof_gone": DEPRECATE_EOF, "tracking": SESSION_TRACK, "new": DEPRECATE_EOF | SESSION_TRACK}

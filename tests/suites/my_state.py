@@ -543,6 +543,8 @@ def listed(who, text):
         return found
 
     eventually(look, f"{text} is in the list")
+    # Whose the number was when a listing was sent is what counts, and the request may have come only while the first was under way.
+    assert look(), text
     return found[0][0]
 
 
