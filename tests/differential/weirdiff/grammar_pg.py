@@ -243,7 +243,7 @@ STATEMENTS = [
     (1, "prepare", "DEALLOCATE q1", "k"),
     (1, "prepare", "DEALLOCATE s1", "k"),
     (1, "prepare", "DEALLOCATE ALL", "k"),
-    (1, "prepare", "SELECT name, statement, from_sql FROM pg_prepared_statements ORDER BY name", ""),
+    (1, "prepare", "SELECT name, statement, from_sql FROM pg_prepared_statements ORDER BY name", "k"),
     # LISTEN and NOTIFY
     (1, "notify", "LISTEN ch1", "w:notify k"),
     (1, "notify", "UNLISTEN ch1", "w:notify k"),
