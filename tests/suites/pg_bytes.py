@@ -88,6 +88,16 @@ SCRIPTS = {
         (bind(["x"], "f") + FLUSH, "E"), (bind(["9"], "f") + execute() + FLUSH + SYNC, Z),
         (bind(["10"], "f") + execute() + SYNC, Z), (FLUSH + FLUSH + close("S", "f") + FLUSH, "3"), (SYNC, Z),
     ],
+    # A server works on each message when it comes. What it flushes by itself is an error, a notice, and what is long.
+    "without_sync": [
+        (query("begin"), Z), (parse("select 1/0") + bind() + execute(), "1E"), (SYNC, Z), (query("rollback"), Z),
+        (parse("select 1/0") + bind() + execute(), "1E"), (parse("select 'skipped'") + bind() + execute() + SYNC, Z),
+        (parse("selec"), "E"), (SYNC, Z), (bind([], "unknown"), "E"), (FLUSH + SYNC, Z),
+        (parse("do $$ begin raise notice 'heard'; end $$") + bind() + execute(), "12N"), (SYNC, Z),
+        (query("create temp table early (i int primary key)"), Z), (parse("insert into early values ($1)", "early"), ""),
+        (bind(["1"], "early") + execute(), ""), (bind(["2"], "early") + execute(), ""), (bind(["1"], "early") + execute(), "12C2C2E"), (SYNC, Z),
+        (query("table early"), Z), (parse("select 'whole'") + bind() + describe("P"), ""), (execute() + SYNC, Z),
+    ],
     "portals": [
         (parse("select i from generate_series(1, 10) i", "series") + bind([], "series") + execute(limit=3) + execute(limit=3) + execute() + SYNC, Z),
         (bind([], "series") + execute(limit=3) + FLUSH, "2DDDs"), (execute(limit=2) + FLUSH, "DDs"), (SYNC, Z),

@@ -494,6 +494,14 @@ impl Front {
         }
     }
 
+    /// A command is one message: nothing waits between two of a request.
+    pub fn is_between_messages(&self, _kept: usize) -> bool {
+        false
+    }
+
+    /// As there.
+    pub fn hasten(&mut self) {}
+
     /// Remembers what this client is in the habit of asking.
     pub(crate) fn note_uses(&mut self, class: &Class) {
         if class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET) {

@@ -104,6 +104,8 @@ struct Scan {
     open: bool,
     /// A request was rejected before its end had come.
     discarding: bool,
+    /// What there is of a batch is not to wait for its end.
+    hastens: bool,
     /// The request found last puts settings back to the server's defaults. What this client named at its
     /// start must be brought back behind it, so nothing is looked at until it is answered.
     resetting: bool,
@@ -274,6 +276,7 @@ impl Front {
                 scanner: None,
                 open: false,
                 discarding: false,
+                hastens: false,
                 resetting: false,
                 waits: false,
                 batch: Batch::EMPTY,
@@ -340,7 +343,10 @@ impl Front {
         loop {
             let at = self.scan.looked;
             let rest = input.get(at..).unwrap_or_default();
-            let Some(header) = client_header(rest)? else { return Ok(Found::Incomplete) };
+            let Some(header) = client_header(rest)? else {
+                let hastens = std::mem::take(&mut self.scan.hastens);
+                return Ok(if hastens && at > 0 && rest.is_empty() { self.part_before(at) } else { Found::Incomplete });
+            };
             let end = at.saturating_add(header.total);
             match header.tag {
                 ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => {
@@ -389,6 +395,18 @@ impl Front {
     /// The client is in the middle of a message, of which `kept` bytes wait to be found.
     pub fn is_mid_message(&self, kept: usize) -> bool {
         self.scan.left > 0 || kept > self.scan.looked
+    }
+
+    /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and nothing else keeps them.
+    pub fn is_between_messages(&self, kept: usize) -> bool {
+        let scan = &self.scan;
+        scan.left == 0 && !scan.waits && !scan.resetting && !scan.discarding && kept > 0 && kept == scan.looked
+    }
+
+    /// A server works on each message when it comes, and answers an error at once: what there is of the batch is found as a part
+    /// of it, next time (PostgreSQL documentation, section 54.2.3).
+    pub fn hasten(&mut self) {
+        self.scan.hastens = true;
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.

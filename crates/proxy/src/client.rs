@@ -77,6 +77,8 @@ pub struct Flags {
     pub given_up: bool,
     /// A request was sent on in part and more of it must come.
     pub part_open: bool,
+    /// A timer is set for a batch whose end has not come.
+    pub gathering: bool,
     /// Its login has been ended with a greeting.
     pub greeted: bool,
     /// It is counted among those who log in.

@@ -149,6 +149,8 @@ pub enum Kind {
     Canceller,
     /// A pool's retry timer; the slot is its index.
     Pool,
+    /// A client whose batch has no end yet: its timer.
+    Batch,
 }
 
 /// Kind, wing and key in one number, for tokens and timers.
@@ -179,6 +181,7 @@ impl Tag {
             2 => Kind::Server,
             3 => Kind::Canceller,
             4 => Kind::Pool,
+            5 => Kind::Batch,
             _ => return None,
         };
         let key = Key::from_raw(raw & ((1 << 60) - 1))?;
@@ -239,7 +242,7 @@ mod tests {
         let mut arena = Arena::default();
         for _ in 0..1000 {
             let key = arena.insert(());
-            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool] {
+            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool, Kind::Batch] {
                 for wing in 0..2 {
                     let tag = Tag { kind, wing, key };
                     assert_eq!(Tag::unpack(tag.pack()), Some(tag));

@@ -134,6 +134,10 @@ pub trait Front<W: Wing> {
     fn is_part_open(&self) -> bool;
     /// The client is in the middle of a message, of which `kept` bytes wait to be found.
     fn is_mid_message(&self, kept: usize) -> bool;
+    /// The `kept` bytes that wait to be found are whole messages of a request whose end has not come.
+    fn is_between_messages(&self, kept: usize) -> bool;
+    /// Whole messages that wait for the end of their request are found as a part of it, next time.
+    fn hasten(&mut self);
     /// Why the lease must outlive the boundary, now.
     fn pins(&self) -> Pins;
     /// The request `request` (as found) will not run: answers it with an error; the session goes on.

@@ -15,11 +15,16 @@ use weir_wire::{Boundary, Fault, FaultKind};
 /// The last words of a client have this long to leave and to be read.
 const CLOSING_MS: u64 = 2_000;
 
+/// A batch that has no end waits this long for more of it; then what there is goes to a server, as it would direct. Most
+/// batches come whole, and those of a slow network are seldom cut between two messages.
+const BATCH_MS: u64 = 5;
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A timer has fired.
     pub fn timer(&mut self, cx: &mut Cx<'_, N>, tag: Tag) {
         match tag.kind {
             Kind::Client => self.client_timer(cx, tag.key),
+            Kind::Batch => self.batch_timer(cx, tag.key),
             Kind::Server => self.server_timer(cx, tag.key),
             Kind::Canceller => self.canceller_timer(cx, tag.key),
             Kind::Pool => {
@@ -66,6 +71,34 @@ impl<W: Wing, N: Net> Hall<W, N> {
             .and_then(|server| self.servers.get_mut(server))
             .and_then(|server| server.back().map(|back| back.boundary()))
             .unwrap_or(Boundary::Idle)
+    }
+
+    /// All that a client has sent are messages of a batch without its end. Perhaps it waits for what comes of them.
+    pub(super) fn await_batch(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if std::mem::replace(&mut client.is.gathering, true) {
+            return;
+        }
+        let due_ms = cx.now_ms() + BATCH_MS;
+        cx.wheel.insert(due_ms, Tag { kind: Kind::Batch, wing: W::INDEX, key }.pack());
+    }
+
+    fn batch_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let now_ms = cx.now_ms();
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.is.gathering = false;
+        let kept = client.input.len();
+        if client.pending != Wants::Nothing || !client.front().is_some_and(|front| front.is_between_messages(kept)) {
+            return;
+        }
+        if now_ms < client.active_ms + BATCH_MS {
+            self.await_batch(cx, key);
+            return;
+        }
+        if let Some(front) = client.front() {
+            front.hasten();
+        }
+        self.consume_kept(cx, key);
     }
 
     fn client_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {

@@ -122,7 +122,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Kind::Client => self.client_event(cx, tag.key, event),
             Kind::Server => self.server_event(cx, tag.key, event),
             Kind::Canceller => self.canceller_event(cx, tag.key, event),
-            Kind::Listener | Kind::Pool => {}
+            Kind::Listener | Kind::Pool | Kind::Batch => {}
         }
     }
 

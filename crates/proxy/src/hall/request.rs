@@ -118,7 +118,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Looks again at bytes that were kept.
-    fn consume_kept(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    pub(super) fn consume_kept(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
         if client.input.is_empty() {
             return;
@@ -208,7 +208,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.send_client(cx, key, &out);
         self.recycle(out);
         match found {
-            Ok(Found::Incomplete) => None,
+            Ok(Found::Incomplete) => {
+                let front = self.clients.get_mut(key)?.front()?;
+                if front.is_between_messages(rest.len()) {
+                    self.await_batch(cx, key);
+                }
+                None
+            }
             Ok(Found::Answered { len }) => Some(len),
             Ok(Found::Drop { len }) => {
                 self.dropped(cx, key);

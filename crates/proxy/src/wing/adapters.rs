@@ -123,6 +123,12 @@ macro_rules! adapter {
             fn is_mid_message(&self, kept: usize) -> bool {
                 self.is_mid_message(kept)
             }
+            fn is_between_messages(&self, kept: usize) -> bool {
+                self.is_between_messages(kept)
+            }
+            fn hasten(&mut self) {
+                self.hasten();
+            }
             fn pins(&self) -> Pins {
                 self.pins()
             }
