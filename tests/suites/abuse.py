@@ -11,7 +11,7 @@ import threading
 
 from weirtest import mywire, pgwire
 from weirtest.case import Skip, eventually, weir
-from weirtest.target import server_env
+from weirtest.target import server_env, superuser
 from weirtest.weir import Weir
 
 SERVERS = ["postgres", "mariadb", "mysql"]
@@ -437,6 +437,31 @@ def databases_that_do_not_exist_are_not_remembered(_context):
         ask_for(500, 2_000)
         grown = w.rss_kb() - before
         assert grown < 2_000, f"memory grew by {grown} kB"
+
+
+@weir
+def a_database_that_does_not_exist_is_refused_each_time(_context):
+    """As by the server itself, also when it has been tried in vain so often that Weir by itself would pause for long; and when somebody
+    makes it, it is there."""
+    if KIND != "postgres":
+        raise Skip("a schema is no pool of its own there")
+    missing = "no_such_db_yet"
+    with WIRE.Wire(superuser()) as admin:
+        admin.ask(f"drop database if exists {missing}")
+        with start(settings=["pool.server_login_retry=3600", "pool.query_wait_timeout=0"]) as w:
+            for _ in range(14):
+                try:
+                    WIRE.Wire(w.target().within(missing)).close()
+                    raise AssertionError("it was let in")
+                except WIRE.LoginRefused as e:
+                    assert "3D000" in str(e), e
+            admin.ask(f"create database {missing}")
+            try:
+                with WIRE.Wire(w.target().within(missing)) as wire:
+                    assert wire.ask("select 'there'") == [["there"]]
+            finally:
+                admin.ask(f"drop database {missing} with (force)")
+            w.check_log()
 
 
 @weir

@@ -249,7 +249,7 @@ settings! {
     ServerLifetime "pool" "server_lifetime" = "server_lifetime", seconds(), "3600", Live, All,
         "A server connection of this age is closed as soon as nobody uses it. 0: never.";
     ServerLoginRetry "pool" "server_login_retry" = "server_login_retry", seconds(), "15", Live, All,
-        "After a failed connect or login the next try waits so long.";
+        "Maximum pause after a failed connect or login before the next try; the first pause is 0.1 s, and each further failure doubles it. While no server connection is open, a client that logs in waits 0.1 s at most for a try.";
     ServerCheckDelay "pool" "server_check_delay" = "server_check_delay", seconds(), "30", Live, All,
         "A server connection that was idle longer is checked before it is lent. 0: always.";
     CatalogueCheckInterval "pool" "catalogue_check_interval", seconds(), "1", Live, All,

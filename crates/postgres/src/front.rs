@@ -345,7 +345,11 @@ impl Front {
             let rest = input.get(at..).unwrap_or_default();
             let Some(header) = client_header(rest)? else {
                 let hastens = std::mem::take(&mut self.scan.hastens);
-                return Ok(if hastens && at > 0 && rest.is_empty() { self.part_before(at) } else { Found::Incomplete });
+                return Ok(if hastens && at > 0 && rest.is_empty() {
+                    self.part_before(at)
+                } else {
+                    Found::Incomplete
+                });
             };
             let end = at.saturating_add(header.total);
             match header.tag {
@@ -400,7 +404,12 @@ impl Front {
     /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and nothing else keeps them.
     pub fn is_between_messages(&self, kept: usize) -> bool {
         let scan = &self.scan;
-        scan.left == 0 && !scan.waits && !scan.resetting && !scan.discarding && kept > 0 && kept == scan.looked
+        scan.left == 0
+            && !scan.waits
+            && !scan.resetting
+            && !scan.discarding
+            && kept > 0
+            && kept == scan.looked
     }
 
     /// A server works on each message when it comes, and answers an error at once: what there is of the batch is found as a part

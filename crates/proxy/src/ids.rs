@@ -242,7 +242,8 @@ mod tests {
         let mut arena = Arena::default();
         for _ in 0..1000 {
             let key = arena.insert(());
-            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool, Kind::Batch] {
+            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool, Kind::Batch]
+            {
                 for wing in 0..2 {
                     let tag = Tag { kind, wing, key };
                     assert_eq!(Tag::unpack(tag.pack()), Some(tag));

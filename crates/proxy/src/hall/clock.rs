@@ -88,7 +88,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.gathering = false;
         let kept = client.input.len();
-        if client.pending != Wants::Nothing || !client.front().is_some_and(|front| front.is_between_messages(kept)) {
+        if client.pending != Wants::Nothing
+            || !client.front().is_some_and(|front| front.is_between_messages(kept))
+        {
             return;
         }
         if now_ms < client.active_ms + BATCH_MS {

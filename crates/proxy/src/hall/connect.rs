@@ -42,6 +42,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    /// A client that waits to be told that it is logged in is told what the next connect brings. The database itself would tell
+    /// it at once, so it does not wait for a pause that has grown long.
+    pub(super) fn try_for_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let waits = self.clients.get(key).filter(|c| c.pending == Wants::Welcome && c.link.is_linked());
+        let Some(id) = waits.and_then(|client| client.pool) else { return };
+        let due_ms = cx.now_ms() + FIRST_RETRY_MS;
+        let Some(pool) = self.pool(id) else { return };
+        if pool.entry.shared.opened() == 0 && pool.shorten_pause(due_ms) {
+            cx.wheel.insert(due_ms, Tag::fixed(Kind::Pool, W::INDEX, id.0).pack());
+        }
+    }
+
     /// Starts one connect if fewer than `min_pool_size` servers are open. The next one follows when this
     /// one is ready.
     pub(super) fn fill(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {

@@ -469,6 +469,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.arm_client(cx, key);
         } else {
             self.acquire_or_wait(cx, key);
+            self.try_for_login(cx, key);
         }
     }
 

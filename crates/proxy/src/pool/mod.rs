@@ -304,6 +304,16 @@ impl<X> Pool<X> {
         self.publish_lacks();
     }
 
+    /// Somebody is there who would be told at once by the database itself: the pause, if there is one, ends at this time at the latest.
+    /// Returns whether it was longer.
+    pub fn shorten_pause(&mut self, until_ms: u64) -> bool {
+        let shortens = self.pauses && until_ms < self.retry_at_ms;
+        if shortens {
+            self.retry_at_ms = until_ms;
+        }
+        shortens
+    }
+
     /// There is reason to believe that the next connect succeeds.
     pub fn end_pause(&mut self) {
         self.failures = 0;
