@@ -159,7 +159,10 @@ impl Proxy {
 
     /// Looks up host names again. Blocks; for the control thread, every `dns_max_ttl`.
     pub fn resolve_again(&self) {
-        self.routes().resolve_again();
+        if self.routes().resolve_again() {
+            tracing::info!("a host has another address now: connections to the old one are closed when they are free");
+            (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Readdressed));
+        }
     }
 
     /// Looks after the sizes of the pools; `elapsed`: since the last time. For the control thread, each
@@ -191,6 +194,8 @@ impl Proxy {
         }
         self.shared.settings.store(Arc::new(settings(snapshot, routes, &front_tls)));
         (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Reload));
+        // Their hosts were looked up, too.
+        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Readdressed));
         derive_ahead(snapshot);
     }
 

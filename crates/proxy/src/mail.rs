@@ -18,6 +18,8 @@ pub enum Mail<N: Net> {
     MySql(WingMail<MySql, N>),
     /// There are new settings.
     Reload,
+    /// A host has other addresses than before.
+    Readdressed,
     /// Accept nobody new, let transactions end, then stop.
     Drain,
     /// Stop now.

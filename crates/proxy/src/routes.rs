@@ -42,8 +42,9 @@ impl ConfigRoutes {
         self.epoch
     }
 
-    /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Blocks.
-    pub fn resolve_again(&self) {
+    /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Returns whether a host has lost an address. Blocks.
+    pub fn resolve_again(&self) -> bool {
+        let mut moved = false;
         let realms = [&self.snapshot.postgres, &self.snapshot.mysql];
         let databases = realms.iter().flat_map(|realm| realm.databases.values().chain(&realm.fallback));
         for server in databases.map(|database| &database.server) {
@@ -54,10 +55,11 @@ impl ConfigRoutes {
                 }
             };
             match found {
-                Ok(found) => self.targets_of(server).set(found),
-                Err(error) => tracing::warn!("cannot resolve {server:?}: {error}"),
+                Ok(found) => moved |= self.targets_of(server).set(found),
+                Err(error) => tracing::warn!("cannot resolve {server}: {error}"),
             }
         }
+        moved
     }
 
     /// Where the servers of these databases are, each server once.

@@ -100,9 +100,11 @@ impl Targets {
     pub fn fixed(targets: Vec<Target>) -> Self {
         Targets(Arc::new(ArcSwap::from_pointee(targets)))
     }
-    /// From now on these addresses.
-    pub fn set(&self, targets: Vec<Target>) {
-        self.0.store(Arc::new(targets));
+    /// From now on these addresses. Returns whether there were others before, which are not among these.
+    pub fn set(&self, targets: Vec<Target>) -> bool {
+        let targets = Arc::new(targets);
+        let before = self.0.swap(targets.clone());
+        before.iter().any(|target| !targets.contains(target))
     }
     /// One of them is this.
     pub fn contains(&self, target: &Target) -> bool {

@@ -263,6 +263,10 @@ impl<N: Net> Worker<N> {
                     mysql.reload(cx);
                 });
             }
+            Mail::Readdressed => self.with(|postgres, mysql, cx| {
+                postgres.readdressed(cx);
+                mysql.readdressed(cx);
+            }),
             Mail::Drain => {
                 let drain_ms = self.settings.timeouts.drain_ms;
                 self.doors.clear();

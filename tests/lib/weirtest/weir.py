@@ -52,9 +52,10 @@ def url(kind, user=None, password=None, port=None, database=""):
 
 
 class Weir:
-    """One Weir process. `options` go to the command line as they are; `also`: further addresses to listen on."""
+    """One Weir process. `options` go to the command line as they are; `also`: further addresses to listen on; `wrap`: a program that
+    ends by executing what it is given."""
 
-    def __init__(self, kind, options, name="weir", env=None, listen_port=None, http_port=None, nofile=None, also=()):
+    def __init__(self, kind, options, name="weir", env=None, listen_port=None, http_port=None, nofile=None, also=(), wrap=()):
         self.kind = kind
         self.port = listen_port or free_port()
         self.http_port = http_port or free_port()
@@ -64,7 +65,7 @@ class Weir:
         suite = re.sub(r"\W+", ".", os.environ.get("WEIR_SUITE", "suite")).strip(".")
         handle, self.log_path = tempfile.mkstemp(prefix=f"{suite}.{name}.", suffix=".weir.log", dir=directory)
         section = "postgres" if kind == "postgres" else "mysql"
-        argv = [binary(), "serve", *options, "--set", f"{section}.listen={','.join([f'127.0.0.1:{self.port}', *also])}",
+        argv = [*wrap, binary(), "serve", *options, "--set", f"{section}.listen={','.join([f'127.0.0.1:{self.port}', *also])}",
                 "--set", f"http.listen=127.0.0.1:{self.http_port}"]
         # The throw-away servers' certificates are signed by nobody. A test of that says so itself.
         if section == "mysql" and not any(option.startswith("tls.server.trust_unverified") for option in options):

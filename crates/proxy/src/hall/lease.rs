@@ -705,6 +705,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cells.server_handovers.inc();
             cells.servers_cleaning.inc();
         });
+        if self.has_moved(key)
+            && let Some(server) = self.servers.get_mut(key)
+        {
+            // The word of it may have come here while it was on its way.
+            server.is.retire = true;
+        }
         self.todo.push_back(Task::PumpServer(key));
         self.todo.push_back(Task::SettleServer(key));
     }

@@ -1,11 +1,14 @@
 //! New settings: what changes for clients, servers and pools that are there.
 //!
 //! Clients stay. A server that would be logged in otherwise now (another host, password or number of prepared
-//! statements) is replaced when it is next free; one too many for a smaller pool is closed then.
+//! statements) is replaced when it is next free; one too many for a smaller pool is closed then. So is a server whose host has
+//! moved to other addresses.
 
 use super::Hall;
 use crate::context::Cx;
+use crate::ids::Key;
 use crate::pool::{Pool, PoolEntry, PoolId};
+use crate::server::ServerState;
 use crate::wing::Wing;
 use std::sync::Arc;
 use weir_net::Net;
@@ -25,6 +28,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.servers.keys() {
             self.arm_server(cx, key);
         }
+    }
+
+    /// A host has other addresses than before: servers at one that it has no longer are closed, those in use when they are next free.
+    pub fn readdressed(&mut self, cx: &mut Cx<'_, N>) {
+        for key in self.servers.keys() {
+            if !self.has_moved(key) {
+                continue;
+            }
+            let Some(server) = self.servers.get_mut(key) else { continue };
+            server.is.retire = true;
+            if server.state == ServerState::Idle {
+                self.close_server(cx, key, "its host has another address now");
+            }
+        }
+    }
+
+    /// The address of this server is not one of its host's any more.
+    pub(super) fn has_moved(&self, key: Key) -> bool {
+        let Some(server) = self.servers.get(key) else { return false };
+        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
+        pool.is_some_and(|pool| !pool.spec.targets.contains(&server.target))
     }
 
     /// Lets go of those of these pools that have no server, no waiter and no client here.
