@@ -100,7 +100,14 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         Kind::Text,
         true,
         true,
-        "The password of that user. Without one, the password the user has as a client.",
+        "The password of that user, or `${NAME}` for an environment variable (weir.toml). Without one, the password the user has as a client.",
+    ),
+    database(
+        "password_file",
+        Kind::Text,
+        true,
+        false,
+        "A file that holds that password and nothing else. Its path may begin with a variable, such as `${CREDENTIALS_DIRECTORY}/app` for a credential of systemd.",
     ),
     database(
         "pool_size",
@@ -146,11 +153,18 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         "Server connections of each of its pools that no other pool under the same limit takes, and that it gets first. Leave something of the limit to the others: what all is reserved for nobody else gets.",
     ),
     user(
+        "password_file",
+        Kind::Text,
+        true,
+        false,
+        "A file that holds the password and nothing else. Its path may begin with a variable, such as `${CREDENTIALS_DIRECTORY}/web` for a credential of systemd.",
+    ),
+    user(
         "password",
         Kind::Text,
         true,
         false,
-        "The password, in clear or as the server stores it: md5... or SCRAM-SHA-256$... for PostgreSQL, * and 40 digits of mysql_native_password for MySQL.",
+        "The password, or `${NAME}` for an environment variable, in clear or as the server stores it: md5... or SCRAM-SHA-256$... for PostgreSQL, * and 40 digits of mysql_native_password for MySQL.",
     ),
     user(
         "share",

@@ -25,6 +25,7 @@ pub mod reference;
 pub mod registry;
 mod resolve;
 mod route;
+mod secrets;
 mod snapshot;
 mod tls;
 mod toml_file;

@@ -5,6 +5,7 @@ use crate::entry::Entry;
 use crate::ident::{IdentMap, read_accounts, read_map};
 use crate::problem::{Place, WarningKind, read, relative_to};
 use crate::registry::Key;
+use crate::secrets::password;
 use crate::snapshot::same_secret;
 use crate::tls::{server_tls, server_trust};
 use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
@@ -197,10 +198,13 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         user.share = entry.count("share");
         user.reserved_connections = entry.count("reserved_connections");
         user.max_user_connections = entry.count("max_user_connections");
-        if let Some(password) = entry.text("password") {
-            user.secret = Some(Arc::new(Secret::from_userlist(password)));
+        let found = password(draft, &entry, None);
+        let failed =
+            found.is_none() && (entry.text("password").is_some() || entry.text("password_file").is_some());
+        if let Some(password) = found {
+            user.secret = Some(Arc::new(Secret::from_userlist(&password)));
         }
-        if user.secret.is_none() {
+        if user.secret.is_none() && !failed {
             let text = format!("user {name} has no password and can log in only where none is asked for");
             draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
         }
@@ -245,7 +249,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
     };
     let secret = |password: &str| Some(Arc::new(Secret::plain(password))).filter(|_| !password.is_empty());
     let user = entry.text("user").map(str::to_owned).or(url.user).filter(|user| !user.is_empty());
-    let password = entry.text("password").map(str::to_owned).or(url.password);
+    let password = password(draft, entry, url.password.clone());
     if user.is_none() && password.is_some() {
         let text = "a password without a user has no effect: clients log in with their own";
         draft.findings.warn(WarningKind::Doubtful, entry.place_of("password"), text);

@@ -281,3 +281,49 @@ fn arguments() {
         assert!(!found.contains("hunter2"));
     }
 }
+
+#[test]
+fn passwords_that_cannot_be_had() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    std::fs::write(Path::new(folder).join("two.password"), "hunter2\nhunter3\n").unwrap();
+    std::fs::write(Path::new(folder).join("no.password"), "\n").unwrap();
+    let file = format!("{folder}/weir.toml");
+    for (text, wanted) in [
+        (
+            "password = \"${WEIR_NO_SUCH_VARIABLE}\"",
+            "3:1: the environment has no variable WEIR_NO_SUCH_VARIABLE".to_owned(),
+        ),
+        (
+            "password_file = \"${WEIR_NO_SUCH}/x\"",
+            "3:1: the environment has no variable WEIR_NO_SUCH".to_owned(),
+        ),
+        (
+            "password_file = \"none.password\"",
+            format!("3:1: cannot read {folder}/none.password: No such file or directory (os error 2)"),
+        ),
+        (
+            "password_file = \"two.password\"",
+            format!(
+                "3:1: {folder}/two.password has more than one line; it must hold a password and nothing else"
+            ),
+        ),
+        (
+            "password_file = \"no.password\"",
+            format!("3:1: {folder}/no.password is empty; it must hold a password and nothing else"),
+        ),
+        (
+            "password = \"hunter2\"\npassword_file = \"two.password\"",
+            "4:1: give a password or a password_file, not both".to_owned(),
+        ),
+    ] {
+        let database = "[databases.app]\nurl = \"postgres://app@h/app\"\n";
+        let user = "[databases.app]\nurl = \"postgres://h/app\"\n[users.app]\n";
+        for head in [database, user] {
+            let lines = head.matches('\n').count() - 2;
+            let said = problems(&file, &format!("{head}{text}"));
+            let (line, rest) = wanted.split_once(':').unwrap();
+            let line: usize = line.parse::<usize>().unwrap() + lines;
+            assert_eq!(said, format!("{file}:{line}:{rest}"));
+        }
+    }
+}

@@ -424,3 +424,56 @@ fn ident_maps_say_which_names_are_which_users() {
     assert!(wrong.is_err_and(|problems| problems.to_string().contains("has no map `none`")));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A variable that cargo sets for every test.
+const VARIABLE: &str = "${CARGO_PKG_NAME}";
+
+#[test]
+fn passwords_stand_in_the_environment_or_in_a_file_of_their_own() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    std::fs::write(Path::new(folder).join("app.password"), "p $w\n").unwrap();
+    let text = format!(
+        "[databases.a]\nurl = \"postgres://app:{VARIABLE}@h/a\"\n\
+         [databases.b]\nurl = \"postgres://app@h/b\"\npassword = \"{VARIABLE}\"\n\
+         [databases.c]\nurl = \"postgres://app@h/c\"\npassword_file = \"app.password\"\n\
+         [databases.d]\nurl = \"postgres://app@h/d\"\npassword_file = \"${{CARGO_MANIFEST_DIR}}/tests/one.password\"\n\
+         [users.web]\npassword = \"{VARIABLE}\"\n\
+         [users.job]\npassword_file = \"app.password\"\n"
+    );
+    let snapshot = from_text(&format!("{folder}/weir.toml"), &text);
+    let forced = |name: &str| {
+        let forced = snapshot.postgres.databases[name].forced_user.as_ref().unwrap();
+        format!("{:?}", forced.secret.as_deref().map(|s| s.kind()))
+    };
+    let plain = |text: &str| {
+        let secret = weir_auth::Secret::plain(text);
+        format!("{:?}", Some(secret.kind()))
+    };
+    let same = |name: &str, text: &str| match snapshot.postgres.databases[name]
+        .forced_user
+        .as_ref()
+        .unwrap()
+        .secret
+        .as_deref()
+    {
+        Some(secret) => matches!(secret.kind(), SecretKind::Plain(found) if &**found == text),
+        None => false,
+    };
+    assert_eq!(forced("a"), plain(""), "secrets do not show themselves");
+    for (name, text) in [("a", "weir-config"), ("b", "weir-config"), ("c", "p $w"), ("d", "one line")] {
+        assert!(same(name, text), "database {name}");
+    }
+    for (name, text) in [("web", "weir-config"), ("job", "p $w")] {
+        let secret = snapshot.postgres.users[name].secret.as_deref().unwrap();
+        assert!(matches!(secret.kind(), SecretKind::Plain(found) if &**found == text), "user {name}");
+    }
+    // PgBouncer takes its files as they are.
+    let ini = from_text(
+        "x.ini",
+        &format!("[databases]\na = host=h user=app password={VARIABLE}\n[pgbouncer]\nauth_type = trust\n"),
+    );
+    let forced = ini.postgres.databases["a"].forced_user.as_ref().unwrap();
+    assert!(
+        matches!(forced.secret.as_deref().unwrap().kind(), SecretKind::Plain(found) if &**found == VARIABLE)
+    );
+}

@@ -160,7 +160,9 @@ impl Proxy {
     /// Looks up host names again. Blocks; for the control thread, every `dns_max_ttl`.
     pub fn resolve_again(&self) {
         if self.routes().resolve_again() {
-            tracing::info!("a host has another address now: connections to the old one are closed when they are free");
+            tracing::info!(
+                "a host has another address now: connections to the old one are closed when they are free"
+            );
             (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Readdressed));
         }
     }

@@ -1,0 +1,94 @@
+//! Passwords that stand elsewhere: `${NAME}` in the environment, `password_file` in a file of their own.
+//!
+//! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a password.
+
+use crate::draft::Draft;
+use crate::entry::Entry;
+use crate::problem::{Findings, Place, read, relative_to};
+
+/// The password that an entry or its URL gives, from wherever it is. What is wrong with it is a problem, and there is none then.
+pub(crate) fn password(draft: &mut Draft, entry: &Entry, from_url: Option<String>) -> Option<String> {
+    let here = entry.text("password").map(str::to_owned);
+    if entry.from_ini {
+        return here.or(from_url);
+    }
+    if let Some(path) = entry.text("password_file") {
+        let place = entry.place_of("password_file");
+        if here.is_some() || from_url.is_some() {
+            draft.findings.problem(place, "give a password or a password_file, not both");
+            return None;
+        }
+        return from_file(draft, path, place);
+    }
+    let place = entry.place_of(if here.is_some() { "password" } else { "url" });
+    let password = here.or(from_url)?;
+    match variable(&password) {
+        Some(name) => from_environment(name, &place, &mut draft.findings),
+        None => Some(password),
+    }
+}
+
+/// The name in `${NAME}`, when that is all there is.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("${")?.strip_suffix('}')?;
+    is_name(name).then_some(name)
+}
+
+fn is_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn from_environment(name: &str, place: &Place, findings: &mut Findings) -> Option<String> {
+    match std::env::var(name) {
+        Ok(value) if !value.is_empty() => Some(value),
+        Ok(_) => {
+            findings.problem(place.clone(), format!("the environment variable {name} is empty"));
+            None
+        }
+        Err(std::env::VarError::NotPresent) => {
+            findings.problem(place.clone(), format!("the environment has no variable {name}"));
+            None
+        }
+        Err(std::env::VarError::NotUnicode(_)) => {
+            findings.problem(place.clone(), format!("the environment variable {name} is not UTF-8 text"));
+            None
+        }
+    }
+}
+
+/// The only line of a file. Its name may begin with a variable, as `${CREDENTIALS_DIRECTORY}/app` of systemd does.
+fn from_file(draft: &mut Draft, path: &str, place: Place) -> Option<String> {
+    let path = match path.strip_prefix("${").and_then(|rest| rest.split_once('}')) {
+        Some((name, rest)) if is_name(name) => {
+            format!("{}{rest}", from_environment(name, &place, &mut draft.findings)?)
+        }
+        _ => path.to_owned(),
+    };
+    let path = relative_to(draft.folder.as_deref(), &path);
+    let text = read(&path, Some(place.clone()), &mut draft.findings)?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.is_empty() || line.contains('\n') {
+        let wrong = if line.is_empty() { "is empty" } else { "has more than one line" };
+        draft
+            .findings
+            .problem(place, format!("{} {wrong}; it must hold a password and nothing else", path.display()));
+        return None;
+    }
+    Some(line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_name_is_a_variable() {
+        assert_eq!(variable("${APP_PASSWORD1}"), Some("APP_PASSWORD1"));
+        for text in ["$APP", "${}", "${1A}", "x${A}", "${A}x", "${A-b}", "${A", "A}"] {
+            assert_eq!(variable(text), None, "{text}");
+        }
+    }
+}
