@@ -456,7 +456,7 @@ fn passwords_stand_in_the_environment_or_in_a_file_of_their_own() {
         .secret
         .as_deref()
     {
-        Some(secret) => matches!(secret.kind(), SecretKind::Plain(found) if &****found == *text),
+        Some(secret) => matches!(secret.kind(), SecretKind::Plain(found) if **found == *text),
         None => false,
     };
     assert_eq!(forced("a"), plain(""), "secrets do not show themselves");
@@ -465,12 +465,12 @@ fn passwords_stand_in_the_environment_or_in_a_file_of_their_own() {
     }
     for (name, text) in [("web", "weir-config"), ("job", "p $w")] {
         let secret = snapshot.postgres.users[name].secret.as_deref().unwrap();
-        assert!(matches!(secret.kind(), SecretKind::Plain(found) if &****found == *text), "user {name}");
+        assert!(matches!(secret.kind(), SecretKind::Plain(found) if **found == *text), "user {name}");
     }
     // PgBouncer takes its files as they are.
     let ini = from_text(
         "x.ini",
-        &format!("[databases]\na = host=h user=app password={VARIABLE}\n[pgbouncer]\nauth_type = trust\n"),
+        &format!("[databases]\na = host=h user=app password={VARIABLE}\n[pgbouncer]\nauth_type = any\n"),
     );
     let forced = ini.postgres.databases["a"].forced_user.as_ref().unwrap();
     assert!(
