@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pwd
+import re
 import resource
 import shutil
 import signal
@@ -143,10 +144,26 @@ def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=(), kind="p
     return Proxy("weir", port, command, log_path(log), limit=limit, url=url_of(kind, port, user), http_port=http_port)
 
 
+def pgbouncer_program():
+    """PGBOUNCER=program, or the newest one that WEIR_TEST_NEWEST has, or the one that is installed; None: there is none."""
+    newest = os.environ.get("WEIR_TEST_NEWEST")
+    for program in (os.environ.get("PGBOUNCER"), newest and os.path.join(newest, "root/usr/sbin/pgbouncer")):
+        if program:
+            return os.path.abspath(program)
+    return shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+def pgbouncer_version():
+    """As it says, such as 1.26.1."""
+    out = subprocess.run([pgbouncer_program(), "--version"], check=False, capture_output=True, text=True).stdout
+    return (re.search(r"[0-9]+(\.[0-9]+)+", out) or ["unknown"])[0]
+
+
 def pgbouncer(backend_port, pool_size=8, clients=19_000, settings=(), users=None, files=()):
     """PgBouncer before the same server, in transaction mode, over the same kind of connection. `settings` replace or follow those
-    here; DIR in them is a directory that PgBouncer can read and write, with copies of `files`. `users`: by name, the password."""
-    program = shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    here; DIR in them is a directory that PgBouncer can read and write, with copies of `files`. `users`: by name, the password or what the server
+    stores in its place."""
+    program = pgbouncer_program()
     if program is None:
         raise SystemExit("pgbouncer is missing: tests/setup installs it")
     user = next((pwd.getpwnam(n) for n in ("postgres", "nobody") if n in {p.pw_name for p in pwd.getpwall()}), None)

@@ -997,6 +997,8 @@ NEW_SESSIONS = [
     ["do $$ begin alter role acc_user set search_path = pg_catalog; end $$"],
     ["alter role acc_user nologin"],
     ["alter user acc_user login"],
+    ["alter role acc_user valid until '2001-01-01'"],
+    ["alter role acc_user valid until 'infinity'"],
     ["revoke connect on database {} from public"],
     ["grant connect on database {} to acc_user"],
     ["begin", "alter role acc_user nologin", "rollback"],

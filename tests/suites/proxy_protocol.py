@@ -188,3 +188,22 @@ def behind_haproxy(context):
                         with socket.socket(fileno=os.dup(descriptor)) as s:
                             port = s.getsockname()[1]
                         says(w, f"peer=Tcp(127.0.0.1:{port})")
+
+
+@weir
+def a_peer_that_is_not_named_cannot_name_an_address(context):
+    """ProxySQL CVE-2026-48772: addresses behind PROXY UNKNOWN were believed; GHSA-7r26-v5rr-ccj5: long ones overflowed a buffer."""
+    with before(context.kind) as w:
+        for header in (v1("UNKNOWN 192.0.2.99 192.0.2.98 1 2"), v1("UNKNOWN " + "9" * 80)):
+            Behind(w, header).login().close()
+        for header in (v1("TCP4 " + "1" * 200 + " 10.0.0.1 1 2"), v1("TCP4 1.2.3.4"), v1("x" * 4_000), v1("TCP6 1.2.3.4 ::1 1 2")):
+            with socket.create_connection(("127.0.0.1", w.port), timeout=30) as s:
+                try:
+                    s.sendall(header)
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+                except ConnectionError:
+                    pass
+        assert "192.0.2.99" not in w.log()
+        w.check_log()
