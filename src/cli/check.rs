@@ -12,7 +12,7 @@ use weir_config::{ListenAt, Loaded, Protocol, Sources, load};
 pub struct Args {
     /// The file.
     file: PathBuf,
-    /// Print every setting with its value, as SHOW CONFIG would.
+    /// Print every setting with its value, and its default where that differs.
     #[arg(long)]
     all: bool,
 }

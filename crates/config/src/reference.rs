@@ -10,22 +10,26 @@ use std::fmt::Write;
 /// What stands before the settings of a section.
 fn section_text(section: &str) -> &'static str {
     match section {
-        "" => "These stand at the top of the file, before the first section.",
+        "" => "At the top of the file, before the first section.",
         "databases" => {
-            "One table for each database clients may ask for. `*` as a name stands for every name that has no table."
+            "One table for each database name that clients use. The name `*` matches every database without a table of its own."
         }
         "users" => {
-            "Who may log in. Without any user here or in `auth_file`, the user of each database's URL may log in with the URL's password; a URL without a password lets that user in without one, from this machine only."
+            "Users that may log in. Without any user here or in `auth_file`, the user of each database's URL may log in with the URL's password; if the URL has no password, that user may log in without one, from this machine only."
         }
-        "postgres" => "The PostgreSQL side.",
-        "mysql" => "The MySQL and MariaDB side.",
-        "http" => "The endpoint for monitoring.",
+        "postgres" => "PostgreSQL clients.",
+        "mysql" => "MySQL and MariaDB clients.",
+        "http" => "The HTTP endpoint for monitoring.",
         "pool" => {
-            "Server connections: how many, for whom, and how long anything may take. Sizes and the mode can be set for one database or one user too."
+            "Pools of server connections: sizes, modes and timeouts. Sizes and the mode can also be set for a database or a user."
         }
-        "limits" => "Clients.",
-        "socket" => "Options of sockets, towards clients and servers.",
-        "log" => "The log.",
+        "limits" => "Limits for clients.",
+        "socket" => "Socket options, towards clients and servers.",
+        "log" => "Logging.",
+        "tls.client" => "TLS between clients and Weir. See [TLS](tls.md#with-clients).",
+        "tls.server" => {
+            "TLS between Weir and servers. A database's URL overrides these settings. See [TLS](tls.md#with-servers)."
+        }
         _ => "",
     }
 }
@@ -37,7 +41,7 @@ pub fn markdown() -> String {
          # Settings\n\n\
          Times are in seconds and may have a fraction, or are text with a unit: `\"500ms\"`, `\"5s\"`, `\"2min\"`, `\"1h\"`.\n\
          Every setting can be given on the command line too: `weir serve --set section.key=value`.\n\
-         A setting marked *restart* takes effect when Weir starts; in this version all changes do.\n\n",
+         A reload (SIGHUP) applies changes without closing clients. Settings marked *restart* take effect when Weir is started again; a reload names those that have changed.\n\n",
     );
     for section in std::iter::once("").chain(sections()) {
         let title = match section {

@@ -165,26 +165,23 @@ const fn servers(min: u64) -> Kind {
 
 settings! {
     Workers "" "workers", Kind::Count { min: 0, max: 1024, unit: "threads" }, "0", Restart, All,
-        "Threads that carry traffic. 0 means one for each core.";
+        "Worker threads. 0: one for each core.";
     Pidfile "" "pidfile" = "pidfile", Kind::Path, "", Restart, All,
-        "File to write the process number to.";
+        "File that Weir writes its process ID to.";
 
     PostgresListen "postgres" "listen", Kind::List, "127.0.0.1:6432" ini "", Restart, All,
-        "Where PostgreSQL clients connect: HOST:PORT, *:PORT, or a directory for a Unix socket, as DIR or DIR:PORT.";
+        "Addresses for PostgreSQL clients: HOST:PORT, *:PORT, or a directory for a Unix socket (DIR or DIR:PORT).";
     PostgresProxyProtocolNetworks "postgres" "proxy_protocol_networks", Kind::List, "", Live, All,
-        "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
-         ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
+        "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
         Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
-        "How PostgreSQL clients prove who they are. With md5, a user whose secret is a SCRAM verifier is asked for SCRAM. \
-         With cert, the common name of the client's certificate must be the user's name; with peer, which is for Unix sockets, \
-         the system's user at the other end must have that name. trust believes the name, which must be known; any believes any name and needs a user in each database's connection string.";
+        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
-        "File of user names and passwords, in PgBouncer's userlist.txt form.";
+        "File of user names and passwords, in the form of PgBouncer's userlist.txt.";
     PostgresAuthIdentFile "postgres" "auth_ident_file" = "auth_ident_file", Kind::Path, "", Live, All,
-        "File of ident maps, as PgBouncer and PostgreSQL have them: MAP SYSTEM-NAME DATABASE-NAME, one a line; all stands for any user.";
+        "File of ident maps, in the form of PostgreSQL's pg_ident.conf: MAP SYSTEM-NAME DATABASE-NAME, one per line; all means any user.";
     PostgresAuthIdentMap "postgres" "auth_ident_map", Kind::Text, "", Live, All,
-        "The map of auth_ident_file by which cert and peer tell who may be which user. Empty: only the same name.";
+        "Map in auth_ident_file that says which users a certificate (cert) or an operating system user (peer) may log in as. Empty: only the user of the same name.";
     ListenAddr "pgbouncer" "listen_addr" = "listen_addr", Kind::List, "", Restart, PgbouncerOnly,
         "Addresses to listen on, separated by commas; * means all. In weir.toml: postgres.listen.";
     ListenPort "pgbouncer" "listen_port" = "listen_port", Kind::Count { min: 1, max: 65535, unit: "" }, "6432", Restart,
@@ -193,159 +190,148 @@ settings! {
         "Directory of the Unix socket to listen on, and of the sockets of servers without a host. Empty: none. In weir.toml: postgres.listen.";
 
     MysqlListen "mysql" "listen", Kind::List, "127.0.0.1:6033" ini "", Restart, All,
-        "Where MySQL and MariaDB clients connect: HOST:PORT, *:PORT, or the path of a Unix socket.";
+        "Addresses for MySQL and MariaDB clients: HOST:PORT, *:PORT, or the path of a Unix socket.";
     MysqlProxyProtocolNetworks "mysql" "proxy_protocol_networks", Kind::List, "", Live, All,
-        "Load balancers whose connections begin with a PROXY header (version 1 or 2), which says who the client is: addresses, \
-         ADDRESS/BITS, or unix for Unix sockets. The header is required from them and taken from nobody else.";
+        "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     MysqlAuthType "mysql" "auth_type",
         Kind::Word(&["trust", "auth_socket", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
-        "How MySQL clients prove who they are. Clients that do not know caching_sha2_password need mysql_native_password. \
-         With auth_socket, which is for Unix sockets, the system's user at the other end must have the user's name.";
+        "How MySQL clients authenticate. Clients that do not know caching_sha2_password need mysql_native_password. auth_socket (Unix sockets only): the operating system's user must have the user's name. trust: any client may log in as a known user.";
     MysqlServerVersion "mysql" "server_version", Kind::Text, "", Restart, All,
-        "The version MySQL clients are greeted with. Empty: what the server says.";
+        "Server version that MySQL clients are told. Empty: the version of the server.";
 
     HttpListen "http" "listen", Kind::List, "127.0.0.1:9930", Restart, All,
-        "Where /metrics, /healthz and /readyz are served. An empty list switches it off.";
+        "Addresses for /metrics, /healthz and /readyz. An empty list disables the HTTP endpoint.";
 
     PoolMode "pool" "pool_mode" = "pool_mode", Kind::Word(&["session", "transaction", "statement"]), "transaction" ini "session",
         Live, All,
-        "When a server goes back to its pool: when the client leaves, when the transaction ends, or when the statement ends. \
-         In transaction mode a client with state that cannot be moved keeps its server, with a stated reason.";
+        "When a server connection returns to its pool: after the client's session, transaction or statement. In transaction mode, a client whose session state cannot move keeps its server connection; the reason is shown.";
     DefaultPoolSize "pool" "default_pool_size" = "default_pool_size", Kind::Size { max: 262_143, unit: "connections" }, "20", Live, All,
-        "Server connections for one database and user, in the whole process. auto: Weir finds by trial how many the          database runs best with, between auto_size_min and auto_size_max.";
+        "Maximum number of server connections for each pair of database and user, in the whole process. auto: Weir finds the best size by trial, between auto_size_min and auto_size_max.";
     AutoSizeMin "pool" "auto_size_min", servers(1), "2", Live, All,
-        "The smallest size of a pool whose size is auto.";
+        "Minimum size of a pool whose size is auto.";
     AutoSizeMax "pool" "auto_size_max", servers(1), "64", Live, All,
-        "The largest size of a pool whose size is auto.";
+        "Maximum size of a pool whose size is auto.";
     PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
-        "Requests of different clients that one server connection carries back to back when none is free. Only whole \
-         statements that read and leave no trace are carried so. 1 switches it off.";
+        "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
-        "Server connections to keep open for one database and user.";
+        "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,
-        "Server connections of one database, whatever the user, in the whole process. 0: as many as its pools may have.";
+        "Maximum number of server connections for each database, over all users, in the whole process. 0: the sum of its pools.";
     MaxUserConnections "pool" "max_user_connections" = "max_user_connections", servers(0), "0", Live, All,
-        "Server connections of one user, whatever the database, in the whole process. 0: as many as its pools may have.";
+        "Maximum number of server connections for each user, over all databases, in the whole process. 0: the sum of the user's pools.";
     MaxPreparedStatements "pool" "max_prepared_statements" = "max_prepared_statements",
         Kind::Count { min: 0, max: 65_536, unit: "statements" }, "200", Live, All,
-        "Statements kept prepared on one server connection. 0: a client that prepares keeps its server.";
+        "Maximum number of prepared statements kept on each server connection. 0: a client that prepares a statement keeps its server connection.";
     MaxWaitingClients "pool" "max_waiting_clients", Kind::Size { max: 10_000_000, unit: "clients" }, "auto", Live, All,
-        "Clients that may wait for a server of one pool; who comes then is refused at once (SQLSTATE 53300, errno 1040). \
-         auto: as many as the pool serves within query_wait_timeout, going by the last seconds; the others would wait in vain.";
+        "Maximum number of clients that wait for a server connection of one pool; further clients are refused at once (SQLSTATE 53300, errno 1040). auto: as many as the pool can serve within query_wait_timeout at its recent rate.";
     QueryWaitTimeout "pool" "query_wait_timeout" = "query_wait_timeout", seconds(), "120", Live, All,
-        "A request may wait so long for a server. 0: for ever.";
+        "Maximum time a request waits for a server connection. 0 disables the limit.";
     QueryTimeout "pool" "query_timeout" = "query_timeout", seconds(), "0", Live, All,
-        "A request may run so long. 0: for ever. Longer than the server's own statement timeout, if at all.";
+        "Maximum time a request runs. 0 disables the limit. Set it longer than the server's own statement timeout.";
     TransactionTimeout "pool" "transaction_timeout" = "transaction_timeout", seconds(), "0", Live, All,
-        "A transaction may last so long. 0: for ever.";
+        "Maximum duration of a transaction. 0 disables the limit.";
     IdleTransactionTimeout "pool" "idle_transaction_timeout" = "idle_transaction_timeout", seconds(), "0", Live, All,
-        "A client may be idle inside a transaction so long. 0: for ever.";
+        "Maximum time a client may be idle inside a transaction. 0 disables the limit.";
     CancelWaitTimeout "pool" "cancel_wait_timeout" = "cancel_wait_timeout", seconds(), "10", Live, All,
-        "A cancel request may take so long to reach the server. A request whose client has gone may go on for this long before it is cancelled, and after the same time again its server is closed. A client that has closed its connection cannot be told from one that only sends nothing more: a request of either is cancelled after this time, unless it has got bytes since.";
+        "Maximum time for a cancel request to reach the server. Also the time after which Weir cancels a request whose client has closed its connection; if the request has not ended after the same time again, its server connection is closed. A client that shuts down only its sending side looks the same: its request is cancelled too, unless it has received data in the meantime.";
     ServerConnectTimeout "pool" "server_connect_timeout" = "server_connect_timeout", seconds(), "15", Live, All,
-        "Connect and login to a server may take so long. 0: for ever.";
+        "Maximum time for connect and login to a server. 0 disables the limit.";
     ServerIdleTimeout "pool" "server_idle_timeout" = "server_idle_timeout", seconds(), "600", Live, All,
-        "A server connection that was idle so long is closed. 0: never.";
+        "Idle server connections are closed after this time. 0 disables it.";
     ServerLifetime "pool" "server_lifetime" = "server_lifetime", seconds(), "3600", Live, All,
-        "A server connection of this age is closed as soon as nobody uses it. 0: never.";
+        "Server connections older than this are closed as soon as they are free. 0 disables it (in PgBouncer, 0 closes each connection after one use).";
     ServerLoginRetry "pool" "server_login_retry" = "server_login_retry", seconds(), "15", Live, All,
-        "Maximum pause after a failed connect or login before the next try; the first pause is 0.1 s, and each further failure doubles it. While no server connection is open, a client that logs in waits 0.1 s at most for a try.";
+        "Maximum pause between attempts to connect or log in to a server after failures. The pause begins with 0.1 s and doubles with each failure. While no server connection is open, a client that logs in waits at most 0.1 s for the next attempt.";
     ServerCheckDelay "pool" "server_check_delay" = "server_check_delay", seconds(), "30", Live, All,
-        "A server connection that was idle longer is checked before it is lent. 0: always.";
+        "Server connections that have been idle for longer than this are checked before use. 0: always.";
     CatalogueCheckInterval "pool" "catalogue_check_interval", seconds(), "1", Live, All,
         "Interval at which Weir asks a database in use whether its catalogue has changed: functions, views, triggers, policies. Changes made through Weir are noticed at once.";
     DnsMaxTtl "pool" "dns_max_ttl" = "dns_max_ttl", seconds(), "15", Live, All,
-        "A host name is looked up again after so long.";
+        "Interval at which host names are looked up again. Connections to an address that a name no longer has are closed when they are free.";
 
     MaxClientConn "limits" "max_client_conn" = "max_client_conn", Kind::Count { min: 1, max: 16_000_000, unit: "clients" },
         "10000" ini "100", Live, All,
-        "Clients of the whole process. The next one is refused.";
+        "Maximum number of clients of the whole process. Further clients are refused.";
     ClientLoginTimeout "limits" "client_login_timeout" = "client_login_timeout", seconds(), "60", Live, All,
-        "A client's login may take so long. 0: for ever.";
+        "Maximum time for a client's login. 0 disables the limit.";
     ClientIdleTimeout "limits" "client_idle_timeout" = "client_idle_timeout", seconds(), "0", Live, All,
-        "A client that sends nothing for so long is closed. 0: never.";
+        "Clients that send nothing for this time are closed. 0 disables the limit.";
     ClientReadTimeout "limits" "client_read_timeout", seconds(), "60", Live, All,
-        "A client that holds a server may pause so long in the middle of a message. 0: for ever.";
+        "Maximum pause of a client that holds a server connection, in the middle of a message. 0 disables the limit.";
     DrainTimeout "limits" "drain_timeout", seconds(), "30" ini "0", Live, All,
-        "At SIGTERM clients have so long to finish their transactions. 0: as long as they need.";
+        "Maximum time for clients to finish their transactions after SIGTERM. 0 disables the limit.";
 
     ListenBacklog "socket" "listen_backlog" = "listen_backlog", Kind::Count { min: 1, max: 65_535, unit: "connections" },
         "4096" ini "128", Restart, All,
-        "Connections that may wait in the kernel to be accepted, for each listener. The kernel's somaxconn bounds it.";
+        "Maximum number of connections that wait in the kernel to be accepted, for each listener. The kernel's somaxconn is an upper limit.";
     UnixSocketMode "socket" "unix_socket_mode" = "unix_socket_mode", Kind::Mode, "0777", Restart, All,
         "Permissions of Unix sockets.";
     UnixSocketGroup "socket" "unix_socket_group" = "unix_socket_group", Kind::Text, "", Restart, All,
-        "Group of Unix sockets, by name or number. Empty: that of the process.";
+        "Group of Unix sockets, by name or number. Empty: the group of the process.";
     TcpKeepalive "socket" "tcp_keepalive" = "tcp_keepalive", Kind::Bool, "true", Restart, All,
-        "Keepalive on TCP connections.";
+        "TCP keepalive on all TCP connections.";
     TcpKeepcnt "socket" "tcp_keepcnt" = "tcp_keepcnt", Kind::Count { min: 0, max: 127, unit: "probes" }, "0", Restart, All,
-        "Probes without an answer until a connection is given up. 0: what the system does.";
+        "Number of keepalive probes without an answer after which a connection is closed. 0: the system's value.";
     TcpKeepidle "socket" "tcp_keepidle" = "tcp_keepidle", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Restart, All,
-        "A connection that is silent so long is probed. 0: what the system does.";
+        "Idle time before the first keepalive probe. 0: the system's value.";
     TcpKeepintvl "socket" "tcp_keepintvl" = "tcp_keepintvl", Kind::Count { min: 0, max: 32_767, unit: "seconds" }, "0", Restart, All,
-        "Time between two probes. 0: what the system does.";
+        "Time between keepalive probes. 0: the system's value.";
     TcpUserTimeout "socket" "tcp_user_timeout" = "tcp_user_timeout",
         Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Restart, All,
-        "Sent bytes may stay unacknowledged so long. 0: what the system does.";
+        "Maximum time that sent data may stay unacknowledged. 0: the system's value.";
 
     ClientTlsSslmode "tls.client" "sslmode" = "client_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "disable", Live, All,
-        "TLS with clients. disable: none. allow, prefer: if the client asks for it. require: no client without it, except \
-         on Unix sockets. verify-ca, verify-full: also every client must show a certificate signed by a CA of ca_file.";
+        "TLS with clients. disable: none. allow, prefer: clients may use TLS. require: clients must use TLS, except on Unix sockets. verify-ca, verify-full: clients must also present a certificate signed by a CA in ca_file.";
     ClientTlsCertFile "tls.client" "cert_file" = "client_tls_cert_file", Kind::Path, "", Live, All,
-        "Weir's certificate, in PEM, and behind it those between it and its root. Empty: Weir makes one for itself.";
+        "Weir's certificate in PEM, followed by intermediate certificates. Empty: Weir creates a self-signed certificate.";
     ClientTlsKeyFile "tls.client" "key_file" = "client_tls_key_file", Kind::Path, "", Live, All,
-        "The private key of cert_file, in PEM.";
+        "Private key of cert_file, in PEM.";
     ClientTlsCaFile "tls.client" "ca_file" = "client_tls_ca_file", Kind::Path, "", Live, All,
-        "CAs whose certificates clients may show, in PEM. With sslmode below verify-ca a client need not show one, but one \
-         that is shown must be good.";
+        "CAs that client certificates are verified against, in PEM. With sslmode below verify-ca, clients need not present a certificate, but one that is presented must be valid.";
     ClientTlsSelfMadeFile "tls.client" "self_made_file", Kind::Path, "", Live, All,
-        "Where the certificate that Weir makes for itself is kept, with its key. Empty: nowhere, each start makes another.";
+        "File that keeps the self-signed certificate and its key. Empty: each start creates a new one.";
     ClientTlsTickets "tls.client" "tickets", Kind::Bool, "true", Live, All,
-        "Clients may resume an earlier session, which is cheaper for both.";
+        "Clients may resume TLS sessions, which saves CPU on both sides.";
     ClientTlsProtocols "tls.client" "protocols" = "client_tls_protocols", Kind::Text, "secure", Live, All,
-        "Versions: tlsv1.2, tlsv1.3, or both separated by a comma; secure means both.";
+        "TLS versions: tlsv1.2, tlsv1.3, or both separated by a comma; secure means both.";
     ClientTlsCiphers "tls.client" "ciphers" = "client_tls_ciphers", Kind::Text, "default", Live, All,
-        "Ciphers of TLS 1.2, by OpenSSL's names, separated by colons; with clients the first that both have is chosen. default: all that Weir has, which are safe, those of AES-128 first.";
+        "TLS 1.2 ciphers by OpenSSL's names, separated by colons, in Weir's order of preference. default: all that Weir supports, AES-128 first.";
     ClientTls13Ciphers "tls.client" "tls13_ciphers" = "client_tls13_ciphers", Kind::Text, "", Live, All,
-        "Ciphers of TLS 1.3, likewise. Empty: all, TLS_AES_128_GCM_SHA256 first.";
+        "TLS 1.3 ciphers, likewise. Empty: all, TLS_AES_128_GCM_SHA256 first.";
     ClientTlsEcdhcurve "tls.client" "ecdhcurve" = "client_tls_ecdhcurve", Kind::Text, "auto", Live, All,
-        "Curves for the key exchange: X25519, prime256v1, secp384r1, X25519MLKEM768, separated by colons; auto: all.";
+        "Key exchange groups: X25519, prime256v1, secp384r1, X25519MLKEM768, separated by colons. auto: all.";
 
     ServerTlsSslmode "tls.server" "sslmode" = "server_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "prefer", Live, All,
-        "TLS with servers, as libpq means it. disable: none. allow: if the server takes nothing else. prefer: if the server \
-         has it. require: TLS or nothing. verify-ca: also the server's certificate must be signed by a CA of ca_file. \
-         verify-full: also it must be for the host. A URL's sslmode goes before it.";
+        "TLS with servers, with libpq's meaning. disable: none. allow: only if the server refuses plain connections. prefer: if the server supports it. require: always. verify-ca: the server's certificate must be signed by a CA in ca_file. verify-full: the certificate must also match the host name. A URL's sslmode overrides it.";
     ServerTlsCaFile "tls.server" "ca_file" = "server_tls_ca_file", Kind::Path, "", Live, All,
-        "CAs that verify-ca and verify-full trust, in PEM. Empty: those of the system.";
+        "CAs that verify-ca and verify-full trust, in PEM. Empty: the system's CAs.";
     ServerTlsCertFile "tls.server" "cert_file" = "server_tls_cert_file", Kind::Path, "", Live, All,
-        "Weir's certificate for servers that ask for one, in PEM.";
+        "Client certificate for servers that request one, in PEM.";
     ServerTlsKeyFile "tls.server" "key_file" = "server_tls_key_file", Kind::Path, "", Live, All,
-        "The private key of cert_file, in PEM.";
+        "Private key of cert_file, in PEM.";
     ServerPublicKeyFile "tls.server" "public_key_file", Kind::Path, "", Live, All,
-        "MySQL: the server's RSA key, in PEM (its public_key.pem). Without TLS a password for caching_sha2_password or sha256_password then \
-         leaves in an envelope that only this server opens. A URL's server-public-key-path goes before it.";
+        "MySQL: the server's RSA public key, in PEM (the server's public_key.pem). Without TLS, a password for caching_sha2_password or sha256_password is encrypted with it. A URL's server-public-key-path overrides it.";
     ServerTrustUnverified "tls.server" "trust_unverified", Kind::Bool, "false", Live, All,
-        "MySQL: a server that nothing proves (its certificate is not verified, its RSA key is not in public_key_file) gets the password \
-         itself if it asks for it. Whoever can change what is sent to it then gets it, too. A URL's get-server-public-key goes before it.";
+        "MySQL: send the password to a server that asks for it even if the server is not verified (by a verified certificate, public_key_file or a Unix socket). An active attacker on the network can then read the password. A URL's get-server-public-key overrides it.";
     ServerTlsProtocols "tls.server" "protocols" = "server_tls_protocols", Kind::Text, "secure", Live, All,
-        "Versions, as for tls.client.";
+        "TLS versions, as for tls.client.";
     ServerTlsCiphers "tls.server" "ciphers" = "server_tls_ciphers", Kind::Text, "default", Live, All,
-        "Ciphers of TLS 1.2, as for tls.client.";
+        "TLS 1.2 ciphers, as for tls.client.";
     ServerTls13Ciphers "tls.server" "tls13_ciphers" = "server_tls13_ciphers", Kind::Text, "", Live, All,
-        "Ciphers of TLS 1.3, as for tls.client.";
+        "TLS 1.3 ciphers, as for tls.client.";
     ServerTlsEcdhcurve "tls.server" "ecdhcurve", Kind::Text, "auto", Live, All,
-        "Curves, as for tls.client.";
+        "Key exchange groups, as for tls.client.";
 
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
     LogConnections "log" "log_connections" = "log_connections", Kind::Bool, "false" ini "true", Live, All,
-        "Log each login that succeeds.";
+        "Log each successful login.";
     LogDisconnections "log" "log_disconnections" = "log_disconnections", Kind::Bool, "false" ini "true", Live, All,
-        "Log each client that leaves.";
+        "Log each client that disconnects.";
     LogPoolerErrors "log" "log_pooler_errors" = "log_pooler_errors", Kind::Bool, "true", Live, All,
-        "Log the errors that Weir itself tells clients: refused logins, and clients it closes.";
+        "Log errors that Weir itself sends to clients: refused logins and closed clients.";
     Logfile "log" "logfile" = "logfile", Kind::Path, "", Restart, All,
-        "File to append the log to, beside standard error.";
+        "File to append the log to, in addition to standard error.";
 }
 
 #[cfg(test)]

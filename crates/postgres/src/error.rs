@@ -174,7 +174,7 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::QueryWaitTimeout => words(
             "08006",
             "no server connection became free in time (query_wait_timeout)",
-            "The statement did not run. Look for long transactions in SHOW CLIENTS, or raise pool_size.",
+            "The statement did not run. Look for long transactions and pinned sessions (weir_pinned_servers), or raise default_pool_size.",
         ),
         FaultKind::Cancelled => words(
             "57014",

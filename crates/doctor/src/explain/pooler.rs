@@ -42,7 +42,7 @@ pub const ENTRIES: &[Entry] = &[
                 too small. Or the server cannot be reached at all.",
         cures: &[
             "look for open transactions: idle in transaction in pg_stat_activity, information_schema.innodb_trx",
-            "SHOW PINS, weir_pinned_servers: sessions that cannot share",
+            "weir_pinned_servers by reason: sessions that keep their server connection",
             "weir advise --url URL says which pool size the load needs",
             "the pooler's log: can it log in to the server?",
         ],
