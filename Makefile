@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest differential build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim fuzz
+.PHONY: help setup demo test lint unit drivers drivers-newest differential build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim models fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -118,6 +118,9 @@ bench-large: release ## A row of 512 MB and a COPY of 1 GB each way: how much We
 
 sim: ## The simulator, 100,000 seeds (SEEDS=N for another number)
 	cargo run --release -p weir-sim -- --seeds $(or $(SEEDS),100000)
+
+models: ## What threads share, in very many orders of their steps (MODELS_ORDERS=N)
+	@MODELS_ORDERS=$${MODELS_ORDERS-1000000} cargo test --release --manifest-path models/Cargo.toml --target-dir target/models
 
 fuzz: ## Every decoder, ten minutes each (FUZZ_SECONDS=N for another time)
 	@fuzz/run

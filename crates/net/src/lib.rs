@@ -19,6 +19,7 @@ pub mod priority;
 pub mod random;
 pub mod seam;
 pub mod socket;
+mod sync;
 pub mod tables;
 pub mod wake;
 pub mod wheel;

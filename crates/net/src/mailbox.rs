@@ -10,9 +10,9 @@
 //! with [`Mailbox::drain`], or the reader is draining. At most `limit` messages wait (a few more when several
 //! senders meet at the limit); over it, the sender gets its message back.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::mpsc;
 
 use crate::wake::Wake;
 

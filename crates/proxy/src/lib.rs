@@ -27,6 +27,7 @@ pub mod server;
 pub mod settings;
 mod silent;
 pub mod sizing;
+mod sync;
 pub mod wing;
 pub mod worker;
 

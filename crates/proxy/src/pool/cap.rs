@@ -4,7 +4,7 @@
 //!
 //! Invariant: `opened` never exceeds the limit, but after the limit was lowered.
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// A limit of several pools. Atomics only, as in [`super::PoolShared`].
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 //! both sequentially consistent.
 
 use super::Cap;
-use std::sync::Arc;
-use std::sync::atomic::{
+use crate::sync::Arc;
+use crate::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };

@@ -1,0 +1,26 @@
+//! The same source files as in the crates, made of shuttle's atomics and channels in the place of std's: shuttle then decides which
+//! thread takes the next step, and tries every order of them, or very many.
+//!
+//! shuttle's atomics are sequentially consistent. What these files need to be so says `SeqCst` itself; the mailbox's orders are
+//! read-modify-writes of one location.
+
+pub mod sync {
+    //! In the place of `crate::sync` of both crates.
+    pub use shuttle::sync::{atomic, mpsc};
+    pub use std::sync::Arc;
+}
+
+pub mod wake {
+    //! What the mailbox knows of a thread that waits.
+
+    /// As in `weir-net`.
+    pub trait Wake: Send + Sync {
+        /// The thread goes on, or does not begin to wait.
+        fn wake(&self);
+    }
+}
+
+#[path = "../../crates/net/src/mailbox.rs"]
+pub mod mailbox;
+
+pub mod pool;
