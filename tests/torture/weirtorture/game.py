@@ -7,6 +7,7 @@ requests as sessions were ended on the database; in a rough one any connection m
 import collections
 import contextlib
 import random
+import re
 import threading
 import time
 
@@ -37,7 +38,7 @@ class Game:
         self.faults, self.played = collections.deque(maxlen=40), collections.Counter()
         self.failure, self.began = None, time.monotonic()
         self.rounds = self.checked = self.losses = self.answers = 0
-        self.rss = self.sockets = None
+        self.rss = self.sockets = self.uneasy = None
 
     # --- What the clients tell ---
 
@@ -79,6 +80,8 @@ class Game:
                 function(self, seed)
             except Wrong as e:
                 self.wrong(f"{function.__name__}: {e}")
+            except TimeoutError:
+                self.wrong(f"{function.__name__}: nothing comes within {DEADLINE_S} s")
             except EXPECTED as e:
                 if isinstance(e, Lost | Refused) and not self.excused():
                     self.wrong(f"{function.__name__} got {type(e).__name__} {e}, which no fault owes it")
@@ -144,13 +147,15 @@ class Game:
 
     def check(self, what):
         """Faults have ended. Everybody succeeds once; then nobody loses anything; then all is counted."""
+        ended = time.monotonic()
         self.place.heal()
         self.everybody()
+        calm_s = time.monotonic() - ended
         self.harm, self.granted, self.spent = CALM, 0, 0
         self.gate.open("work")
         self.stop.wait(CALM_S)
         self.everybody()
-        if left := self.rogues.join(DEADLINE_S):
+        if left := self.rogues.join(2 * DEADLINE_S):
             raise Wrong(f"clients that behave badly have not ended: {left}")
         if self.stop.is_set():
             return
@@ -163,17 +168,18 @@ class Game:
         self.rounds += 1
         self.answers = sum(c.done for c in self.clients)
         self.say(f"{self.now():7.1f} s {what}: {sum(self.played.values())} faults, {self.checked} writes checked, {self.answers} answers, "
-                 f"{self.losses} losses that were owed, Weir has {self.place.weir.rss_kb()} kB and {self.place.sockets()} sockets")
+                 f"{self.losses} losses that were owed, everybody well after {calm_s:.1f} s, all counted after {time.monotonic() - ended:.1f}; Weir has {self.place.weir.rss_kb()} kB "
+                 f"and {self.place.sockets()} sockets")
 
     def everybody(self):
         self.gate.open("prove")
         left = self.gate.all_rest(DEADLINE_S, self.stop)
         if left and not self.stop.is_set():
             self.wrong(f"clients {left} do not succeed within {DEADLINE_S} s though all is well", self.clients[left[0]])
+            self.uneasy = self.scene()
 
     def calm(self):
-        """What Weir says, what is, and what may be agree. It raises what does not, so that it is shown."""
-        self.uneasy = None
+        """What Weir says, what is, and what may be agree; what does not is shown at the end."""
         w, place = self.place.weir, self.place
         on_database, busy = place.number(place.dialect.SERVERS), place.number(place.dialect.BUSY)
         metrics = w.metrics()
@@ -213,12 +219,29 @@ class Game:
 
     # --- The report of a failure ---
 
+    def scene(self):
+        """What Weir, the relay and the database say of themselves now."""
+        lines = []
+        try:
+            metrics = self.place.weir.metrics()
+            lines += [f"{k} {v:.0f}" for k, v in sorted(metrics.items()) if v and "bucket" not in k and re.search(
+                "_connections|_pending|waiting|pinned|pins_total|rollbacks|resets|late|repeated|catalogue|faults", k)]
+        except OSError as e:
+            lines.append(f"Weir's metrics: {e!r}")
+        lines += self.place.relay.scene()
+        try:
+            with self.place.asking() as session:
+                lines += [str(row) for row in session.ask(self.place.dialect.ACTIVITY)[0]]
+        except (Lost, Refused, Wrong) as e:
+            lines.append(f"the database: {e!r}")
+        return "\n    ".join(["the scene:", *lines])
+
     def now(self):
         return time.monotonic() - self.began
 
     def report(self):
         at, text, steps = self.failure
-        lines = [f"FAILED {text}", f"  at {at - self.began:.3f} s; {getattr(self, 'uneasy', None) or ''}", "  the last faults:"]
+        lines = [f"FAILED {text}", f"  at {at - self.began:.3f} s; {self.uneasy or ''}", "  the last faults:"]
         lines += [f"    {a - self.began:8.3f} {name}" + (f" to {b - self.began:.3f}" if b else "") for a, name, b in self.faults]
         if steps:
             lines += ["  the client's last steps:"] + [f"    {t - self.began:8.3f} {step[:300]}" for t, step in steps]

@@ -10,6 +10,7 @@ import subprocess
 import threading
 
 CLONE_NEWNET = 0x40000000
+NAME = "weir-torture-"
 
 
 class Unavailable(Exception):
@@ -32,13 +33,13 @@ class Network:
         for program in ("ip", "tc"):
             if not shutil.which(program):
                 raise Unavailable(f"{program} is not installed")
-        mark = os.getpid() % 65536
+        mark = os.getpid()
         self.has_netem = True
-        self.name = f"weirt{mark}"
+        self.name = f"{NAME}{mark}"
         self.host, self.other = f"wth{mark}", f"wtn{mark}"
         # 198.18.0.0/15 is for tests of networks (RFC 2544); pairs of addresses in it.
-        base = 4 * (mark % 16384)
-        self.mine, self.address = (f"198.18.{(base + i) >> 8}.{(base + i) & 255}" for i in (1, 2))
+        base = 4 * (mark % 32768)
+        self.mine, self.address = (f"198.{18 + (base >> 16)}.{(base + i) >> 8 & 255}.{(base + i) & 255}" for i in (1, 2))
         atexit.register(self.close)
         try:
             run("ip", "netns", "add", self.name)
@@ -51,6 +52,15 @@ class Network:
         except (Unavailable, OSError) as e:
             self.close()
             raise Unavailable(str(e)) from None
+
+    @staticmethod
+    def left_behind(runs):
+        """Removes those of processes that do not run any more."""
+        if os.geteuid() == 0 and shutil.which("ip"):
+            for line in run("ip", "netns", "list", check=False).splitlines():
+                name = line.split()[0]
+                if name.startswith(NAME) and not runs(int(name.removeprefix(NAME))):
+                    run("ip", "netns", "del", name, check=False)
 
     def listener(self):
         """A socket that listens on the other side. A socket stays in the namespace it was made in."""

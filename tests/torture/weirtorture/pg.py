@@ -28,6 +28,7 @@ COUNTER = "torture_counter"
 BEGIN, COMMIT, ROLLBACK = "begin", "commit", "rollback"
 SERVERS = "select count(*) from pg_stat_activity where usename = 'app_scram'"
 BUSY = "select count(*) from pg_stat_activity where usename = 'app_scram' and state <> 'idle'"
+ACTIVITY = "select pid, state, wait_event, xact_start is not null, left(query, 100) from pg_stat_activity where usename = 'app_scram'"
 PIDS = "select pid from pg_stat_activity where usename = 'app_scram'"
 END_ONE = "select pg_terminate_backend({})"
 TIDY = "vacuum torture_rows"
@@ -85,7 +86,7 @@ class Session:
 
     def answer(self):
         """(rows, tags) up to ReadyForQuery."""
-        rows, tags, error = [], [], None
+        rows, tags, error, self.parsed = [], [], None, False
         while True:
             try:
                 kind, payload = self.wire.read()
@@ -101,6 +102,8 @@ class Session:
                 rows.append(pgwire.row(payload))
             elif kind == "C":
                 tags.append(payload[:-1].decode())
+            elif kind == "1":
+                self.parsed = True
             elif kind == "E":
                 error = error or pgwire.fields(payload)
             elif kind == "Z":
@@ -108,7 +111,7 @@ class Session:
                 if error:
                     raise refused(error["C"], error["M"], error["C"] in SURE, False)
                 return rows, tags
-            elif kind not in "TnSN12st":
+            elif kind not in "TnSN2st":
                 raise Wrong(f"an answer holds the message {kind} {payload[:80]!r}")
 
     def ask(self, sql):
@@ -133,8 +136,12 @@ class Session:
         for n in numbers:
             out += pgwire.bind([str(client), str(n), f"prepared {client}"], "ins") + pgwire.execute()
         self.send(out + pgwire.SYNC)
-        self.answer()
-        self.prepared.add("ins")
+        try:
+            self.answer()
+        finally:
+            # It stays prepared when what follows it fails.
+            if self.parsed:
+                self.prepared.add("ins")
 
     def echo_prepared(self, token):
         self.send(pgwire.parse("select $1::text") + pgwire.bind([token]) + pgwire.execute() + pgwire.SYNC)

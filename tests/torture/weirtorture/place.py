@@ -6,6 +6,7 @@ Owns: their processes and everything that must be undone. Must not know: when an
 import atexit
 import contextlib
 import ctypes
+import glob
 import os
 import re
 import resource
@@ -17,8 +18,8 @@ import tempfile
 import time
 
 from weirtest.case import eventually
-from weirtest.private import PrivateServer
-from weirtest.weir import Weir, free_port
+from weirtest.private import TOOL, PrivateServer
+from weirtest.weir import ROOT, Weir, free_port
 
 from . import my, pg
 from .network import Network, Unavailable
@@ -39,11 +40,12 @@ class Place:
         self.dialect = pg if kind == "postgres" else my
         self.skipped = {}
         self.undo = contextlib.ExitStack()
-        atexit.register(self.undo.close)
+        atexit.register(self.tidy)
         # The database's processes become children of this one when who has started them ends.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.tidy_after_others()
         self.port, self.http_port = free_port(), free_port()
-        self.weir = None
+        self.weir = self.directory = None
         with contextlib.ExitStack() as on_error:
             on_error.callback(self.undo.close)
             self.disk = self.mount()
@@ -68,6 +70,24 @@ class Place:
             self.weir.kill()
         self.undo.close()
 
+    def tidy(self):
+        """At the end of the program, whatever ended it."""
+        self.undo.close()
+        if self.directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def tidy_after_others(self):
+        """What runs that were killed have left: they could not undo anything."""
+        for path in glob.glob(os.path.join(ROOT, "target/servers-torture-*-*")):
+            if not self.runs(int(path.rsplit("-", 1)[1])):
+                subprocess.run([TOOL, "--dir", path, "down"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+                shutil.rmtree(path, ignore_errors=True)
+        Network.left_behind(self.runs)
+        for path in glob.glob(os.path.join(tempfile.gettempdir(), "weir-torture-*")):
+            if (mark := path.rsplit("-", 1)[1]).isdigit() and not self.runs(int(mark)):
+                subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL, check=False)
+                shutil.rmtree(path, ignore_errors=True)
+
     # --- Making it ---
 
     def mount(self):
@@ -75,9 +95,9 @@ class Place:
         if os.geteuid() != 0:
             self.skipped["disk_full"] = "mounting a small disk needs root"
             return None
-        path = tempfile.mkdtemp(prefix="weir-torture-")
+        path = os.path.join(tempfile.gettempdir(), f"weir-torture-{os.getpid()}")
+        os.mkdir(path, 0o755)
         self.undo.callback(shutil.rmtree, path, ignore_errors=True)
-        os.chmod(path, 0o755)
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=755", "weir-torture", path], check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
@@ -91,8 +111,10 @@ class Place:
             os.environ["WEIR_TEST_DATA"] = self.disk
         else:
             os.environ.pop("WEIR_TEST_DATA", None)
-        os.environ["WEIR_SUITE"] = f"torture-{self.kind}"
+        # Its directory is named after this, and so are Weir's logs.
+        os.environ["WEIR_SUITE"] = f"torture-{self.kind}-{os.getpid()}"
         private = PrivateServer(self.kind, max_connections=60, options=self.dialect.SERVER_OPTIONS)
+        self.directory = private.dir
         self.undo.callback(private.tool, "down")
         with contextlib.closing(self.superuser(private.port)) as session:
             if self.kind != "postgres":
@@ -155,8 +177,8 @@ class Place:
         with open(self.toml, "w", encoding="utf-8") as f:
             f.write(f'workers = 2\n[databases.app]\nurl = "{scheme}://{host}:{port}/app?sslmode=disable"\npool_size = {pool}\n'
                     f'[users.{self.dialect.USER}]\npassword = "weir-secret"\n{native}'
-                    f"[pool]\nserver_login_retry = {RETRIES_S}\ncancel_wait_timeout = 2\nquery_wait_timeout = 60\n"
-                    f"[limits]\ndrain_timeout = 3\n")
+                    f"[pool]\nserver_login_retry = {RETRIES_S}\ncancel_wait_timeout = 2\nquery_wait_timeout = 600\nserver_connect_timeout = 100\n"
+                    f"[limits]\ndrain_timeout = 3\nclient_login_timeout = 600\n")
         self.pool = pool
 
     def start_weir(self):

@@ -81,7 +81,8 @@ class Relay(threading.Thread):
         done = threading.Event()
         self.orders.append((what, done))
         self.wake_out.send(b"x")
-        done.wait(60)
+        while self.is_alive() and not done.wait(1):
+            pass
 
     def cut(self, only_dead=False):
         """Ends connections by RST, those to the database as well."""
@@ -103,7 +104,7 @@ class Relay(threading.Thread):
             self.cut(only_dead=True)
 
     def stop(self):
-        self.order(lambda: [p.close(abort=True) for p in self.pairs])
+        self.cut()
         self.order(None)
         self.join(10)
         self.listener.close()
@@ -242,6 +243,11 @@ class Relay(threading.Thread):
                     self.give(pipe)
             except OSError:
                 pass
+
+    def scene(self):
+        """One line a connection."""
+        return [f"relay: {p.up.size} bytes up{', ended' * p.up.ended}, {p.down.size} down{', ended' * p.down.ended}{', dead' * p.dead}"
+                for p in list(self.pairs)]
 
     def carrying(self):
         return sum(pair.carries_clients() for pair in self.pairs)

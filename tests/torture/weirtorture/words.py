@@ -20,4 +20,4 @@ class Refused(Exception):
 
 
 # How long anything may take that has to come. It only catches a hang, on a machine however slow.
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
