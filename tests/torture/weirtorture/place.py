@@ -45,7 +45,7 @@ class Place:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.tidy_after_others()
         self.port, self.http_port = free_port(), free_port()
-        self.weir = self.directory = None
+        self.weir = self.directory = self.disk = None
         with contextlib.ExitStack() as on_error:
             on_error.callback(self.undo.close)
             self.disk = self.mount()
@@ -75,6 +75,9 @@ class Place:
         self.undo.close()
         if self.directory:
             shutil.rmtree(self.directory, ignore_errors=True)
+        if self.disk:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.disk)  # it is not mounted any more
 
     def tidy_after_others(self):
         """What runs that were killed have left: they could not undo anything."""
