@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest differential build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim models fuzz
+.PHONY: help setup demo test lint unit drivers drivers-newest differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim models fuzz
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -51,6 +51,12 @@ differential: ## Random sessions direct and through Weir, compared (DB=postgres|
 	@WEIR_TEST_DATA=$${WEIR_TEST_DATA-/dev/shm} tests/servers/servers up
 	@WEIR_BIN=target/checked/weir tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(CLIENTS),--clients $(CLIENTS))
+
+torture: ## Faults at real sockets and a ledger of acknowledged writes (SECONDS for each database, DB=postgres|mysql|mariadb, SEED, CLIENTS)
+	@tests/setup
+	cargo build --bin weir --profile checked
+	@WEIR_BIN=$(CURDIR)/target/checked/weir tests/torture/torture $(DB) $(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(CLIENTS),--clients $(CLIENTS))
 
 servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and says where
 	@tests/setup

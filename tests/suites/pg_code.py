@@ -251,3 +251,37 @@ def a_function_in_an_open_transaction_of_its_maker_proves_nothing_to_others(_con
             behind_a_slow_one(w, query(f"select made_late('late {n}')"))
             assert a.ask(f"select count(*) from logs where what = 'late {n}'") == [["1"]]
         one.ask("drop function made_late(text)")
+
+
+@weir
+def a_catalogue_that_cannot_be_read_for_a_moment_keeps_nobody_waiting(_context):
+    """The reading meets a lock and gives up, as it would for want of memory or of room on the disk. What was known before goes on to
+    count; servers are reset between clients, and nobody keeps one."""
+
+    def log():
+        with open(server().env["LOG"], encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    with admin() as a:
+        a.ask("alter role app_md5 set lock_timeout = '100ms'")
+    with start(users=["app_md5"]) as w:
+        target = w.target().login("app_md5")
+        with Wire(target) as one, Wire(target) as other, admin() as locker:
+            assert one.ask("select plain(1)") == [["2"]]
+            locker.ask("begin")
+            locker.ask("lock table pg_catalog.pg_policy in access exclusive mode")
+            eventually(lambda: one.ask("select 1") and "due to lock timeout" in log(), "a reading has failed")
+            for n in range(20):
+                # Both are connected all the while, and there is one server.
+                assert one.ask(f"select 'one {n}'") == [[f"one {n}"]]
+                assert other.ask(f"select 'other {n}'") == [[f"other {n}"]]
+            one.ask("select set_tenant('A')")
+            assert pinned(w) == 1, "what was known of functions counts"
+            one.ask("discard all")
+            eventually(lambda: pinned(w) == 0, "nobody keeps the server")
+            reads = w.metric("weir_catalogue_reads", protocol="postgres")
+            locker.ask("commit")
+            eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="postgres") > reads, "it is read again")
+            assert other.ask("select plain(2)") == [["3"]]
+        with admin() as a:
+            a.ask("alter role app_md5 reset lock_timeout")

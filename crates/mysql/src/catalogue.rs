@@ -144,6 +144,8 @@ pub(crate) struct Study {
     /// What is collected, when everything is asked for.
     builder: Option<Builder>,
     fingerprint: Vec<u8>,
+    /// One of the replies was an error.
+    failed: bool,
     /// Replies to come.
     steps: VecDeque<Step>,
     /// Column definitions to come; `None` before their number is known.
@@ -184,6 +186,7 @@ impl Back {
             reading,
             builder,
             fingerprint: Vec::new(),
+            failed: false,
             steps: steps.into_iter().map(|(step, _)| step).collect(),
             columns: None,
             definitions_end: false,
@@ -195,8 +198,8 @@ impl Back {
     /// The answer, once the question is done.
     pub fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.steps.is_empty())?;
-        let Study { reading, builder, fingerprint, .. } = *study;
-        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint })
+        let Study { reading, builder, fingerprint, failed, .. } = *study;
+        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed })
     }
 
     /// As servers read routines that say nothing else.
@@ -230,6 +233,7 @@ impl Back {
                 let mut blind = Builder::new(self.dialect());
                 blind.is_incomplete();
                 study.builder = Some(blind);
+                study.failed = true;
                 study.next_step();
             }
             (_, None) => {

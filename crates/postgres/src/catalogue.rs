@@ -124,8 +124,10 @@ pub(crate) struct Study {
     /// What is collected, when everything is asked for.
     builder: Option<Builder>,
     fingerprint: Vec<u8>,
-    /// It ended without an error.
+    /// It has ended.
     complete: bool,
+    /// By an error.
+    failed: bool,
 }
 
 impl Back {
@@ -157,7 +159,13 @@ impl Back {
         }
         self.unnamed = None;
         let builder = whole.then(|| Builder::new(Dialect::POSTGRES));
-        self.study = Some(Box::new(Study { reading, builder, fingerprint: Vec::new(), complete: false }));
+        self.study = Some(Box::new(Study {
+            reading,
+            builder,
+            fingerprint: Vec::new(),
+            complete: false,
+            failed: false,
+        }));
         self.write(&bytes, out);
         true
     }
@@ -165,15 +173,16 @@ impl Back {
     /// The answer, once the question is done.
     pub fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.complete)?;
-        let Study { reading, builder, fingerprint, .. } = *study;
+        let Study { reading, builder, fingerprint, failed, .. } = *study;
         let catalogue = builder.map(Builder::finish);
-        Some(Answer { reading, catalogue, fingerprint })
+        Some(Answer { reading, catalogue, fingerprint, failed })
     }
 
     /// The question is answered, or refused.
     pub(crate) fn catalogue_done(&mut self, failed: bool) {
         let Some(study) = self.study.as_deref_mut() else { return };
         study.complete = true;
+        study.failed = failed;
         if failed {
             let mut blind = Builder::new(Dialect::POSTGRES);
             blind.is_incomplete();

@@ -12,14 +12,15 @@ TOOL = os.path.join(ROOT, "tests/servers/servers")
 
 
 class PrivateServer:
-    def __init__(self, kind, max_connections=200, tls=None):
-        """`tls`: a folder with ca.pem, server.pem and server.key."""
+    def __init__(self, kind, max_connections=200, tls=None, options=()):
+        """`tls`: a folder with ca.pem, server.pem and server.key. `options`: of MariaDB and MySQL."""
         self.kind = kind
         suite = re.sub(r"\W+", "-", os.environ.get("WEIR_SUITE", "suite")).strip("-")
         # tests/run takes down what a killed suite left: it knows them by this name.
         self.dir = os.path.join(ROOT, f"target/servers-{suite}")
         self.tool("down")
-        self.tool("up", kind, "--max-connections", str(max_connections), *(["--tls", tls] if tls else []))
+        self.tool("up", kind, "--max-connections", str(max_connections), *(["--tls", tls] if tls else []),
+                  *(f"--mysqld-option={option}" for option in options))
         atexit.register(self.tool, "down")
         self.read()
 

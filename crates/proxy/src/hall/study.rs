@@ -64,13 +64,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         let Some(id) = self.servers.get(key).map(|server| server.pool) else { return };
-        if answer.catalogue.is_some() {
+        if answer.catalogue.is_some() && !answer.failed {
             self.count_pool(id, |cells| cells.catalogue_reads.inc());
         }
-        if answer.catalogue.as_ref().is_some_and(weir_sql::catalogue::Catalogue::is_blind) {
+        let was_blind = self.is_blind(id);
+        let asks_on = answer.conclude(now_ms);
+        if self.is_blind(id) && !was_blind {
             self.say_blind(id);
         }
-        if let Some(reading) = answer.conclude(now_ms)
+        if let Some(reading) = asks_on
             && self.ask(key, reading)
         {
             self.mark_dirty(key);
@@ -82,13 +84,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    /// Nothing can be known of this pool's database.
+    fn is_blind(&self, id: PoolId) -> bool {
+        let pool = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref());
+        pool.and_then(|pool| pool.entry.knowledge.last()).is_some_and(|last| last.is_blind())
+    }
+
     /// Once for each time that it becomes so: what this costs, and the cure.
     fn say_blind(&mut self, id: PoolId) {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
-        let before = pool.entry.knowledge.last();
-        if before.is_some_and(|before| before.is_blind()) {
-            return;
-        }
         let (database, user) = (&pool.spec.database, &pool.spec.user);
         tracing::warn!(
             protocol = W::NAME,

@@ -16,6 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, O
 /// Between two questions lies at least so many times what the first took.
 const QUESTIONS_REST: u64 = 50;
 
+/// So many readings in a row may fail before nothing that was known counts any more. A moment without memory, a full disk, a
+/// lock are over by then; a right that was taken away is not.
+const FAILURES: usize = 10;
+
 /// What the pools of one database share.
 #[derive(Debug, Default)]
 pub struct Group {
@@ -38,6 +42,10 @@ pub struct Knowledge {
     account: ArcSwapOption<Box<[u8]>>,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
+    /// Readings that have failed since the last one that did not.
+    failures: AtomicUsize,
+    /// When the last of them did.
+    failed_ms: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -141,6 +149,9 @@ impl Knowledge {
         if self.group.under_way.load(SeqCst) > 0 {
             return false;
         }
+        if self.failures.load(SeqCst) > 0 && self.failed_ms.load(SeqCst) >= since_ms {
+            return false;
+        }
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
 
@@ -178,6 +189,7 @@ impl Knowledge {
 
     fn confirm(&self, now_ms: u64) {
         self.checked_ms.store(now_ms.max(1), SeqCst);
+        self.failures.store(0, SeqCst);
     }
 
     /// Somebody has changed it: nothing is known until it has been read again.
@@ -189,6 +201,7 @@ impl Knowledge {
         let known = Known { changes, catalogue: Arc::new(catalogue), fingerprint: fingerprint.into() };
         self.known.store(Some(Arc::new(known)));
         self.checked_ms.store(now_ms.max(1), SeqCst);
+        self.failures.store(0, SeqCst);
     }
 }
 
@@ -207,6 +220,22 @@ impl Reading {
     /// This is what was read; `fingerprint` tells it from other states.
     pub fn learn(self, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
         self.knowledge.learn(self.changes, catalogue, fingerprint, self.rested_ms(now_ms));
+    }
+
+    /// The server has refused to answer. True: what was known before goes on to count as it does while a change is under way, and the
+    /// question is asked again in its time. Else nothing can be known.
+    pub(crate) fn fail(&self, now_ms: u64) -> bool {
+        let knowledge = &*self.knowledge;
+        let known = knowledge.last().is_some_and(|last| !last.is_blind());
+        if !known || knowledge.failures.load(SeqCst) + 1 >= FAILURES {
+            return false;
+        }
+        knowledge.failed_ms.store(self.rested_ms(now_ms), SeqCst);
+        knowledge.failures.fetch_add(1, SeqCst);
+        if knowledge.state() != 0 {
+            knowledge.distrust();
+        }
+        true
     }
 
     /// A fingerprint is known to compare with: everything need not be asked for.
@@ -301,5 +330,42 @@ mod tests {
         assert!(!reading.confirm(b"b", 3) && knowledge.state() == 0);
         drop(reading);
         assert!(knowledge.begin_reading(1).is_some());
+    }
+
+    #[test]
+    fn what_was_known_counts_on_when_a_reading_fails_and_no_longer_when_ten_do() {
+        use crate::catalogue::Answer;
+        let knowledge = Arc::new(Knowledge::default());
+        let ask = |now_ms, failed| {
+            let reading = knowledge.begin_reading(now_ms).unwrap();
+            let catalogue = if failed { Catalogue::blind() } else { Catalogue::default() };
+            Answer { reading, catalogue: Some(catalogue), fingerprint: b"f".to_vec(), failed }
+                .conclude(now_ms);
+        };
+        let is_blind = || knowledge.last().unwrap().is_blind();
+        ask(1000, false);
+        assert!(knowledge.state() != 0);
+        ask(2000, true);
+        assert!(!is_blind(), "pins go by what was known");
+        assert_eq!(knowledge.state(), 0, "and nothing is proven");
+        assert!(!knowledge.is_due(1999), "it is not asked at once again");
+        assert!(knowledge.is_due(2001));
+        ask(3000, false);
+        assert!(knowledge.state() != 0 && !is_blind());
+        for n in 1..FAILURES as u64 {
+            ask(3000 + n, true);
+            assert!(!is_blind(), "{n}");
+        }
+        ask(4000, true);
+        assert!(is_blind());
+        ask(5000, false);
+        assert!(!is_blind() && knowledge.state() != 0);
+
+        // Of which nothing was ever known.
+        let knowledge = Arc::new(Knowledge::default());
+        let reading = knowledge.begin_reading(1).unwrap();
+        Answer { reading, catalogue: Some(Catalogue::blind()), fingerprint: Vec::new(), failed: true }
+            .conclude(1);
+        assert!(knowledge.last().unwrap().is_blind());
     }
 }

@@ -199,12 +199,17 @@ pub struct Answer {
     pub catalogue: Option<Catalogue>,
     /// What tells this state from others.
     pub fingerprint: Vec<u8>,
+    /// The server has refused to answer. `catalogue` is then that of a database of which nothing can be known.
+    pub failed: bool,
 }
 
 impl Answer {
     /// Takes it in. The right to read comes back when the fingerprint is another one: everything must be asked for.
     pub fn conclude(self, now_ms: u64) -> Option<Reading> {
-        let Answer { reading, catalogue, fingerprint } = self;
+        let Answer { reading, catalogue, fingerprint, failed } = self;
+        if failed && reading.fail(now_ms) {
+            return None;
+        }
         match catalogue {
             Some(catalogue) => {
                 reading.learn(catalogue, &fingerprint, now_ms);
