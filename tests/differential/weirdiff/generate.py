@@ -8,6 +8,7 @@ it leaves. Holders are never more than the servers there are; when they are as m
 is not answered because of Weir. In a step in which several clients act at once nobody reads or writes what another one writes.
 """
 
+import functools
 import random
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from .script import Act
 EFFECTS_ON = frozenset(["d1", "d2", "fo"])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Draw:
     """A statement that was drawn, and what is known of it."""
 
@@ -29,6 +30,7 @@ class Draw:
     family: str
 
     @staticmethod
+    @functools.lru_cache(4096)
     def of(text, known, family):
         words = known.split()
         return Draw(text, frozenset(w[2:] for w in words if w[:2] == "r:"), frozenset(w[2:] for w in words if w[:2] == "w:"),
@@ -86,10 +88,12 @@ class Generator:
     def __init__(self, seed):
         self.random = random.Random(seed)
         r = self.random
-        count = self.clients or r.choice([2, 2, 3, 3, 4, 5, 6])
+        # One session of eight is as long as several: what takes many steps is seen there.
+        long = r.random() < 0.125
+        count = self.clients or r.choice([2, 2, 3, 3, 4, 5, 6] if long else [2, 2, 2, 3, 3, 4])
         self.models = [Model(name) for name in "ABCDEFGH"[:count]]
         self.servers = r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count
-        self.length = r.randint(4, 18)
+        self.length = r.randint(8, 18) if long else r.randint(3, 8)
         self.counter = 0
         self.effects = False
         self.together = r.choice([0.1, 0.4, 0.7])
