@@ -178,10 +178,7 @@ impl Back {
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
         self.forget_sequences(front, out);
-        if self.is_settled_home(front) {
-            return;
-        }
-        let has_them = Arc::ptr_eq(&self.applied, &front.settings);
+        let has_them = self.is_settled_home(front) || Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();
@@ -230,7 +227,7 @@ impl Back {
 
     /// The client has a server of its own, which has its settings since its beginning.
     fn is_settled_home(&mut self, front: &Front) -> bool {
-        let settled = self.own.is_some() && std::mem::replace(&mut self.is_home, true);
+        let settled = self.own.is_some() && self.home_of.replace(front.id()).is_some();
         if settled {
             self.applied = Arc::clone(&front.settings);
         }

@@ -60,6 +60,8 @@ pub struct Front {
     pub(crate) drew_at: u32,
     /// The request found last needs a server that was opened for this client.
     pub(crate) wants_own: bool,
+    /// And keeps it.
+    pub(crate) keeps_own: bool,
     /// What few clients have.
     pub(crate) rare: Option<Box<Rare>>,
     /// What it named at its start is not what servers have by themselves.
@@ -255,6 +257,7 @@ impl Front {
             names_matter: false,
             drew_at: 0,
             wants_own: false,
+            keeps_own: false,
             rare: Rare::of(&settings),
             startup_differs: !settings.is_empty(),
             is_at_home: false,
@@ -526,8 +529,8 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
         batch.texts = batch.texts.saturating_add(1);
-        let pins = self.startup_differs && !effects.pins.is_empty();
-        if effects.touched.is_some() || effects.setting_source || before || others || pins {
+        let ties = self.startup_differs && self.may_tie(effects);
+        if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);
         }
     }
