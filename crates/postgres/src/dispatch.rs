@@ -422,7 +422,7 @@ impl Back {
 }
 
 /// The function that a FunctionCall names is one of large objects, which live in their transaction (`pg_proc.dat`).
-fn leaves_nothing(body: &[u8]) -> bool {
+pub(crate) fn leaves_nothing(body: &[u8]) -> bool {
     const LARGE_OBJECTS: [u32; 17] =
         [715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460];
     let oid = body.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));

@@ -165,7 +165,7 @@ impl Effects {
             statement_names: class.statement_names || pins.contains(Pin::Code),
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
-            creates: ddl && !(alone && matches!(class.verb, Verb::Alter | Verb::Drop)),
+            creates: ddl && !(alone && only_changes(class.verb)),
             doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
@@ -322,6 +322,11 @@ fn runs_user_code(class: &Class) -> bool {
     );
     // A COMMIT runs what is deferred, but that belongs to statements before it.
     class.statements > 1 || !harmless
+}
+
+/// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
+fn only_changes(verb: Verb) -> bool {
+    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue)
 }
 
 fn is_planned(verb: Verb) -> bool {

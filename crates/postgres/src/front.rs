@@ -9,6 +9,7 @@
 //! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
 
 use crate::cancel::ClientKey;
+use crate::dispatch::leaves_nothing;
 use crate::effects::{Effects, Judge, Traces};
 use crate::error::{Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
@@ -60,8 +61,6 @@ pub struct Front {
     pub(crate) drew_at: u32,
     /// The request found last needs a server that was opened for this client.
     pub(crate) wants_own: bool,
-    /// And keeps it.
-    pub(crate) keeps_own: bool,
     /// What few clients have.
     pub(crate) rare: Option<Box<Rare>>,
     /// What it named at its start is not what servers have by themselves.
@@ -157,6 +156,8 @@ struct Batch {
     changes_names: bool,
     /// Which there are matters to a text of it.
     names_matter: bool,
+    /// What was parsed in it needs a server that was opened for this client, once it runs.
+    wants_own: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: u64,
     /// What decides how a text is read may be another behind it.
@@ -178,6 +179,7 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
         names_matter: false,
+        wants_own: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
     };
@@ -257,7 +259,6 @@ impl Front {
             names_matter: false,
             drew_at: 0,
             wants_own: false,
-            keeps_own: false,
             rare: Rare::of(&settings),
             startup_differs: !settings.is_empty(),
             is_at_home: false,
@@ -444,6 +445,8 @@ impl Front {
             }
             ClientTag::FunctionCall => {
                 self.scan.batch.shareable = false;
+                // It pins.
+                self.wants_own |= self.startup_differs && !self.is_at_home && !leaves_nothing(body);
                 Ok(Some(self.request(end)))
             }
             ClientTag::Sync => Ok(Some(self.request(end))),
@@ -462,7 +465,7 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
-                self.note_wishes(&effects);
+                self.note_wishes_of_parse(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -479,6 +482,7 @@ impl Front {
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
+                self.wants_own |= self.scan.batch.wants_own;
                 let named = !bind.statement.is_empty();
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
@@ -533,6 +537,17 @@ impl Front {
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);
         }
+        if let Some(executed) = self.executed(effects) {
+            let executed = executed.effects(self.judge());
+            self.wish(&executed, before, others);
+        }
+    }
+
+    /// What is only prepared does nothing yet, nor tells anything.
+    fn note_wishes_of_parse(&mut self, effects: &Effects) {
+        let before = std::mem::take(&mut self.wants_own);
+        self.note_wishes(effects);
+        self.scan.batch.wants_own |= std::mem::replace(&mut self.wants_own, before);
     }
 
     /// What it named at its start, or has been told of since, puts new tables among the temporary ones.
@@ -629,6 +644,7 @@ impl Front {
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
         self.note_questions(self.scan.batch);
+        self.wants_own |= self.scan.batch.wants_own;
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {
@@ -647,8 +663,12 @@ impl Front {
         let uses_names = batch.uses_names || part;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
-        let waits =
-            (self.names_under_way && uses_names) || (under_way && uses_unnamed) || self.dialect_under_way;
+        // Its client cannot change servers before all that goes before is answered.
+        let chooses = under_way && self.is_choosy() && self.boundary == Boundary::Idle;
+        let waits = (self.names_under_way && uses_names)
+            || (under_way && uses_unnamed)
+            || self.dialect_under_way
+            || chooses;
         if !self.scan.open && waits {
             return true;
         }

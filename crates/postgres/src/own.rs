@@ -2,8 +2,8 @@
 //!
 //! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source. So a client
 //! whose startup parameters are not the server's own, and whose text may go back to them where that can be seen before the
-//! text is over, gets a server that was opened with them. It keeps that until it leaves, or for one answer when it only
-//! asks where settings come from; nobody has it afterwards.
+//! text is over, gets a server that was opened with them. It keeps that until it leaves, or for one answer when nothing
+//! is left by that; nobody has it afterwards.
 //!
 //! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or RESET for good:
 //! with `''` where a new session has NULL or an error. A server knows which it was told of, a client which it has named
@@ -77,10 +77,8 @@ impl Front {
                 touched.resets.is_any() || self.startup.iter().any(|(name, _)| touched.resets.contains(name))
             };
             let inside = reset_before || (others && effects.resets_settings());
-            self.keeps_own |= inside || touched.is_some_and(puts_back) || self.is_to_stay(effects);
-            self.wants_own |= self.keeps_own;
+            self.wants_own |= inside || touched.is_some_and(puts_back) || self.is_to_stay(effects);
         }
-        // A question, for whose answer a server is opened and closed again.
         self.wants_own |= effects.setting_source && !self.startup.is_empty();
         if let Some(touched) = touched.filter(|touched| !touched.reads.is_empty()) {
             self.rare.get_or_insert_default().reads.add_all(&touched.reads);
@@ -165,12 +163,6 @@ impl Back {
     /// A request of this client begins here: it has what it wished for, as far as that could be had.
     pub(crate) fn begin_own(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         front.wants_own = false;
-        let keeps = std::mem::take(&mut front.keeps_own);
-        if self.own.is_some() && keeps && !front.is_at_home {
-            front.is_at_home = true;
-            front.traces.pin_for_good(Pin::Setting);
-            self.traces.pin_for_good(Pin::Setting);
-        }
         let pinned = !front.traces.pins().is_empty();
         if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
             // A client that is pinned may have given them values here, and of a server that was told of more names than are
@@ -183,6 +175,17 @@ impl Back {
         if !self.local_defaults.is_empty() && self.boundary == Boundary::InTransaction {
             self.bring_local(front, out);
         }
+    }
+
+    /// A request has ended, outside of a transaction, on a server of its client's own. What it left there keeps both together for
+    /// good: what the client resets later could not be brought behind it elsewhere. Where it left nothing the server goes.
+    pub(crate) fn keep_own(&mut self, front: &mut Front) {
+        if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
+            return;
+        }
+        front.is_at_home = true;
+        front.traces.pin_for_good(Pin::Setting);
+        self.traces.pin_for_good(Pin::Setting);
     }
 
     /// In front of a request that asks for placeholders: those that its client has named elsewhere are made known.

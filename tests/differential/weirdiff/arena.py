@@ -6,6 +6,7 @@ Owns: workers, seeds, time, the report. A worker is a process with a database an
 import collections
 import contextlib
 import glob
+import math
 import multiprocessing
 import os
 import queue
@@ -78,6 +79,8 @@ class Worker:
         self.place = make_place(address, number, self.weirs, env)
         self.history = collections.defaultdict(list)
         self.dirty = True
+        # When to be done with looking into what was found.
+        self.until = math.inf
 
     def close(self):
         self.weirs.close()
@@ -105,7 +108,7 @@ class Worker:
             return Difference("end", "Weir", "", said)
         difference = compare(direct, weir)
         if difference and difference.kind == "no answer":
-            difference.weir = (difference.weir, self.weirs.pins(script.servers))
+            difference.weir = (difference.weir, weir.pins)
         return difference
 
     def session(self, seed, family=None):
@@ -117,6 +120,10 @@ class Worker:
                 raise Unfair
             return script, difference
         past = self.history[script.servers]
+        if self.place.is_lasting(script):
+            self.weirs.renew(script.servers)
+            past.clear()
+            return script, None
         past.append(script)
         del past[:-HISTORY]
         return script, None
@@ -195,7 +202,7 @@ class Worker:
     def shrink(self, script, wanted, where, times, fresh):
         """(the smallest script that shows what is wanted, {script's text: its difference})"""
         found = {}
-        end = time.monotonic() + SHRINK_S
+        end = min(time.monotonic() + SHRINK_S, self.until)
 
         def shows(candidate):
             for _ in range(times):
@@ -309,7 +316,8 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
                 later.add(worker, seed, script, difference)
             later.look(worker)
         out.put(("played", time.monotonic()))
-        later.look(worker, time.monotonic() + LOOK_S)
+        worker.until = time.monotonic() + LOOK_S
+        later.look(worker, worker.until)
     except BaseException:
         if not isinstance(sys.exc_info()[1], SystemExit):
             out.put(("failed", number, traceback.format_exc()))

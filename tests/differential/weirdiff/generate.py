@@ -65,6 +65,8 @@ class Model:
     status: str = "I"
     kept: bool = False
     prepared: dict = field(default_factory=dict)
+    params: dict = field(default_factory=dict)  # what it named at its start
+    tied: bool = False  # something that may keep it was sent inside a transaction
     reads: set = field(default_factory=set)  # in the open transaction
     writes: set = field(default_factory=set)
 
@@ -166,6 +168,14 @@ class Generator:
         """A definition that does more than it did makes all that names it suspect."""
         return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
 
+    def of_client(self, model, draw):
+        """What a request is where this client sends it."""
+        return draw
+
+    def fits(self, model, messages, drawn):
+        """Whether this client may be answered as direct, where that also depends on what it named at its start."""
+        return True
+
     # --- Steps ---
 
     def steps(self):
@@ -216,6 +226,7 @@ class Generator:
 
     def note(self, model, drawn):
         model.kept = model.kept or drawn.keeps()
+        model.tied = model.tied or (drawn.keeps() and (model.status != "I" or "t" in drawn.flags))
         model.reads |= drawn.reads
         model.writes |= drawn.writes
 
@@ -239,7 +250,12 @@ class Generator:
                     return False
             return True
 
-        return self.request(model, allowed)
+        got = self.request(model, allowed)
+        if not got or not self.fits(model, *got):
+            return None
+        messages, drawn = got
+        then = self.of_client(model, drawn)
+        return (messages, then) if then is drawn or allowed(then) else None
 
     def conflict(self, draw, other):
         """Whether a statement would wait for what the other client's open transaction holds."""
@@ -286,7 +302,7 @@ class Generator:
                 by_name[act.client].__init__(act.client)
                 continue
             if act.what == "connect":
-                model.__init__(act.client, alive=True)
+                model.__init__(act.client, alive=True, params=act.arg)
             model.status = status
             if status == "I":
                 model.reads, model.writes = set(), set()
