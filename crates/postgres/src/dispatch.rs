@@ -199,6 +199,7 @@ impl Back {
     /// there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
+        let outright = std::mem::take(&mut front.asks_outright);
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
@@ -206,7 +207,8 @@ impl Back {
             return;
         }
         let here = self.server_pid();
-        if front.drew_at != 0 && !draws {
+        let asks_what_it_drew = outright && front.drew_at != 0 && !draws;
+        if asks_what_it_drew {
             front.knowledge.note_sequences_asked();
         }
         if self.boundary == Boundary::Failed
@@ -217,7 +219,7 @@ impl Back {
             return;
         }
         self.drawn_by = 0;
-        front.asks_later |= front.drew_at != 0 && !draws;
+        front.asks_later |= asks_what_it_drew;
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
         self.queue.push(Owed::Internal(Internal::Quiet));

@@ -53,6 +53,8 @@ pub struct Front {
     pub(crate) confirmed: bool,
     /// The request found last asks what was drawn from a sequence.
     pub(crate) asks_sequence: bool,
+    /// It does so by its own words, and not only because names of statements may stand for what does.
+    pub(crate) asks_outright: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
     /// To the request found last it matters which statements are prepared under which names.
@@ -255,6 +257,7 @@ impl Front {
             welcome_refused: false,
             confirmed: false,
             asks_sequence: false,
+            asks_outright: false,
             draws: false,
             names_matter: false,
             drew_at: 0,
@@ -630,6 +633,7 @@ impl Front {
     /// What the server it goes to must have is known.
     fn note_questions(&mut self, batch: Batch) {
         self.names_matter |= batch.names_matter;
+        self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
