@@ -347,7 +347,7 @@ FUNCTION_CALLS = [
 RESETS = re.compile(r"\bRESET\b|DEFAULT|DISCARD ALL|TIME ZONE LOCAL")
 ASKS = re.compile(r"FROM pg_settings|NULL, false")
 # DDL that makes nothing in the first schema of the search path.
-ONLY_CHANGES = re.compile(r"(ALTER|DROP|TRUNCATE|COMMENT|ANALYZE)\b[^;]*$|CREATE TABLE a\.")
+ONLY_CHANGES = re.compile(r"(ALTER|DROP|TRUNCATE|COMMENT|ANALYZE)\b[^;]*$")
 
 
 class PostgresGenerator(Generator):
