@@ -82,8 +82,8 @@ pub struct Back {
     pub(crate) doubtful: bool,
     /// The startup parameters of the one client it was opened for; `own.rs`.
     pub(crate) own: Option<Arc<Settings>>,
-    /// That client's settings have been brought to it.
-    pub(crate) is_home: bool,
+    /// That client, once its settings have been brought to it.
+    pub(crate) home_of: Option<u32>,
     /// Placeholders that it was told of.
     pub(crate) told: Option<Box<SettingNames>>,
     /// Settings that SET LOCAL has put to the server's default, for the rest of the transaction.
@@ -152,7 +152,7 @@ impl Back {
             unsettled: None,
             doubtful: false,
             own: None,
-            is_home: false,
+            home_of: None,
             told: None,
             local_defaults: Vec::new(),
             temporary_path: false,

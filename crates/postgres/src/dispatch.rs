@@ -178,10 +178,7 @@ impl Back {
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
         self.forget_sequences(front, out);
-        if self.is_settled_home(front) {
-            return;
-        }
-        let has_them = Arc::ptr_eq(&self.applied, &front.settings);
+        let has_them = self.is_settled_home(front) || Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();
@@ -202,6 +199,7 @@ impl Back {
     /// there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
+        let outright = std::mem::take(&mut front.asks_outright);
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
@@ -209,7 +207,8 @@ impl Back {
             return;
         }
         let here = self.server_pid();
-        if front.drew_at != 0 && !draws {
+        let asks_what_it_drew = outright && front.drew_at != 0 && !draws;
+        if asks_what_it_drew {
             front.knowledge.note_sequences_asked();
         }
         if self.boundary == Boundary::Failed
@@ -220,7 +219,7 @@ impl Back {
             return;
         }
         self.drawn_by = 0;
-        front.asks_later |= front.drew_at != 0 && !draws;
+        front.asks_later |= asks_what_it_drew;
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
         self.queue.push(Owed::Internal(Internal::Quiet));
@@ -230,7 +229,7 @@ impl Back {
 
     /// The client has a server of its own, which has its settings since its beginning.
     fn is_settled_home(&mut self, front: &Front) -> bool {
-        let settled = self.own.is_some() && std::mem::replace(&mut self.is_home, true);
+        let settled = self.own.is_some() && self.home_of.replace(front.id()).is_some();
         if settled {
             self.applied = Arc::clone(&front.settings);
         }
@@ -425,7 +424,7 @@ impl Back {
 }
 
 /// The function that a FunctionCall names is one of large objects, which live in their transaction (`pg_proc.dat`).
-fn leaves_nothing(body: &[u8]) -> bool {
+pub(crate) fn leaves_nothing(body: &[u8]) -> bool {
     const LARGE_OBJECTS: [u32; 17] =
         [715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460];
     let oid = body.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));

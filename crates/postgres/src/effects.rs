@@ -59,6 +59,8 @@ pub struct Effects {
     pub ends_names: bool,
     /// It may change the catalogue.
     pub ddl: bool,
+    /// It may add an object to it, where the search path says.
+    pub creates: bool,
     /// It may change what a new session begins with, or who may have one: roles, what is set for them or for databases.
     pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
@@ -133,6 +135,8 @@ impl Effects {
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
+        // Only what user code may change: a temporary table runs none.
+        let ddl = class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven);
         let effects = Effects {
             pins,
             releases: class.releases,
@@ -160,8 +164,8 @@ impl Effects {
             accounts: false,
             statement_names: class.statement_names || pins.contains(Pin::Code),
             ends_names: alone && class.clears.intersects(drops_all),
-            // Only what user code may change: a temporary table runs none.
-            ddl: class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven),
+            ddl,
+            creates: ddl && !(alone && only_changes(class.verb)),
             doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
@@ -255,6 +259,7 @@ impl Effects {
         let mut both = self.clone();
         both.pins.union(other.pins);
         both.ddl |= other.ddl;
+        both.creates |= other.creates;
         both.doubtful |= other.doubtful;
         both.accounts |= other.accounts;
         both.releases.union(other.releases);
@@ -317,6 +322,11 @@ fn runs_user_code(class: &Class) -> bool {
     );
     // A COMMIT runs what is deferred, but that belongs to statements before it.
     class.statements > 1 || !harmless
+}
+
+/// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
+fn only_changes(verb: Verb) -> bool {
+    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue)
 }
 
 fn is_planned(verb: Verb) -> bool {

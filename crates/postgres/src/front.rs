@@ -9,6 +9,7 @@
 //! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
 
 use crate::cancel::ClientKey;
+use crate::dispatch::leaves_nothing;
 use crate::effects::{Effects, Judge, Traces};
 use crate::error::{Severity, put_as_fatal, put_error, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
@@ -52,6 +53,8 @@ pub struct Front {
     pub(crate) confirmed: bool,
     /// The request found last asks what was drawn from a sequence.
     pub(crate) asks_sequence: bool,
+    /// It does so by its own words, and not only because names of statements may stand for what does.
+    pub(crate) asks_outright: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
     /// To the request found last it matters which statements are prepared under which names.
@@ -155,6 +158,8 @@ struct Batch {
     changes_names: bool,
     /// Which there are matters to a text of it.
     names_matter: bool,
+    /// What was parsed in it needs a server that was opened for this client, once it runs.
+    wants_own: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: u64,
     /// What decides how a text is read may be another behind it.
@@ -176,6 +181,7 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
         names_matter: false,
+        wants_own: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
     };
@@ -251,6 +257,7 @@ impl Front {
             welcome_refused: false,
             confirmed: false,
             asks_sequence: false,
+            asks_outright: false,
             draws: false,
             names_matter: false,
             drew_at: 0,
@@ -441,6 +448,8 @@ impl Front {
             }
             ClientTag::FunctionCall => {
                 self.scan.batch.shareable = false;
+                // It pins.
+                self.wants_own |= self.startup_differs && !self.is_at_home && !leaves_nothing(body);
                 Ok(Some(self.request(end)))
             }
             ClientTag::Sync => Ok(Some(self.request(end))),
@@ -459,7 +468,7 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
-                self.note_wishes(&effects);
+                self.note_wishes_of_parse(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -476,6 +485,7 @@ impl Front {
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
+                self.wants_own |= self.scan.batch.wants_own;
                 let named = !bind.statement.is_empty();
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
@@ -526,10 +536,21 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
         batch.texts = batch.texts.saturating_add(1);
-        let pins = self.startup_differs && !effects.pins.is_empty();
-        if effects.touched.is_some() || effects.setting_source || before || others || pins {
+        let ties = self.startup_differs && self.may_tie(effects);
+        if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);
         }
+        if let Some(executed) = self.executed(effects) {
+            let executed = executed.effects(self.judge());
+            self.wish(&executed, before, others);
+        }
+    }
+
+    /// What is only prepared does nothing yet, nor tells anything.
+    fn note_wishes_of_parse(&mut self, effects: &Effects) {
+        let before = std::mem::take(&mut self.wants_own);
+        self.note_wishes(effects);
+        self.scan.batch.wants_own |= std::mem::replace(&mut self.wants_own, before);
     }
 
     /// What it named at its start, or has been told of since, puts new tables among the temporary ones.
@@ -612,6 +633,7 @@ impl Front {
     /// What the server it goes to must have is known.
     fn note_questions(&mut self, batch: Batch) {
         self.names_matter |= batch.names_matter;
+        self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
@@ -626,6 +648,7 @@ impl Front {
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
         self.note_questions(self.scan.batch);
+        self.wants_own |= self.scan.batch.wants_own;
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {
@@ -644,8 +667,12 @@ impl Front {
         let uses_names = batch.uses_names || part;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
-        let waits =
-            (self.names_under_way && uses_names) || (under_way && uses_unnamed) || self.dialect_under_way;
+        // Its client cannot change servers before all that goes before is answered.
+        let chooses = under_way && self.is_choosy() && self.boundary == Boundary::Idle;
+        let waits = (self.names_under_way && uses_names)
+            || (under_way && uses_unnamed)
+            || self.dialect_under_way
+            || chooses;
         if !self.scan.open && waits {
             return true;
         }

@@ -2,7 +2,8 @@
 //!
 //! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source. So a client
 //! whose startup parameters are not the server's own, and whose text may go back to them where that can be seen before the
-//! text is over, gets a server that was opened with them. It keeps that until it leaves, and nobody has it afterwards.
+//! text is over, gets a server that was opened with them. It keeps that until it leaves, or for one answer when nothing
+//! is left by that; nobody has it afterwards.
 //!
 //! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or RESET for good:
 //! with `''` where a new session has NULL or an error. A server knows which it was told of, a client which it has named
@@ -84,10 +85,16 @@ impl Front {
         }
     }
 
+    /// It may tie its client to its server, as far as that shows in its text.
+    pub(crate) fn may_tie(&self, effects: &Effects) -> bool {
+        !effects.pins.is_empty()
+            || (effects.draws && self.asks_later)
+            || (effects.creates && self.has_temporary_path())
+    }
+
     /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go elsewhere then.
     fn is_to_stay(&self, effects: &Effects) -> bool {
         let mut pins = effects.pins;
-        pins.remove(Pin::LastResult);
         if let Some(names) = &effects.names {
             let moves = |name: &str| is_reported(name) || (name == "search_path" && self.reports_path);
             let stays = |set: &SetName| !(set.local || set.reset || moves(&set.name));
@@ -95,7 +102,7 @@ impl Front {
                 pins.remove(Pin::Setting);
             }
         }
-        !pins.is_empty()
+        !pins.is_empty() || (effects.pins.is_empty() && self.may_tie(effects))
     }
 
     /// It asks what it has drawn from a sequence, which one server knows.
@@ -108,6 +115,10 @@ impl Front {
         if self.wants_own && self.startup_parameters().is_none() {
             // Bytes that no startup packet of Weir's carries.
             self.wants_own = false;
+        }
+        if self.wants_own && !self.asks_sequence {
+            // What the last request has drawn is asked by the next one or by none.
+            self.traces.soften();
         }
         self.wants_own || self.rare.as_deref().is_some_and(|rare| !rare.reads.is_empty())
     }
@@ -129,7 +140,7 @@ impl Back {
     /// It will do for what the client was found to ask for last.
     pub fn suits(&self, front: &Front) -> bool {
         match &self.own {
-            Some(own) => **own == *front.startup && !self.traces.is_lasting(),
+            Some(own) => **own == *front.startup && self.home_of.is_none_or(|id| id == front.id()),
             None if front.wants_own => false,
             None => front.rare.as_deref().is_none_or(|rare| self.agrees(rare)),
         }
@@ -152,11 +163,6 @@ impl Back {
     /// A request of this client begins here: it has what it wished for, as far as that could be had.
     pub(crate) fn begin_own(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         front.wants_own = false;
-        if self.own.is_some() && !front.is_at_home {
-            front.is_at_home = true;
-            front.traces.pin_for_good(Pin::Setting);
-            self.traces.pin_for_good(Pin::Setting);
-        }
         let pinned = !front.traces.pins().is_empty();
         if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
             // A client that is pinned may have given them values here, and of a server that was told of more names than are
@@ -169,6 +175,17 @@ impl Back {
         if !self.local_defaults.is_empty() && self.boundary == Boundary::InTransaction {
             self.bring_local(front, out);
         }
+    }
+
+    /// A request has ended, outside of a transaction, on a server of its client's own. What it left there keeps both together for
+    /// good: what the client resets later could not be brought behind it elsewhere. Where it left nothing the server goes.
+    pub(crate) fn keep_own(&mut self, front: &mut Front) {
+        if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
+            return;
+        }
+        front.is_at_home = true;
+        front.traces.pin_for_good(Pin::Setting);
+        self.traces.pin_for_good(Pin::Setting);
     }
 
     /// In front of a request that asks for placeholders: those that its client has named elsewhere are made known.
@@ -219,6 +236,6 @@ impl Back {
 
     /// In this client's search path a new table may be a temporary one.
     pub(crate) fn makes_temporary(&self, front: &Front, effects: &Effects) -> bool {
-        effects.ddl && (self.temporary_path || effects.temporary_path || front.has_temporary_path())
+        effects.creates && (self.temporary_path || effects.temporary_path || front.has_temporary_path())
     }
 }

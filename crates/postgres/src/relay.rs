@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     pub ended: bool,
     /// An ErrorResponse came for it.
     pub failed: bool,
+    /// The server could not read its text.
+    pub misread: bool,
     /// A command of it completed.
     pub completed: bool,
     /// ReadyForQuery came last: the boundary is known.
@@ -347,6 +349,7 @@ impl Queue {
             items: 0,
             ended: false,
             failed: false,
+            misread: false,
             completed: false,
             ready: false,
             from_idle,

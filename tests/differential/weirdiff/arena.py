@@ -6,6 +6,7 @@ Owns: workers, seeds, time, the report. A worker is a process with a database an
 import collections
 import contextlib
 import glob
+import math
 import multiprocessing
 import os
 import queue
@@ -78,6 +79,8 @@ class Worker:
         self.place = make_place(address, number, self.weirs, env)
         self.history = collections.defaultdict(list)
         self.dirty = True
+        # When to be done with looking into what was found.
+        self.until = math.inf
 
     def close(self):
         self.weirs.close()
@@ -105,7 +108,7 @@ class Worker:
             return Difference("end", "Weir", "", said)
         difference = compare(direct, weir)
         if difference and difference.kind == "no answer":
-            difference.weir = (difference.weir, self.weirs.pins(script.servers))
+            difference.weir = (difference.weir, weir.pins)
         return difference
 
     def session(self, seed, family=None):
@@ -117,6 +120,10 @@ class Worker:
                 raise Unfair
             return script, difference
         past = self.history[script.servers]
+        if self.place.is_lasting(script):
+            self.weirs.renew(script.servers)
+            past.clear()
+            return script, None
         past.append(script)
         del past[:-HISTORY]
         return script, None
@@ -195,7 +202,7 @@ class Worker:
     def shrink(self, script, wanted, where, times, fresh):
         """(the smallest script that shows what is wanted, {script's text: its difference})"""
         found = {}
-        end = time.monotonic() + SHRINK_S
+        end = min(time.monotonic() + SHRINK_S, self.until)
 
         def shows(candidate):
             for _ in range(times):
@@ -273,10 +280,14 @@ def failing_step(script, difference):
 NOT_LOOKED_INTO = "not looked into, for want of time"
 # How long a worker may look into what it has found when its time is over.
 LOOK_S = 40
+# How long workers that were told to end may take.
+GOODBYE_S = 20
 
 
 def work(kind, number, args, seeds, out, until, one_at_a_time):
     """A worker's process."""
+    os.setpgid(0, 0)
+    tester = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     worker = None
@@ -285,7 +296,8 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
     try:
         worker = Worker(kind, number, args.in_place_of_weir, args.avoid, args.clients)
         for seed in seeds:
-            if time.monotonic() > until:
+            # Nobody else ends it where the tester itself was killed.
+            if time.monotonic() > until or os.getppid() != tester:
                 break
             try:
                 script, difference = worker.session(seed, args.family)
@@ -304,7 +316,8 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
                 later.add(worker, seed, script, difference)
             later.look(worker)
         out.put(("played", time.monotonic()))
-        later.look(worker, time.monotonic() + LOOK_S)
+        worker.until = time.monotonic() + LOOK_S
+        later.look(worker, worker.until)
     except BaseException:
         if not isinstance(sys.exc_info()[1], SystemExit):
             out.put(("failed", number, traceback.format_exc()))
@@ -374,6 +387,32 @@ class Report:
         self.alike.clear()
 
 
+def dismiss(workers, left, out):
+    """Ends the workers, `left` of which have not said their last word. What these played."""
+    counts = collections.Counter()
+    for w in workers:
+        w.terminate()
+    end = time.monotonic() + GOODBYE_S
+    while left and time.monotonic() < end:
+        try:
+            what, *rest = out.get(timeout=0.2)
+        except queue.Empty:
+            if not any(w.is_alive() for w in workers):
+                break
+            continue
+        if what == "end":
+            counts += rest[1]
+            left -= 1
+    for w in workers:
+        w.join(max(end - time.monotonic(), 0.5))
+        # A worker leads a group of its own: nothing of one that does not end by itself stays, its Weirs least of all. This process
+        # would wait for it for ever.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(w.pid, signal.SIGKILL)
+        w.join()
+    return counts
+
+
 def random_sessions(kind, args, report):
     base = args.seed if args.seed is not None else random.SystemRandom().randrange(1, 1 << 31)
     jobs = max(1, min(args.jobs, args.sessions or args.jobs))
@@ -421,20 +460,9 @@ def random_sessions(kind, args, report):
             else:
                 report.failed += 1
                 print(f"worker {rest[0]} failed:\n{rest[1]}", flush=True)
+                break
     finally:
-        for w in workers:
-            w.terminate()
-        end = time.monotonic() + 20
-        while left and time.monotonic() < end and any(w.is_alive() for w in workers):
-            try:
-                what, *rest = out.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            if what == "end":
-                counts += rest[1]
-                left -= 1
-        for w in workers:
-            w.join(5)
+        counts += dismiss(workers, left, out)
     report.those_alike()
     took = max(played - began, 0.001) if played > began else time.monotonic() - began
     print(f"   {kind}: {counts['sessions']} sessions, {counts['requests']} acts, {took:.1f} s, {counts['sessions'] / took:.1f} a second; "

@@ -8,6 +8,7 @@ it leaves. Holders are never more than the servers there are; when they are as m
 is not answered because of Weir. In a step in which several clients act at once nobody reads or writes what another one writes.
 """
 
+import functools
 import random
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from .script import Act
 EFFECTS_ON = frozenset(["d1", "d2", "fo"])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Draw:
     """A statement that was drawn, and what is known of it."""
 
@@ -29,6 +30,7 @@ class Draw:
     family: str
 
     @staticmethod
+    @functools.lru_cache(4096)
     def of(text, known, family):
         words = known.split()
         return Draw(text, frozenset(w[2:] for w in words if w[:2] == "r:"), frozenset(w[2:] for w in words if w[:2] == "w:"),
@@ -63,6 +65,8 @@ class Model:
     status: str = "I"
     kept: bool = False
     prepared: dict = field(default_factory=dict)
+    params: dict = field(default_factory=dict)  # what it named at its start
+    tied: bool = False  # something that may keep it was sent inside a transaction
     reads: set = field(default_factory=set)  # in the open transaction
     writes: set = field(default_factory=set)
 
@@ -86,10 +90,12 @@ class Generator:
     def __init__(self, seed):
         self.random = random.Random(seed)
         r = self.random
-        count = self.clients or r.choice([2, 2, 3, 3, 4, 5, 6])
+        # One session of eight is as long as several: what takes many steps is seen there.
+        long = r.random() < 0.125
+        count = self.clients or r.choice([2, 2, 3, 3, 4, 5, 6] if long else [2, 2, 2, 3, 3, 4])
         self.models = [Model(name) for name in "ABCDEFGH"[:count]]
         self.servers = r.choice([1, 1, 1, 2, 2, 3]) if r.random() < 0.7 else count
-        self.length = r.randint(4, 18)
+        self.length = r.randint(8, 18) if long else r.randint(3, 8)
         self.counter = 0
         self.effects = False
         self.together = r.choice([0.1, 0.4, 0.7])
@@ -162,6 +168,14 @@ class Generator:
         """A definition that does more than it did makes all that names it suspect."""
         return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
 
+    def of_client(self, model, draw):
+        """What a request is where this client sends it."""
+        return draw
+
+    def fits(self, model, messages, drawn):
+        """Whether this client may be answered as direct, where that also depends on what it named at its start."""
+        return True
+
     # --- Steps ---
 
     def steps(self):
@@ -212,6 +226,7 @@ class Generator:
 
     def note(self, model, drawn):
         model.kept = model.kept or drawn.keeps()
+        model.tied = model.tied or (drawn.keeps() and (model.status != "I" or "t" in drawn.flags))
         model.reads |= drawn.reads
         model.writes |= drawn.writes
 
@@ -235,7 +250,12 @@ class Generator:
                     return False
             return True
 
-        return self.request(model, allowed)
+        got = self.request(model, allowed)
+        if not got or not self.fits(model, *got):
+            return None
+        messages, drawn = got
+        then = self.of_client(model, drawn)
+        return (messages, then) if then is drawn or allowed(then) else None
 
     def conflict(self, draw, other):
         """Whether a statement would wait for what the other client's open transaction holds."""
@@ -282,7 +302,7 @@ class Generator:
                 by_name[act.client].__init__(act.client)
                 continue
             if act.what == "connect":
-                model.__init__(act.client, alive=True)
+                model.__init__(act.client, alive=True, params=act.arg)
             model.status = status
             if status == "I":
                 model.reads, model.writes = set(), set()

@@ -5,7 +5,10 @@ Invariants: every answer is determined by the order of the steps. So nothing dra
 random numbers, the order of rows without ORDER BY, or on who gets a lock first.
 """
 
+import re
+
 from .generate import Draw, Generator
+from .script import statements as texts_of
 
 # weight, class, text, what is known: `r:` and `w:` the objects read and written, `k` may keep its server (a pin, or user code of
 # which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text, `Q` a text of
@@ -340,6 +343,13 @@ FUNCTION_CALLS = [
 ]
 
 
+# What goes back to a value that a client may have named at its start, and what tells where values come from.
+RESETS = re.compile(r"\bRESET\b|DEFAULT|DISCARD ALL|TIME ZONE LOCAL")
+ASKS = re.compile(r"FROM pg_settings|NULL, false")
+# DDL that makes nothing in the first schema of the search path.
+ONLY_CHANGES = re.compile(r"(ALTER|DROP|TRUNCATE|COMMENT|ANALYZE)\b[^;]*$")
+
+
 class PostgresGenerator(Generator):
     statements = STATEMENTS
     families = {
@@ -357,6 +367,22 @@ class PostgresGenerator(Generator):
     }
     modes = [(8, "simple"), (4, "extended"), (4, "named"), (2, "parameters"), (2, "several"), (3, "pipeline"), (1, "call"), (1, "copyin"),
              (1, "portal"), (0.2, "portals"), (1, "flushed")]
+
+    def of_client(self, model, draw):
+        temporary = "pg_temp" in model.params.get("search_path", "")
+        makes = temporary and "ddl" in draw.writes and not ONLY_CHANGES.match(draw.text)
+        # Where anybody asks what was drawn from a sequence, all keep their servers behind what may draw.
+        draws = self.seldom is None and draw.writes - {"lock"}
+        return draw.keeping() if makes or draws else draw
+
+    def fits(self, model, messages, drawn):
+        """Docs, pins.md, "A server of its own": a client that is in a transaction, or pinned by something inside one, cannot
+        change its server for one with its startup parameters."""
+        texts = [*texts_of(messages), drawn.text]
+        inside = len(texts) > 2 or any(";" in text for text in texts)
+        asks = any(ASKS.search(text) or (inside and RESETS.search(text)) for text in texts)
+        bound = model.status != "I" or model.tied or ("t" in drawn.flags and len(messages) > 1)
+        return not (model.params and asks and bound)
 
     def connect_params(self):
         return dict(self.pick(CONNECTS))

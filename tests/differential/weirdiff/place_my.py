@@ -192,6 +192,10 @@ class MyPlace:
         for text in texts:
             self.admin.ask(self.on(text, schema))
 
+    def is_lasting(self, _script):
+        """Nothing that a session does bears on how Weir treats later ones."""
+        return False
+
     def again(self, direct):
         """Both sides begin with the same ids: the direct side goes on to new ones, Weir's follows."""
         schema = self.schemas[direct]

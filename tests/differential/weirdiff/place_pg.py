@@ -10,6 +10,9 @@ from .side import SETTLE_S
 STAYS = re.compile(r"app\.x|nonsense|temp|LOAD|authorization", re.I)
 
 
+# Behind these a Weir keeps servers for clients of later sessions as well.
+LASTING = re.compile(r"lastval|currval")
+
 DDL = re.compile(r"\b(create|drop|alter|truncate|comment|analyze)\b|into d3", re.I)
 
 
@@ -74,6 +77,10 @@ class Place:
         self.reuse = not STAYS.search(texts) if script.steps else True
         if not direct:
             self.weir_address = self.weirs(script.servers)
+
+    def is_lasting(self, script):
+        """What this session has told Weir bears on others: they get a new one."""
+        return LASTING.search(script.texts())
 
     def again(self, direct):
         """A further session of a script begins; `state` has restored everything."""

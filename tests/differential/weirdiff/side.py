@@ -31,6 +31,7 @@ class Play:
     states: list = field(default_factory=list)  # what the tables held at each restore and at the end
     slowest_s: float = 0.0
     unanswered: bool = False
+    pins: str = ""  # what Weir's metrics said then
     over: bool = False
 
 
@@ -111,6 +112,8 @@ class Player:
             answers[at] = (tuple(events), dict(client.params))
             if events and events[-1] == ("no answer",):
                 play.unanswered = True
+        if play.unanswered and not self.direct:
+            play.pins = self.place.weirs.pins(self.script.servers)
         if left and not play.unanswered:
             self.settle(len(play.steps), play, like)
         play.slowest_s = max(play.slowest_s, time.monotonic() - began)

@@ -13,6 +13,8 @@ import time
 import urllib.request
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+# How many pairs of ports are tried before one Weir is given up.
+PORTS = 20
 PANIC = re.compile(r"panicked at.*(?:\n.*){0,3}|assertion .*failed|attempt to .* with overflow|index out of bounds")
 
 
@@ -55,7 +57,18 @@ class Weirs:
         return self.running[servers][1]
 
     def start(self, servers):
-        port, http = free_port(), free_port()
+        """A Weir that listens. Somebody may take a port between the choice and the start, an outgoing connection too: then others."""
+        for _ in range(PORTS):
+            if record := self.begin(servers, free_port(), free_port()):
+                break
+        else:
+            raise RuntimeError(f"Weir did not start: {PORTS} times the port it was to listen on was taken")
+        if self.warm:
+            self.warm(record[1])
+        return record
+
+    def begin(self, servers, port, http):
+        """A Weir on these ports, or None when one of them is taken."""
         base = os.path.join(self.folder, f"{self.name}.{servers}")
         with open(base + ".toml", "w", encoding="utf-8") as f:
             f.write(self.config(port, servers) + f'\n[http]\nlisten = ["127.0.0.1:{http}"]\n')
@@ -64,18 +77,25 @@ class Weirs:
         process = subprocess.Popen([binary, "serve", "--config", base + ".toml"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    env={**os.environ, "RUST_BACKTRACE": "1"})
         log.close()
+        record = (process, ("127.0.0.1", port), log.name, http)
         end = time.monotonic() + 20
-        while True:
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+        # By its own word, so that nobody else on this port is taken for it.
+        while not self.says(log.name, "listens on http"):
             if process.poll() is not None or time.monotonic() > end:
+                taken = self.says(log.name, "Address already in use")
                 with open(log.name, encoding="utf-8", errors="replace") as f:
-                    raise RuntimeError(f"Weir did not start: {f.read()[-2000:]}")
+                    said = f.read()[-2000:]
+                self.end(record)
+                if taken:
+                    return None
+                raise RuntimeError(f"Weir did not start: {said}")
             time.sleep(0.002)
-        if self.warm:
-            self.warm(("127.0.0.1", port))
-        return process, ("127.0.0.1", port), log.name, http
+        return record
+
+    @staticmethod
+    def says(log, word):
+        with open(log, encoding="utf-8", errors="replace") as f:
+            return word in f.read()
 
     def trouble(self, servers):
         """What is wrong with this Weir itself: that it ended, or panicked."""

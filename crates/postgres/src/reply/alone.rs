@@ -118,6 +118,7 @@ impl Back {
             };
         };
         entry.failed = true;
+        entry.misread = is_of_reading(body);
         let kind = entry.kind;
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;
@@ -288,4 +289,14 @@ fn server_name_at(text: &[u8]) -> Option<usize> {
 
 fn contains_server_name(body: &[u8]) -> bool {
     server_name_at(body).is_some()
+}
+
+/// The error of a text whose grammar the server does not know: it stands at a place in the text itself (field P), and no code was
+/// run that could have come upon another text (fields q and W).
+fn is_of_reading(body: &[u8]) -> bool {
+    const SYNTAX_ERROR: &[u8] = b"42601";
+    field(body, b'C') == Some(SYNTAX_ERROR)
+        && field(body, b'P').is_some()
+        && field(body, b'q').is_none()
+        && field(body, b'W').is_none()
 }

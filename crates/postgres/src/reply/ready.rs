@@ -96,6 +96,11 @@ impl Back {
             for effects in std::mem::take(&mut entry.succeeded) {
                 self.apply(front.as_deref_mut(), &effects, outcome);
             }
+            if boundary == Boundary::Idle
+                && let Some(front) = front.as_deref_mut()
+            {
+                self.keep_own(front);
+            }
             if drew && let Some(front) = front.as_deref_mut() {
                 self.keep_drawn(front, asked);
             }
@@ -166,6 +171,8 @@ impl Back {
         }
         // Of several statements some may have taken effect before the error.
         let left = match effects {
+            // No statement of a text runs before all of it is read.
+            Some(_) if entry.misread && !entry.completed => None,
             Some(effects) if entry.failed && !entry.completed => effects.of_failure(),
             effects => effects,
         };

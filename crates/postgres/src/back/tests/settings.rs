@@ -66,9 +66,9 @@ fn settings_that_fail_although_known_end_the_server() {
 #[test]
 fn a_request_held_back_takes_those_behind_it_along() {
     let (mut f, mut g, mut b) = (front_with(1, &[("work_mem", "1MB")]), front(2), back());
-    let sent = send(&mut f, &mut b, 1, &cat(&[c::q("a"), c::q("b")]));
+    let sent = send(&mut f, &mut b, 1, &cat(&[c::q("VALUES ('a')"), c::q("VALUES ('b')")]));
     assert_eq!(tags(&sent.to_server), "Q");
-    assert!(send(&mut g, &mut b, 2, &c::q("c")).to_server.is_empty());
+    assert!(send(&mut g, &mut b, 2, &c::q("VALUES ('c')")).to_server.is_empty());
     let got = receive(&mut b, Some(&mut f), &s::settings_done());
     assert_eq!(tags(&got.to_server), "QQQQ", "a, b, the settings of the second client, c");
     for _ in 0..2 {
