@@ -189,6 +189,7 @@ impl Back {
                 }
             }
         }
+        self.bring_missed_names(front, out);
         if std::mem::take(&mut front.names_matter) {
             self.take_own_names(front, true, out);
         }

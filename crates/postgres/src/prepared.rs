@@ -398,6 +398,8 @@ pub struct OwnNames {
     /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet that they
     /// are what their client was told.
     unproven: Vec<u64>,
+    /// Some were to be prepared behind an error that nobody knew of yet: the server has skipped them.
+    pub(crate) missed: bool,
 }
 
 impl OwnNames {

@@ -186,6 +186,11 @@ impl Back {
             if matches!(owed, Owed::Parse { statement: None, .. }) {
                 self.unnamed = None;
             }
+            if matches!(owed, Owed::Parse { statement: None, hidden: true, .. })
+                && let Some(own) = self.own_names.as_deref_mut()
+            {
+                own.missed = true;
+            }
             owed.undo(false, front.as_deref_mut(), &mut self.prepared);
         }
     }

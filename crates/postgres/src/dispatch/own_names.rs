@@ -10,7 +10,7 @@
 use crate::back::Back;
 use crate::effects::Effects;
 use crate::front::Front;
-use crate::message::query::{SYNC, put_parse};
+use crate::message::query::{SYNC, put_parse, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
 use crate::relay::{Owed, Undo};
 use std::sync::Arc;
@@ -29,22 +29,54 @@ impl Back {
         // What may be drawn or asked by a statement's name is not known: it was forgotten ahead of this.
         self.drawn_by = front.id();
         front.drew_at = self.server_pid();
-        let mut own = Box::new(OwnNames::default());
         let mut bytes = Vec::new();
         let names = self.prepared.take_all();
         self.close_stand_ins(names, &mut bytes);
+        let own = self.bring_names(front, at_start, false, &mut bytes);
+        self.own_names = Some(own);
+        self.write(&bytes, out);
+    }
+
+    /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are brought in front of the
+    /// next request that can have them.
+    pub(super) fn bring_missed_names(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        if self.boundary == Boundary::Failed
+            || self.skipping
+            || self.needs_sync
+            || !self.own_names.as_deref().is_some_and(|own| own.missed)
+        {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let own = self.bring_names(front, true, true, &mut bytes);
+        self.own_names = Some(own);
+        self.write(&bytes, out);
+    }
+
+    /// Prepares the client's statements under its own names. `again`: some may be there.
+    fn bring_names(
+        &mut self,
+        front: &mut Front,
+        at_start: bool,
+        again: bool,
+        bytes: &mut Vec<u8>,
+    ) -> Box<OwnNames> {
+        let mut own = Box::new(OwnNames::default());
         let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
         for (name, statement) in statements {
-            self.end_ahead(at_start, &mut bytes);
-            put_parse(&mut bytes, &name, &statement.resolved_content());
+            self.end_ahead(at_start, bytes);
+            if again {
+                put_statement(bytes, b'C', &name);
+                self.queue.push(Owed::HiddenClose { leftover: None });
+            }
+            put_parse(bytes, &name, &statement.resolved_content());
             self.injected_prepares += 1;
             let quiet = at_start;
             self.queue.push(Owed::Parse { statement: None, undo: None, taken: None, hidden: true, quiet });
             own.brought(&statement);
         }
-        self.end_ahead(at_start, &mut bytes);
-        self.own_names = Some(own);
-        self.write(&bytes, out);
+        self.end_ahead(at_start, bytes);
+        own
     }
 
     /// What went ahead of a request ends here: an error in it is not the request's.
