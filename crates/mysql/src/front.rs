@@ -171,6 +171,8 @@ pub(crate) struct Rare {
     pub owed_kill: Option<(u32, bool)>,
     /// The server by whose number this client has seen itself last.
     pub listed_on: u64,
+    /// A text that SQL prepared may ask for trackers.
+    pub prepares_trackers: bool,
 }
 
 /// What few logins leave behind.

@@ -129,6 +129,9 @@ bit_set! {
         TEMPORARY_PATH = 33,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
         SETTING_SOURCE = 34,
+        /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
+        /// them is meant, too.
+        TRACKERS = 35,
     }
 }
 

@@ -170,11 +170,7 @@ impl Front {
             text: rewrite::text(&class, text, &self.answers(), true),
             ..Extra::default()
         };
-        // Its own trackers are shown to it from now on.
-        for assignment in class.set().iter().flat_map(|set| &set.assignments) {
-            self.own_trackers |= tracker_bit(&assignment.name);
-        }
-        self.request.asks_session = AsksSession::of(&class, text);
+        self.note_trackers(&class, text);
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text).boxed();
@@ -187,6 +183,26 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// What a text has to do with the session's trackers and counters.
+    fn note_trackers(&mut self, class: &Class, text: &[u8]) {
+        // Its own trackers are shown to it from now on.
+        if class.uses.contains(Uses::TRACKERS) && class.pins.contains(Pin::Setting) {
+            let sets = class.set().into_iter().chain(class.heads());
+            sets.flat_map(|set| &set.assignments).for_each(|one| self.own_trackers |= tracker_bit(&one.name));
+            if class.statements > 1 {
+                self.own_trackers |= trackers_set_in(text);
+            }
+        }
+        self.request.asks_session = AsksSession::of(class, text);
+        if class.uses.contains(Uses::SQL_PREPARE) {
+            let prepared = self.rare.as_deref().is_some_and(|rare| rare.prepares_trackers);
+            if prepared || names_trackers(text) {
+                self.rare.get_or_insert_default().prepares_trackers = true;
+                self.request.asks_session = AsksSession::Trackers;
+            }
+        }
     }
 
     /// LOAD DATA LOCAL among other statements, of a client that has not allowed it: a server would end there, but to servers Weir
@@ -416,12 +432,18 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
-                self.request.asks_session = AsksSession::of(&self.request.class, &statement.text.text);
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
+                let class = (self.request.class.uses.intersects(Uses::TRACKERS | Uses::SQL_PREPARE)
+                    || self.request.class.uses.contains(Uses::PROCESS_LIST)
+                    || verb == Verb::Show)
+                    .then(|| self.request.class.clone());
+                if let Some(class) = class {
+                    self.note_trackers(&class, &text.text);
+                }
                 if may_have_warnings {
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
                 }
@@ -477,8 +499,7 @@ impl AsksSession {
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
         let shows = class.verb == Verb::Show && class.statements == 1;
         let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
-        let variables: [&[u8]; 3] = [b"session_track", b"session_var", b"system_var"];
-        if shows && has(b"variables") || class.uses.contains(Uses::SYSTEM_VARIABLE) && names(&variables) {
+        if class.uses.contains(Uses::TRACKERS) {
             AsksSession::Trackers
         } else if (shows || class.uses.contains(Uses::PROCESS_LIST))
             && has(b"status")
@@ -490,6 +511,29 @@ impl AsksSession {
             AsksSession::Nothing
         }
     }
+}
+
+/// A text that SQL prepares may ask for trackers.
+fn names_trackers(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    has(b"session_track") || has(b"variables")
+}
+
+/// Trackers to which one of several statements may assign, as [`tracker_bit`] has them.
+fn trackers_set_in(text: &[u8]) -> u8 {
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let mut bits = 0;
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(word) {
+        let end = rest[at..].iter().position(|b| !word(b)).map_or(rest.len(), |len| at + len);
+        let name = String::from_utf8_lossy(&rest[at..end]).to_ascii_lowercase();
+        rest = &rest[end..];
+        let behind = rest.trim_ascii_start();
+        if name.starts_with("session_track") && (behind.starts_with(b"=") || behind.starts_with(b":=")) {
+            bits |= tracker_bit(&name);
+        }
+    }
+    bits
 }
 
 /// Who carries out a KILL.

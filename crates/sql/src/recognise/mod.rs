@@ -194,7 +194,9 @@ impl Sink for Recogniser {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
                 let entry = lookup(token.text);
-                if !self.mysql {
+                if self.mysql {
+                    self.mentioned_quoted(entry.word);
+                } else {
                     self.quoted_view(token.text);
                 }
                 if matches!(entry.word, Word::PgPreparedStatement | Word::PgPreparedStatements) {
@@ -491,7 +493,13 @@ impl Recogniser {
             {
                 self.uses(Uses::PROCESS_LIST);
             }
-            Word::SessionVariables | Word::SystemVariables if self.mysql => self.uses(Uses::SYSTEM_VARIABLE),
+            Word::SessionVariables | Word::SystemVariables | Word::VariablesByThread if self.mysql => {
+                self.uses(Uses::SYSTEM_VARIABLE | Uses::TRACKERS);
+            }
+            Word::Variables if self.now.verb == Verb::Show => self.uses(Uses::TRACKERS),
+            Word::TrackSchema | Word::TrackState | Word::TrackTransaction if self.mysql => {
+                self.uses(Uses::TRACKERS);
+            }
             Word::Engine if self.now.verb == Verb::Show => self.uses(Uses::PROCESS_LIST),
             Word::PgSettings if !self.mysql => self.mentions_settings(),
             Word::Update => self.now.updates = true,
@@ -506,6 +514,21 @@ impl Recogniser {
                     _ => false,
                 };
                 self.class.statement_names |= !self.mysql && !is_else;
+            }
+            _ => {}
+        }
+    }
+
+    /// The same of MySQL's words in quotes: a name is what it is without.
+    fn mentioned_quoted(&mut self, word: Word) {
+        match word {
+            Word::SessionVariables
+            | Word::SystemVariables
+            | Word::VariablesByThread
+            | Word::TrackSchema
+            | Word::TrackState
+            | Word::TrackTransaction => {
+                self.mentioned(word);
             }
             _ => {}
         }
