@@ -169,6 +169,8 @@ pub(crate) struct Rare {
     pub unasked: Vec<Slot>,
     /// The request is answered but for the KILL at its end: its target, and whether only the request is meant.
     pub owed_kill: Option<(u32, bool)>,
+    /// What stands behind a KILL in its text.
+    pub behind_kill: Option<Box<[u8]>>,
     /// The server by whose number this client has seen itself last.
     pub listed_on: u64,
     /// A text that SQL prepared may ask for trackers.

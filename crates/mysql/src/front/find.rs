@@ -9,7 +9,7 @@ use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Text, statement_id};
 use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
-use crate::session_state::{Flavour, Slot, changes_in, put_query, tracker_bit};
+use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
 use crate::warnings::Kept;
 use crate::{error, frame, warnings};
 use std::sync::Arc;
@@ -125,26 +125,48 @@ impl Front {
     pub(crate) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
         let (class, state) = self.classify(text);
+        self.reply_seq = 1 + self.shift;
         if std::mem::take(&mut self.passes) {
-            self.reply_seq = 1 + self.shift;
             return self.find_text(class, state, text, len, out);
         }
         match self.killing(&class, text) {
             Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
             Killing::Here(target, query_only) => self.kill(target, query_only, len),
             Killing::Refused => self.not_allowed(len, out),
-            Killing::Behind(target, query_only) => {
-                // What leaves the same as KILL, and whose answer the client does not get.
-                let before = text.get(..class.kill_start() as usize).unwrap_or_default();
-                let own = [before, b"DO 0"].concat();
-                let (class, state) = self.classify(&own);
-                let found = self.find_text(class, state, &own, len, out);
-                let extra = self.request.extra.get_or_insert_default();
-                extra.kill_behind = Some((target, query_only));
-                extra.text.get_or_insert(own.into());
-                found
+            Killing::Among(target, query_only) => {
+                self.find_among(&class, text, (target, query_only), len, out)
             }
         }
+    }
+
+    /// A text with a KILL among its statements: what stands before it is the request, then the hall kills, and what stands behind
+    /// it is found next.
+    fn find_among(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        kill: (u32, bool),
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Found {
+        let behind = match class.kill_end() {
+            0 => &[][..],
+            end => text.get(end as usize + 1..).unwrap_or_default(),
+        };
+        let is_last = class.before_kill() + 1 >= class.statements;
+        self.rare.get_or_insert_default().behind_kill = (!is_last).then(|| behind.into());
+        if class.before_kill() == 0 {
+            return self.kill(kill.0, kill.1, len);
+        }
+        // What leaves the same as KILL, and whose answer the client does not get.
+        let before = text.get(..class.kill_start() as usize).unwrap_or_default();
+        let own = [before, b"DO 0"].concat();
+        let (class, state) = self.classify(&own);
+        let found = self.find_text(class, state, &own, len, out);
+        let extra = self.request.extra.get_or_insert_default();
+        extra.kill_behind = Some(kill);
+        extra.text.get_or_insert(own.into());
+        found
     }
 
     /// The text goes to a server, or is answered by what is known.
@@ -159,6 +181,7 @@ impl Front {
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
             && !warnings.is_better_shown()
+            && self.shift == 0
             && let Some(wanted) = warnings::wanted(text)
         {
             warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);
@@ -218,7 +241,7 @@ impl Front {
             return Some(self.not_allowed(len, out));
         }
         let mark = out.len();
-        put_refusal(out, 1, self.traits.flavour);
+        put_refusal(out, self.reply_seq, self.traits.flavour);
         self.answered_by_error(out, mark);
         Some(Found::Answered { len })
     }
@@ -230,12 +253,14 @@ impl Front {
         let whole = class.statements == 1;
         let of = |(target, query_only)| match whole {
             true => Killing::Here(target, query_only),
-            false => Killing::Behind(target, query_only),
+            false => Killing::Among(target, query_only),
         };
         match class.kill() {
             None if class.verb == Verb::Kill => Killing::Refused,
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
+            // It is refused as a whole.
+            Some(_) if !whole && !self.state.multi_statements => Killing::Server,
             Some(Kill::Id { id, query_only }) => of((self.own_number(id), query_only)),
             // The server refuses a parameter in a text.
             Some(Kill::QueryId | Kill::Parameter { .. }) => Killing::Server,
@@ -262,13 +287,20 @@ impl Front {
     /// Nobody here has the number: the KILL that asks the database, to be found next.
     pub fn pass_on(&mut self) -> Vec<u8> {
         let query = if self.request.query_only { "QUERY " } else { "" };
-        let text = format!("KILL {query}{}", self.request.number);
+        let mut text = format!("KILL {query}{}", self.request.number).into_bytes();
+        if let Some(behind) = self.take_behind_kill() {
+            text.push(b';');
+            text.extend_from_slice(&behind);
+        }
         self.shift = self.reply_seq - 1;
         self.forget_request();
         self.passes = true;
-        let mut out = Vec::new();
-        put_query(&mut out, &text);
-        out
+        query_of(&text)
+    }
+
+    /// What stands behind the KILL that was carried out last, to be found next.
+    pub(super) fn take_behind_kill(&mut self) -> Option<Box<[u8]>> {
+        self.rare.as_deref_mut()?.behind_kill.take()
     }
 
     /// The KILL behind the request that was finished last.
@@ -513,6 +545,16 @@ impl AsksSession {
     }
 }
 
+/// A COM_QUERY.
+pub(super) fn query_of(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES + 1 + text.len());
+    frame::put(&mut out, 0, |out| {
+        out.push(Command::Query as u8);
+        out.extend_from_slice(text);
+    });
+    out
+}
+
 /// A text that SQL prepares may ask for trackers.
 fn names_trackers(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
@@ -544,7 +586,7 @@ enum Killing {
     /// The hall: the target, and whether only its request is meant.
     Here(u32, bool),
     /// The hall, when all that stands before it has run.
-    Behind(u32, bool),
+    Among(u32, bool),
     /// The server, as it stands.
     Server,
     /// Nobody.

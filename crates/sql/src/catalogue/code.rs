@@ -118,7 +118,8 @@ impl Code {
         facts.own.ddl |= class.ddl;
         facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
-        let alone_by = Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | Uses::TRACKERS;
+        let alone_by =
+            Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | Uses::TRACKERS;
         facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(alone_by);
         facts.names.sort_unstable_by_key(|key| key.0);
         facts.names.dedup();

@@ -179,6 +179,10 @@ impl Sink for Recogniser {
         self.fingerprint.token(&token);
         if token.kind == Kind::Semicolon && self.splits() {
             let before = self.class.statements;
+            if self.now.verb == Verb::Kill {
+                let details = self.details();
+                details.kill_end = if details.kills == 1 { position(token.start) } else { details.kill_end };
+            }
             self.end_statement();
             if self.class.statements != before {
                 self.note_head();
@@ -314,8 +318,6 @@ impl Recogniser {
             && let Some(details) = &mut class.details
         {
             details.set = None;
-            let is_last = details.kills == 1 && details.before_kill + 1 == class.statements;
-            details.kill = details.kill.map(|kill| if is_last { kill } else { crate::Kill::Other });
             details.name = None;
         }
         if class.details.as_deref().is_some_and(|details| *details == Details::default()) {
