@@ -190,7 +190,7 @@ impl Front {
         }
         let extra = Extra {
             changes: changes_in(&class, text, &self.state),
-            text: rewrite::text(&class, text, &self.answers(), true),
+            text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !self.refuses_whole(&class)),
             ..Extra::default()
         };
         self.note_trackers(&class, text);
@@ -206,6 +206,12 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// The server refuses the text and cites it: several statements where only one is allowed.
+    fn refuses_whole(&self, class: &Class) -> bool {
+        let unsure = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        class.statements > 1 && !self.state.multi_statements && !unsure
     }
 
     /// What a text has to do with the session's trackers and counters.

@@ -157,7 +157,9 @@ impl Front {
         self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
-        self.take_unasked();
+        if let Some(rare) = self.rare.as_deref_mut() {
+            (rare.untold, rare.unasked, rare.prepares_trackers) = (Vec::new(), Vec::new(), false);
+        }
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
         self.held = None;
