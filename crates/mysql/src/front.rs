@@ -475,7 +475,7 @@ impl Front {
             if statements.any_cursor() {
                 pins.insert(Pin::Cursor);
             }
-            if statements.any_sent_ahead() {
+            if statements.any_sent_ahead() || statements.any_mixed() {
                 pins.insert(Pin::Prepared);
             }
         }

@@ -190,7 +190,7 @@ STATEMENTS = [
     # Schemas
     (2, "schema", "USE %db%x", "k"),
     (2, "schema", "USE %db%", "k"),
-    (1, "schema", "USE not_there", ""),
+    (1, "schema", "USE not_there", "k"),
     (1, "schema", "CREATE DATABASE %db%y", "w:ddl w:y t"),
     (1, "schema", "USE %db%y", "r:y k"),
     (1, "schema", "DROP DATABASE IF EXISTS %db%y", "w:ddl w:y t"),
