@@ -129,10 +129,20 @@ pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u
 
 /// The first parameter as a number: 0 for NULL and for what is none; `None` for what is not in the packet.
 pub(crate) fn integer(payload: &[u8], execute: &Execute, types: &[u8]) -> Option<u64> {
-    let kind = *types.first()?;
+    integer_at(payload, execute, types, 0)
+}
+
+/// The same of any parameter.
+pub(crate) fn integer_at(payload: &[u8], execute: &Execute, types: &[u8], index: usize) -> Option<u64> {
+    let kind = *types.get(index * 2)?;
     let at = execute.types_flag_at? + 1 + if execute.has_types { types.len() } else { 0 };
     let mut values = Reader::new(payload.get(at..)?);
-    if kind == kind::NULL || is_null(payload, 0) {
+    for (i, bytes) in types.chunks_exact(2).enumerate().take(index) {
+        if bytes[0] != kind::NULL && !is_null(payload, i) {
+            parameter(bytes[0], 0, &mut values);
+        }
+    }
+    if kind == kind::NULL || is_null(payload, index) {
         return Some(0);
     }
     match kind {

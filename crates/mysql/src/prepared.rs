@@ -333,16 +333,17 @@ impl ServerStatements {
     /// to be executed on it first, if it has to be prepared.
     ///
     /// While all executions had parameters of the same types, that is any copy of which this is true as well: with NULL in some places a
-    /// server keeps what it has settled. From then on it is one of its own, which has seen all that.
+    /// server keeps what it has settled. From then on it is one of its own, which has seen all that. `alone`: it runs on a copy of its own in any
+    /// case, this time. `example`: the execution, if it may be repeated.
     pub(crate) fn copy_for(
         &mut self,
         statement: &mut ClientStatement,
         executor: (u32, u32),
         binding: Binding,
-        example: impl FnOnce() -> Option<Box<[u8]>>,
+        alone: bool,
+        example: Option<(&Execute, &[u8])>,
     ) -> (Key, Option<Box<[u8]>>) {
         let fresh = Key::fresh(statement.text.clone());
-        let own = Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() };
         let change = match statement.settled.as_deref() {
             None => Change::Settles(binding.clone()),
             Some(_) if statement.mixed => Change::Mixes,
@@ -351,10 +352,12 @@ impl ServerStatements {
         let settled = statement.settled.get_or_insert_default();
         match change {
             Change::Settles(base) => {
-                **settled = Settled { base: base.clone(), example: example() };
-                (self.take_fresh(fresh, base), None)
+                let example =
+                    example.and_then(|(execute, payload)| execute.with_types(payload, &statement.types));
+                **settled = Settled { base: base.clone(), example };
+                (self.take_fresh(fresh, base, alone), None)
             }
-            Change::Keeps if binding == settled.base => (self.take_fresh(fresh, binding), None),
+            Change::Keeps if binding == settled.base => (self.take_fresh(fresh, binding, alone), None),
             Change::Keeps => {
                 let key = Key { binding: Some(settled.base.clone()), ..fresh };
                 if settled.example.is_some() || self.by_key.contains_key(&key) {
@@ -364,6 +367,7 @@ impl ServerStatements {
                 (Key { binding: Some(binding), ..key }, None)
             }
             Change::Mixes => {
+                let own = Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() };
                 if !std::mem::replace(&mut statement.mixed, true) {
                     // From now on it is of no use to others.
                     let shared = Key { binding: Some(settled.base.clone()), ..fresh };
@@ -375,9 +379,9 @@ impl ServerStatements {
     }
 
     /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes it where there is none.
-    fn take_fresh(&mut self, fresh: Key, binding: Binding) -> Key {
+    fn take_fresh(&mut self, fresh: Key, binding: Binding, alone: bool) -> Key {
         let key = Key { binding: Some(binding), ..fresh.clone() };
-        if !self.by_key.contains_key(&key) {
+        if !alone && !self.by_key.contains_key(&key) {
             self.rename(&fresh, key.clone());
         }
         key
@@ -600,7 +604,7 @@ mod tests {
         binding: &[u8],
         next: &mut u32,
     ) -> u32 {
-        let (key, _) = server.copy_for(statement, executor, binding.into(), || None);
+        let (key, _) = server.copy_for(statement, executor, binding.into(), false, None);
         if server.touch(&key).is_none() {
             *next += 1;
             server.insert(key.clone(), *next, reply(), 0, &mut Vec::new());
@@ -644,18 +648,20 @@ mod tests {
         let (mut one, mut other, mut next) = (ServerStatements::new(9), ServerStatements::new(9), 0);
         let text = key("select ?");
         let mut reads = client_statement(&text);
-        let example = || Some(b"as before"[..].into());
-        let (_, first) = one.copy_for(&mut reads, (1, 1), INT.into(), example);
+        let payload = [0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+        let execute = Execute::read(&payload, 1).unwrap();
+        let (_, first) = one.copy_for(&mut reads, (1, 1), INT.into(), false, Some((&execute, &payload)));
         assert_eq!(first, None);
-        let (key, first) = other.copy_for(&mut reads, (1, 1), NULL.into(), || None);
-        assert_eq!((key.private, key.binding.as_deref(), first), (None, Some(INT), example()));
+        let example = Some(payload[..].into());
+        let (key, first) = other.copy_for(&mut reads, (1, 1), NULL.into(), false, None);
+        assert_eq!((key.private, key.binding.as_deref(), first), (None, Some(INT), example.clone()));
         assert!(!reads.mixed);
-        let (key, first) = other.copy_for(&mut reads, (1, 1), TEXT.into(), || None);
-        assert_eq!((key.private, first), (Some((1, 1)), example()));
+        let (key, first) = other.copy_for(&mut reads, (1, 1), TEXT.into(), false, None);
+        assert_eq!((key.private, first), (Some((1, 1)), example));
         assert!(reads.mixed);
         let mut writes = client_statement(&text);
         run(&mut one, &mut writes, (2, 1), INT, &mut next);
-        let (key, first) = other.copy_for(&mut writes, (2, 1), NULL.into(), || None);
+        let (key, first) = other.copy_for(&mut writes, (2, 1), NULL.into(), false, None);
         assert_eq!((key.binding.as_deref(), first), (Some(NULL), None));
     }
 

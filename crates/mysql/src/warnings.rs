@@ -390,7 +390,9 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
 pub(crate) enum Skipped {
     /// So many: FOUND_ROWS() is that and the rows that came, if any came.
     Known(u32),
-    /// A parameter says it.
+    /// A parameter says it, behind which so many others stand.
+    Parameter { behind: u8 },
+    /// Nothing, or nothing that matters.
     #[default]
     Unsaid,
     /// It is said in a way that is not understood, or FOUND_ROWS() has nothing to do with it.
@@ -414,9 +416,10 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
         }
     }
     let (first, mut next) = (words.next(), words.next());
+    let mut behind = 0;
     let offset = match next {
         Some(comma) if comma.is(b",") => {
-            words.next();
+            behind = u8::from(words.next().is_some_and(|piece| piece.is(b"?")));
             next = words.next();
             first
         }
@@ -435,7 +438,7 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
         return Skipped::Other;
     }
     match offset {
-        Some(offset) if offset.is(b"?") => Skipped::Unsaid,
+        Some(offset) if offset.is(b"?") => Skipped::Parameter { behind },
         Some(offset) => {
             offset.number().and_then(|n| u32::try_from(n).ok()).map_or(Skipped::Other, Skipped::Known)
         }

@@ -258,7 +258,7 @@ impl Back {
         let Some(statement) = statement else { return Ok(None) };
         let mut cursor = false;
         let mut has_types = true;
-        let (mut binding, mut example) = (None, None);
+        let (mut binding, mut example) = (None, None::<(Execute, &[u8])>);
         if entry.command == Command::StmtExecute {
             let payload = request.get(HEADER_BYTES..).unwrap_or_default();
             if let Ok(execute) = Execute::read(payload, statement.params) {
@@ -271,7 +271,7 @@ impl Back {
                         && !cursor
                         && statement.class.only_reads()
                     {
-                        example = execute.with_types(payload, &statement.types);
+                        example = Some((execute, payload));
                     }
                 }
             }
@@ -288,7 +288,9 @@ impl Back {
         }
         let mut first = None;
         if let Some(binding) = binding.filter(|_| !entry.answered) {
-            let shared = self.statements.copy_for(statement, (client, number), binding, || example);
+            let is_alone = key.private.is_some();
+            let example = example.as_ref().map(|(execute, payload)| (execute, *payload));
+            let shared = self.statements.copy_for(statement, (client, number), binding, is_alone, example);
             first = shared.1;
             if key.private.is_none() || shared.0.private.is_some() {
                 key = shared.0;

@@ -6,11 +6,11 @@ use super::{Extra, FileData, Front, Phase, Request, malformed};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
-use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::prepared::{ClientStatements, Execute, Text, statement_id};
 use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
-use crate::warnings::Kept;
+use crate::warnings::{Kept, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
@@ -475,6 +475,15 @@ impl Front {
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
+                if let Skipped::Parameter { behind } = self.request.skipped {
+                    let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+                    let types = statement.map(|statement| statement.types.clone()).unwrap_or_default();
+                    let sent_data = self.request.only_once;
+                    self.request.skipped = match offset_in(payload, &execute, &types, behind, sent_data) {
+                        Some(offset) => Skipped::Known(offset),
+                        None => Skipped::Other,
+                    };
+                }
                 let class = (self.request.class.uses.intersects(Uses::TRACKERS | Uses::SQL_PREPARE)
                     || self.request.class.uses.contains(Uses::PROCESS_LIST)
                     || verb == Verb::Show)
@@ -549,6 +558,12 @@ impl AsksSession {
             AsksSession::Nothing
         }
     }
+}
+
+/// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of the packet.
+fn offset_in(payload: &[u8], execute: &Execute, types: &[u8], behind: u8, sent_data: bool) -> Option<u32> {
+    let index = (types.len() / 2).checked_sub(1 + usize::from(behind)).filter(|_| !sent_data)?;
+    u32::try_from(crate::binding::integer_at(payload, execute, types, index)?).ok()
 }
 
 /// A COM_QUERY.
