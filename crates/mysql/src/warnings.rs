@@ -624,8 +624,8 @@ mod tests {
         for (text, expected) in [
             ("SELECT i FROM t LIMIT 3, 4", Skipped::Known(3)),
             ("select (select 1 limit 5, 6) from t limit 4 offset 3;", Skipped::Known(3)),
-            ("SELECT i FROM t LIMIT ?, ?", Skipped::Unsaid),
-            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT ?, ?", Skipped::Parameter { behind: 1 }),
+            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Parameter { behind: 0 }),
             ("SELECT i FROM t LIMIT 3, 4 ROWS EXAMINED 5", Skipped::Other),
             ("SELECT 'limit 1' FROM t LIMIT 3, 4 # LIMIT 1", Skipped::Known(3)),
             ("SELECT 1 UNION SELECT 2 LIMIT 3, 4", Skipped::Other),
