@@ -455,7 +455,7 @@ class MySqlGenerator(Generator):
 
     def ask_long(self, model, allowed):
         """A parameter in parts, before its execution; perhaps taken back."""
-        drawn = Draw.of("SELECT concat(?, ?)", "", "long")
+        drawn = Draw.of("SELECT concat(?, ?)", "k", "long")
         if not allowed(drawn):
             return None
         parts = [["long", "s7", 0, f"part {self.number()} "] for _ in range(self.random.randint(1, 3))]
