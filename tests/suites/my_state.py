@@ -648,7 +648,9 @@ def kill_in_all_its_forms(_context):
             same(script, KILLS, pool_sizes=(1, 2), settings=["workers=1"] if prepared else ())
     for text in ("update it set b = 7; kill 99999999", "update it set b = 7; kill query @ME@", "select 5; update it set b = 8; kill query 99999999;",
                  "selec; kill query @ME@", "update nowhere set b = 1; kill query @ME@", "update it set b = 9; kill query connection_id()",
-                 "insert into it values (2, 2); select row_count(); kill query @ME@"):
+                 "insert into it values (2, 2); select row_count(); kill query @ME@",
+                 "kill 99999999; update it set b = 5", "update it set b = 5; kill 99999999; select 1", "kill query @ME@; update it set b = 5",
+                 "select 3; kill query (connection_id()); update it set b = 5", "update it set b = 6; kill query 99999999; commit"):
         same(lambda room, text=text: room.play(f"a {text}\na select b from it\nb select 1\na select 2"), KILLS, pool_sizes=(1, 2))
 
     def of_another(room):
@@ -667,12 +669,52 @@ def kill_in_all_its_forms(_context):
 
 
 @weir
+def what_stands_behind_a_kill_runs_when_that_succeeds(_context):
+    """The number of another client, in the midst of a text and at its start: a whole answer, in a transaction or not."""
+    for text in ("update it set b = 3; kill {}; select row_count(), b from it; insert into it values (4, 4)", "kill query {}; select row_count(); select b from it",
+                 "begin; update it set b = 4; kill {}; select b from it; rollback; select b from it", "kill {}; selec; select 1",
+                 "kill {}; show warnings; select found_rows()"):
+        def script(room, text=text):
+            room.play("a select 1\nb select 2")
+            room.say("kill", room.a.ask(text.format(room.b.wire.thread_id)))
+            room.say("gone", is_gone(room.b))
+            room.play("a select count(*) from it\nc select 1\na select b from it")
+        same(script, KILLS, pool_sizes=(1, 2))
+
+
+@weir
+def who_is_killed_is_told_as_by_the_server(_context):
+    """The own connection: an error that the server has for it, and then the end; that of another: the end."""
+    for prepared in (False, True):
+        for text in ("kill connection connection_id()", "kill @ME@", "select 1; kill @ME@; select 2", "begin; kill (connection_id())"):
+            if prepared and ";" in text:
+                continue
+
+            def script(room, text=text, prepared=prepared):
+                text = text.replace("@ME@", str(room.a.wire.thread_id))
+                if prepared:
+                    room.say("prepare", room.a.prepare("k", text))
+                room.say("kill", room.a.run("k") if prepared and "k" in room.a.ids else room.a.ask(text))
+                then = room.a.ask("select 3")
+                room.say("then", "closed" if then in (["Closed"], ["ConnectionResetError"], ["BrokenPipeError"]) else then)
+                room.say("other", room.b.ask("select 4"))
+            same(script, KILLS, pool_sizes=(1, 2))
+
+    def of_another(room):
+        room.play("a select 1\nb select 2")
+        room.say("kill", room.a.ask(f"kill {room.b.wire.thread_id}"))
+        room.say("without a word", room.b.wire.closed_by_peer())
+
+    same(of_another, KILLS, pool_sizes=(1, 2))
+
+
+@weir
 def a_kill_that_cannot_be_carried_is_refused_before_anything_runs(_context):
     with start() as w:
         room = Room(w.target())
         admin(*KILLS)
-        for text in ("kill 99999999; select 1", "update it set b = 5; kill (select 1)", "kill 1 + 1", "kill user nobody",
-                     "update it set b = 5; kill 99999999; select 1", "update it set b = 5; kill 99999998; kill 99999999"):
+        for text in ("update it set b = 5; kill (select 1)", "kill 1 + 1", "kill user nobody", "update it set b = 5; kill 1 + 1; select 1",
+                     "update it set b = 5; kill 99999998; kill 99999999"):
             assert room.a.ask(text) == ["err 1235"], text
         assert room.a.ask("select b from it") == [["1"]]
         assert room.a.wire.thread_id >= 1 << 30, "servers, which count, do not come to that"

@@ -18,6 +18,7 @@ mod send;
 mod texts;
 
 use self::insert_id::{InsertId, InsertUse};
+pub(crate) use self::send::put_execute;
 use self::texts::Texts;
 use crate::catalogue::Study;
 use crate::front::Front;
@@ -27,7 +28,7 @@ use crate::login::connect::ServerFacts;
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{Key, PrepareReply, ServerStatements};
 use crate::relay::Reply;
-use crate::session_state::{LOGIN_COLLATION, ServerState, Slot, State};
+use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -128,6 +129,8 @@ pub(crate) struct Entry {
     pub taints: bool,
     /// The copy of a statement it is about.
     pub key: Option<Key>,
+    /// What is executed on that copy before, once it is prepared: a COM_STMT_EXECUTE.
+    pub first: Option<Box<[u8]>>,
     /// It runs in the schema its statement was prepared in, which is not its client's.
     pub elsewhere: bool,
     /// It is Weir's question about the catalogue.
@@ -167,6 +170,7 @@ impl Entry {
             leaves_trace: false,
             taints: false,
             key: None,
+            first: None,
             elsewhere: false,
             studies: false,
             unsettled: None,
@@ -234,6 +238,8 @@ pub struct Back {
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
     pub(crate) doubtful: bool,
     greeting: Arc<ServerGreeting>,
+    /// What a statement makes of its parameters depends on its executions before (MySQL from 8.0.22 on).
+    pub(crate) settles_types: bool,
     server_id: u64,
     trackers: bool,
     /// A client ran here last that stands in this schema, which is gone: the session has none.
@@ -287,6 +293,7 @@ impl Back {
             knowledge: Arc::default(),
             study: None,
             doubtful: false,
+            settles_types: facts.flavour == Flavour::MySql && settles_types(&facts.greeting.version),
             greeting: facts.greeting,
             server_id: facts.id,
             trackers: facts.trackers,
@@ -458,5 +465,15 @@ impl Back {
         self.warned_client = 0;
         self.quiet_transaction = false;
         self.tainted = false;
+    }
+}
+
+/// MySQL from 8.0.22 on; in doubt, too.
+fn settles_types(version: &str) -> bool {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let mut next = || numbers.next().and_then(Result::ok);
+    match (next(), next(), next()) {
+        (Some(major), Some(minor), Some(patch)) => (major, minor, patch) >= (8, 0, 22),
+        _ => true,
     }
 }

@@ -5,6 +5,10 @@
 //! on. So the answer depends on all executions of that copy of the statement before, and a copy may be shared only
 //! by clients whose parameters the server cannot tell apart. [`Binding`] is what it can tell apart.
 //!
+//! A client that changes types keeps its server until it closes the statement. Where it changes them on another server than it has executed on before,
+//! that is first brought to the same by an execution with the former ones, if the statement only reads. One that writes would write twice: there, the
+//! answer of that server is the one to a first execution.
+//!
 //! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL leaves what is
 //! settled but counts as a type of its own where it comes first or where another parameter is settled anew; a
 //! string where a number is wanted counts as an integer, unless all of it is a negative, fractional or huge
@@ -21,6 +25,55 @@ use weir_wire::Reader;
 
 /// Two bytes for each parameter: its type (0 for NULL) and what else makes a difference.
 pub(crate) type Binding = Arc<[u8]>;
+
+/// What an execution makes of what the server has settled before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is as if the statement had been executed like this from the beginning.
+    Settles(Binding),
+    /// Nothing.
+    Keeps,
+    /// What comes of it depends on both.
+    Mixes,
+}
+
+/// What an execution makes of what was settled by `base`.
+///
+/// Found on MySQL 9.7.4: NULL never changes what is settled. What was executed with nothing but NULL is settled anew by
+/// the first value, as by a first execution. Of several parameters of which some were NULL that is not so (`COALESCE(?, ?)`), but
+/// those of VALUES have nothing to do with each other.
+pub(crate) fn change(base: &[u8], now: &[u8], text: &[u8]) -> Change {
+    if base.len() != now.len() {
+        return Change::Mixes;
+    }
+    let pairs = || base.chunks_exact(2).zip(now.chunks_exact(2));
+    if pairs().all(|(base, now)| now == base || now == NULL) {
+        return Change::Keeps;
+    }
+    if base.chunks_exact(2).all(|base| base == NULL) {
+        return Change::Settles(now.into());
+    }
+    let fills = pairs().all(|(base, now)| now == base || now == NULL || base == NULL);
+    if fills && has_values_only(text) {
+        let filled = pairs().flat_map(|(base, now)| if base == NULL { now } else { base });
+        return Change::Settles(filled.copied().collect());
+    }
+    Change::Mixes
+}
+
+/// A parameter that is NULL, in a [`Binding`].
+const NULL: [u8; 2] = [0, 0];
+
+/// An INSERT or REPLACE whose parameters all stand in VALUES, each by itself.
+fn has_values_only(text: &[u8]) -> bool {
+    let text = text.to_ascii_lowercase();
+    let Some(at) = text.windows(6).rposition(|word| word == b"values") else { return false };
+    let (before, rows) = (&text[..at], &text[at + 6..]);
+    let inserts = [&b"insert"[..], b"replace"].iter().any(|verb| before.trim_ascii_start().starts_with(verb));
+    let plain = |b: &u8| b.is_ascii_whitespace() || b.is_ascii_digit() || b"(),?;.".contains(b);
+    let mut words = rows.split(plain).filter(|word| !word.is_empty());
+    inserts && !before.contains(&b'?') && words.all(|word| [&b"null"[..], b"default"].contains(&word))
+}
 
 /// Types of parameters (MySQL protocol, `enum_field_types`).
 mod kind {
@@ -76,10 +129,20 @@ pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u
 
 /// The first parameter as a number: 0 for NULL and for what is none; `None` for what is not in the packet.
 pub(crate) fn integer(payload: &[u8], execute: &Execute, types: &[u8]) -> Option<u64> {
-    let kind = *types.first()?;
+    integer_at(payload, execute, types, 0)
+}
+
+/// The same of any parameter.
+pub(crate) fn integer_at(payload: &[u8], execute: &Execute, types: &[u8], index: usize) -> Option<u64> {
+    let kind = *types.get(index * 2)?;
     let at = execute.types_flag_at? + 1 + if execute.has_types { types.len() } else { 0 };
     let mut values = Reader::new(payload.get(at..)?);
-    if kind == kind::NULL || is_null(payload, 0) {
+    for (i, bytes) in types.chunks_exact(2).enumerate().take(index) {
+        if bytes[0] != kind::NULL && !is_null(payload, i) {
+            parameter(bytes[0], 0, &mut values);
+        }
+    }
+    if kind == kind::NULL || is_null(payload, index) {
         return Some(0);
     }
     match kind {
@@ -239,6 +302,38 @@ mod tests {
         let types = &[kind::DATETIME, 0, kind::DOUBLE, 0, 0xFD, 0];
         let found = binding(types, 0b010, b"\x04\xe8\x07\x02\x1d\x031.5");
         assert_eq!(&*found, [kind::DATETIME, 0, 0, 0, 0xFD, text::FRACTION]);
+    }
+
+    #[test]
+    fn what_changes_what_is_settled() {
+        let (int, text, null) = ([kind::LONGLONG, 0], [0xFD, 0], NULL);
+        let both = |a: [u8; 2], b: [u8; 2]| [a, b].concat();
+        let values = b"INSERT INTO `t` (a, b) VALUES (?, NULL, ?), (1.5, DEFAULT)";
+        let plain = b"select coalesce(?, ?)";
+        assert_eq!(change(&int, &int, plain), Change::Keeps);
+        assert_eq!(change(&int, &null, plain), Change::Keeps);
+        assert_eq!(change(&int, &text, plain), Change::Mixes);
+        assert_eq!(change(&int, &text, values), Change::Mixes);
+        assert_eq!(change(&null, &text, plain), Change::Settles(text.into()));
+        assert_eq!(
+            change(&both(null, null), &both(null, int), plain),
+            Change::Settles(both(null, int).into())
+        );
+        assert_eq!(change(&both(text, null), &both(text, int), plain), Change::Mixes);
+        assert_eq!(
+            change(&both(text, null), &both(null, int), values),
+            Change::Settles(both(text, int).into())
+        );
+        for text in [
+            &b"insert into t values (? + 1)"[..],
+            b"insert into t values (?) on duplicate key update a = ?",
+            b"insert into t values (f(?))",
+            b"insert into t select ? from (values (1)) x",
+            b"select ? /* values */",
+            b"update t set a = ?",
+        ] {
+            assert!(!has_values_only(text), "{}", String::from_utf8_lossy(text));
+        }
     }
 
     #[test]

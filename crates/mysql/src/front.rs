@@ -21,6 +21,7 @@ pub(crate) use self::held::{Act, tells_one};
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
+use crate::message::ok::{Change, changes};
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Class, Dialect, Kill, Locks, Uses, classify_in};
-use weir_wire::{Fault, FaultKind, Pin, Pins};
+use weir_wire::{Fault, FaultKind, Pin, Pins, limits};
 
 /// Where a client is.
 #[derive(Debug)]
@@ -169,8 +170,15 @@ pub(crate) struct Rare {
     pub unasked: Vec<Slot>,
     /// The request is answered but for the KILL at its end: its target, and whether only the request is meant.
     pub owed_kill: Option<(u32, bool)>,
+    /// Changes of the session that it has not been told, because the packet that would have told them has no room for them: as the
+    /// server's words are.
+    pub untold: Vec<u8>,
+    /// What stands behind a KILL in its text.
+    pub behind_kill: Option<Box<[u8]>>,
     /// The server by whose number this client has seen itself last.
     pub listed_on: u64,
+    /// A text that SQL prepared may ask for trackers.
+    pub prepares_trackers: bool,
 }
 
 /// What few logins leave behind.
@@ -467,11 +475,32 @@ impl Front {
             if statements.any_cursor() {
                 pins.insert(Pin::Cursor);
             }
-            if statements.any_sent_ahead() {
+            if statements.any_sent_ahead() || statements.any_mixed() {
                 pins.insert(Pin::Prepared);
             }
         }
         pins
+    }
+
+    /// Changes of the session behind an error or rows without room for them: MySQL tells them with its next OK. (MariaDB, with the next
+    /// one that has more to tell.)
+    pub(crate) fn keep_untold(&mut self, words: &[u8]) {
+        if self.traits.flavour != Flavour::MySql || !self.capabilities.has(Capabilities::SESSION_TRACK) {
+            return;
+        }
+        for (change, entry) in changes(words) {
+            if matches!(change, Change::Variable | Change::Schema(_) | Change::Other) {
+                let untold = &mut self.rare.get_or_insert_default().untold;
+                if untold.len() + entry.len() <= limits::CLIENT_SETTINGS_BYTES {
+                    untold.extend_from_slice(entry);
+                }
+            }
+        }
+    }
+
+    /// What it has not been told, for an OK to it.
+    pub(crate) fn take_untold(&mut self) -> Vec<u8> {
+        self.rare.as_deref_mut().map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default()
     }
 
     /// MySQL cancels by KILL; there is no secret.

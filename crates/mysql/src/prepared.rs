@@ -9,7 +9,7 @@
 //! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
 //! that no other statement of the same text closes or fills it; a server never has more than its bound.
 
-use crate::binding::Binding;
+use crate::binding::{self, Binding, Change};
 use crate::frame;
 use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command};
@@ -82,15 +82,6 @@ impl Key {
     }
 }
 
-/// Where a statement of a client ran last.
-#[derive(Debug)]
-pub(crate) struct Last {
-    pub server: u64,
-    /// The server's number of the copy.
-    pub id: u32,
-    pub key: Key,
-}
-
 /// A statement of a client.
 #[derive(Debug)]
 pub(crate) struct ClientStatement {
@@ -113,8 +104,19 @@ pub(crate) struct ClientStatement {
     pub cursor: bool,
     /// It is a KILL, which no server executes.
     pub kill: Option<Kill>,
-    /// Where it ran last, if that matters.
-    pub last: Option<Box<Last>>,
+    /// What the server has settled of its parameters, where it does.
+    pub settled: Option<Box<Settled>>,
+    /// Executions had several types: only the server that had them all has settled the same.
+    pub mixed: bool,
+}
+
+/// What a server has settled of the parameters of a client's statement, and how another one comes to the same.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    /// An execution by which any server comes to it.
+    pub base: Binding,
+    /// That execution, as the client sent it, of a statement that only reads.
+    pub example: Option<Box<[u8]>>,
 }
 
 impl ClientStatement {
@@ -175,6 +177,11 @@ impl ClientStatements {
     /// Some statement has a cursor open.
     pub(crate) fn any_cursor(&self) -> bool {
         self.by_id.values().any(|statement| statement.cursor)
+    }
+
+    /// Only its server has settled the same of some statement's parameters.
+    pub(crate) fn any_mixed(&self) -> bool {
+        self.by_id.values().any(|statement| statement.mixed)
     }
 
     /// Some statement has long data on a server.
@@ -242,8 +249,6 @@ pub(crate) struct ServerStatement {
     pub id: u32,
     /// The types bound last; empty when none were.
     pub types: Box<[u8]>,
-    /// Who has executed it.
-    pub executors: Executors,
     used: u64,
 }
 
@@ -255,25 +260,6 @@ struct Said {
     state: u64,
     /// Copies of the text.
     copies: usize,
-}
-
-/// Who has executed a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Executors {
-    Nobody,
-    /// Only this client's statement.
-    One((u32, u32)),
-    Many,
-}
-
-impl Executors {
-    pub(crate) fn add(&mut self, executor: (u32, u32)) {
-        *self = match *self {
-            Executors::Nobody => Executors::One(executor),
-            Executors::One(one) if one == executor => return,
-            Executors::One(_) | Executors::Many => Executors::Many,
-        };
-    }
 }
 
 /// The statements of a server.
@@ -330,8 +316,7 @@ impl ServerStatements {
         self.clock += 1;
         let text = key.text.clone();
         self.close(&key, out);
-        let (types, executors) = (Box::default(), Executors::Nobody);
-        self.by_key.insert(key, ServerStatement { id, types, executors, used: self.clock });
+        self.by_key.insert(key, ServerStatement { id, types: Box::default(), used: self.clock });
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
         self.replies.insert(text, Said { reply, state, copies });
@@ -344,34 +329,60 @@ impl ServerStatements {
         }
     }
 
-    /// The copy that gives the answer this client's statement would get without Weir, with these parameters; its
-    /// key, if it has to be prepared first.
+    /// The key of the copy that gives the answer this client's statement would get without Weir, with these parameters; and what has
+    /// to be executed on it first, if it has to be prepared.
     ///
-    /// That is the copy it ran on last, as long as nobody else has: whatever the server made of the
-    /// parameters so far, it did for this client. Else one that has only ever seen such parameters.
+    /// While all executions had parameters of the same types, that is any copy of which this is true as well: with NULL in some places a
+    /// server keeps what it has settled. From then on it is one of its own, which has seen all that. `alone`: it runs on a copy of its own in any
+    /// case, this time. `example`: the execution, if it may be repeated.
     pub(crate) fn copy_for(
         &mut self,
         statement: &mut ClientStatement,
         executor: (u32, u32),
-        server: u64,
         binding: Binding,
-    ) -> Key {
-        if let Some(last) = statement.last.as_deref_mut().filter(|last| last.server == server)
-            && let Some(copy) = self.by_key.get(&last.key)
-            && (copy.id, copy.executors) == (last.id, Executors::One(executor))
-        {
-            if last.key.private.is_none() && last.key.binding.as_ref() != Some(&binding) {
-                // From now on it is of no use to others.
-                let mixed =
-                    Key { private: Some(executor), binding: Some(Binding::default()), ..last.key.clone() };
-                self.rename(&last.key, mixed.clone());
-                last.key = mixed;
+        alone: bool,
+        example: Option<(&Execute, &[u8])>,
+    ) -> (Key, Option<Box<[u8]>>) {
+        let fresh = Key::fresh(statement.text.clone());
+        let change = match statement.settled.as_deref() {
+            None => Change::Settles(binding.clone()),
+            Some(_) if statement.mixed => Change::Mixes,
+            Some(settled) => binding::change(&settled.base, &binding, &statement.text.text),
+        };
+        let settled = statement.settled.get_or_insert_default();
+        match change {
+            Change::Settles(base) => {
+                let example =
+                    example.and_then(|(execute, payload)| execute.with_types(payload, &statement.types));
+                **settled = Settled { base: base.clone(), example };
+                (self.take_fresh(fresh, base, alone), None)
             }
-            return last.key.clone();
+            Change::Keeps if binding == settled.base => (self.take_fresh(fresh, binding, alone), None),
+            Change::Keeps => {
+                let key = Key { binding: Some(settled.base.clone()), ..fresh };
+                if settled.example.is_some() || self.by_key.contains_key(&key) {
+                    return (key, settled.example.clone());
+                }
+                // It writes, so it cannot be executed first.
+                (Key { binding: Some(binding), ..key }, None)
+            }
+            Change::Mixes => {
+                let own = Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() };
+                if !std::mem::replace(&mut statement.mixed, true) {
+                    // From now on it is of no use to others.
+                    let shared = Key { binding: Some(settled.base.clone()), ..fresh };
+                    self.rename(&shared, own.clone());
+                }
+                (own, settled.example.clone())
+            }
         }
-        let key = Key { binding: Some(binding), ..Key::fresh(statement.text.clone()) };
-        if !self.by_key.contains_key(&key) {
-            self.rename(&Key::fresh(statement.text.clone()), key.clone());
+    }
+
+    /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes it where there is none.
+    fn take_fresh(&mut self, fresh: Key, binding: Binding, alone: bool) -> Key {
+        let key = Key { binding: Some(binding), ..fresh.clone() };
+        if !alone && !self.by_key.contains_key(&key) {
+            self.rename(&fresh, key.clone());
         }
         key
     }
@@ -483,6 +494,21 @@ impl Execute {
     }
 }
 
+/// A longer execution is not kept.
+const EXAMPLE_BYTES: usize = 1024;
+
+impl Execute {
+    /// The execution with its types in it, for another copy; `None` if it is long.
+    pub(crate) fn with_types(&self, payload: &[u8], types: &[u8]) -> Option<Box<[u8]>> {
+        let at = self.types_flag_at.filter(|_| payload.len() + types.len() <= EXAMPLE_BYTES)?;
+        if self.has_types {
+            return Some(payload.into());
+        }
+        let (before, values) = (payload.get(..at)?, payload.get(at + 1..)?);
+        Some([before, &[1], types, values].concat().into())
+    }
+}
+
 /// The number in the payload of COM_STMT_EXECUTE, _FETCH, _RESET, _CLOSE and _SEND_LONG_DATA.
 pub(crate) fn statement_id(payload: &[u8]) -> Result<u32, Short> {
     let mut r = Reader::new(payload);
@@ -561,9 +587,14 @@ mod tests {
             warned: false,
             cursor: false,
             kill: None,
-            last: None,
+            settled: None,
+            mixed: false,
         }
     }
+
+    const INT: &[u8] = &[8, 0];
+    const TEXT: &[u8] = &[0xFD, 0];
+    const NULL: &[u8] = &[0, 0];
 
     /// Runs a statement as a server's end does; returns the number of the copy it ran on.
     fn run(
@@ -573,15 +604,12 @@ mod tests {
         binding: &[u8],
         next: &mut u32,
     ) -> u32 {
-        let key = server.copy_for(statement, executor, 1, binding.into());
+        let (key, _) = server.copy_for(statement, executor, binding.into(), false, None);
         if server.touch(&key).is_none() {
             *next += 1;
             server.insert(key.clone(), *next, reply(), 0, &mut Vec::new());
         }
-        let copy = server.touch(&key).unwrap();
-        copy.executors.add(executor);
-        statement.last = Some(Box::new(Last { server: 1, id: copy.id, key }));
-        copy.id
+        server.touch(&key).unwrap().id
     }
 
     #[test]
@@ -590,27 +618,51 @@ mod tests {
         let text = key("select ?");
         let (mut a, mut b, mut c) =
             (client_statement(&text), client_statement(&text), client_statement(&text));
-        let one = run(&mut server, &mut a, (1, 1), b"int", &mut next);
-        assert_eq!(run(&mut server, &mut b, (2, 1), b"int", &mut next), one);
-        assert_ne!(run(&mut server, &mut c, (3, 1), b"text", &mut next), one);
-        assert_eq!(run(&mut server, &mut a, (1, 1), b"int", &mut next), one);
-        // It has seen others' parameters: whoever binds otherwise goes to another copy.
-        assert_ne!(run(&mut server, &mut a, (1, 1), b"text", &mut next), one);
-        assert_eq!(server.len(), 2);
+        let one = run(&mut server, &mut a, (1, 1), INT, &mut next);
+        assert_eq!(run(&mut server, &mut b, (2, 1), INT, &mut next), one);
+        assert_ne!(run(&mut server, &mut c, (3, 1), TEXT, &mut next), one);
+        assert_eq!(run(&mut server, &mut a, (1, 1), NULL, &mut next), one);
+        assert_eq!(run(&mut server, &mut a, (1, 1), INT, &mut next), one);
+        assert!(!a.mixed && server.len() == 2);
+        // It takes the copy that has seen what it has; the other one gets another.
+        assert_eq!(run(&mut server, &mut a, (1, 1), TEXT, &mut next), one);
+        assert_ne!(run(&mut server, &mut b, (2, 1), INT, &mut next), one);
+        assert_eq!(run(&mut server, &mut a, (1, 1), INT, &mut next), one);
+        assert!(a.mixed && !b.mixed && server.len() == 3);
     }
 
     #[test]
-    fn a_client_alone_stays_on_its_copy_whatever_it_binds() {
+    fn a_copy_that_was_executed_with_null_alone_is_another() {
         let (mut server, mut next) = (ServerStatements::new(9), 0);
         let text = key("select ?");
         let (mut a, mut b) = (client_statement(&text), client_statement(&text));
-        let one = run(&mut server, &mut a, (1, 1), b"int", &mut next);
-        for binding in [&b"text"[..], b"int", b"double"] {
-            assert_eq!(run(&mut server, &mut a, (1, 1), binding, &mut next), one);
-        }
-        // Nobody else gets a copy that has seen all that.
-        assert_ne!(run(&mut server, &mut b, (2, 1), b"int", &mut next), one);
-        assert_eq!(run(&mut server, &mut a, (1, 1), b"int", &mut next), one);
+        let null = run(&mut server, &mut a, (1, 1), NULL, &mut next);
+        let int = run(&mut server, &mut a, (1, 1), INT, &mut next);
+        assert_ne!(null, int);
+        assert_eq!(run(&mut server, &mut a, (1, 1), NULL, &mut next), int);
+        assert_eq!(run(&mut server, &mut b, (2, 1), NULL, &mut next), null);
+    }
+
+    #[test]
+    fn on_another_server_a_read_is_first_executed_as_before() {
+        let (mut one, mut other, mut next) = (ServerStatements::new(9), ServerStatements::new(9), 0);
+        let text = key("select ?");
+        let mut reads = client_statement(&text);
+        let payload = [0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+        let execute = Execute::read(&payload, 1).unwrap();
+        let (_, first) = one.copy_for(&mut reads, (1, 1), INT.into(), false, Some((&execute, &payload)));
+        assert_eq!(first, None);
+        let example = Some(payload[..].into());
+        let (key, first) = other.copy_for(&mut reads, (1, 1), NULL.into(), false, None);
+        assert_eq!((key.private, key.binding.as_deref(), first), (None, Some(INT), example.clone()));
+        assert!(!reads.mixed);
+        let (key, first) = other.copy_for(&mut reads, (1, 1), TEXT.into(), false, None);
+        assert_eq!((key.private, first), (Some((1, 1)), example));
+        assert!(reads.mixed);
+        let mut writes = client_statement(&text);
+        run(&mut one, &mut writes, (2, 1), INT, &mut next);
+        let (key, first) = other.copy_for(&mut writes, (2, 1), NULL.into(), false, None);
+        assert_eq!((key.binding.as_deref(), first), (Some(NULL), None));
     }
 
     #[test]

@@ -268,16 +268,26 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     found
 }
 
-/// `KILL [QUERY] CONNECTION_ID()` at the end of a text: whether only the request is meant.
+/// `KILL [QUERY] CONNECTION_ID()`: whether only the request is meant.
 pub(crate) fn kill_self(class: &Class, text: &[u8]) -> Option<bool> {
-    let call = class.calls().last()?;
-    if call.kind != CallKind::ConnectionId || class.uses.contains(Uses::OVERFLOW) {
+    let start = class.kill_start();
+    let end = match class.kill_end() {
+        0 => text.len(),
+        end => end as usize,
+    };
+    let call = class.calls().iter().find(|call| call.span.start >= start)?;
+    let is_own = matches!(call.kind, CallKind::ConnectionId | CallKind::PseudoThreadId);
+    if !is_own || class.uses.contains(Uses::OVERFLOW) {
         return None;
     }
-    let before = text.get(class.kill_start() as usize..call.span.start as usize)?;
-    let before = std::str::from_utf8(before).ok()?.to_ascii_uppercase();
-    let behind = text.get(call.span.end as usize..)?;
-    if !behind.iter().all(|b| b.is_ascii_whitespace() || *b == b';') {
+    let before = text.get(start as usize..call.span.start as usize)?;
+    let mut before = std::str::from_utf8(before).ok()?.to_ascii_uppercase();
+    let mut behind = text.get(call.span.end as usize..end)?.trim_ascii();
+    while let Some(inner) = behind.strip_suffix(b")") {
+        before = before.trim_ascii_end().strip_suffix('(')?.to_owned();
+        behind = inner.trim_ascii_end();
+    }
+    if !behind.iter().all(|b| *b == b';') {
         return None;
     }
     match before.split_ascii_whitespace().collect::<Vec<_>>().as_slice() {

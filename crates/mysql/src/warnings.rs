@@ -390,7 +390,9 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
 pub(crate) enum Skipped {
     /// So many: FOUND_ROWS() is that and the rows that came, if any came.
     Known(u32),
-    /// A parameter says it.
+    /// A parameter says it, behind which so many others stand.
+    Parameter { behind: u8 },
+    /// Nothing, or nothing that matters.
     #[default]
     Unsaid,
     /// It is said in a way that is not understood, or FOUND_ROWS() has nothing to do with it.
@@ -414,9 +416,10 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
         }
     }
     let (first, mut next) = (words.next(), words.next());
+    let mut behind = 0;
     let offset = match next {
         Some(comma) if comma.is(b",") => {
-            words.next();
+            behind = u8::from(words.next().is_some_and(|piece| piece.is(b"?")));
             next = words.next();
             first
         }
@@ -435,7 +438,7 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
         return Skipped::Other;
     }
     match offset {
-        Some(offset) if offset.is(b"?") => Skipped::Unsaid,
+        Some(offset) if offset.is(b"?") => Skipped::Parameter { behind },
         Some(offset) => {
             offset.number().and_then(|n| u32::try_from(n).ok()).map_or(Skipped::Other, Skipped::Known)
         }
@@ -621,8 +624,8 @@ mod tests {
         for (text, expected) in [
             ("SELECT i FROM t LIMIT 3, 4", Skipped::Known(3)),
             ("select (select 1 limit 5, 6) from t limit 4 offset 3;", Skipped::Known(3)),
-            ("SELECT i FROM t LIMIT ?, ?", Skipped::Unsaid),
-            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Unsaid),
+            ("SELECT i FROM t LIMIT ?, ?", Skipped::Parameter { behind: 1 }),
+            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Parameter { behind: 0 }),
             ("SELECT i FROM t LIMIT 3, 4 ROWS EXAMINED 5", Skipped::Other),
             ("SELECT 'limit 1' FROM t LIMIT 3, 4 # LIMIT 1", Skipped::Known(3)),
             ("SELECT 1 UNION SELECT 2 LIMIT 3, 4", Skipped::Other),

@@ -932,7 +932,9 @@ impl Front {
     }
 
     /// PostgreSQL has no KILL; nothing is answered.
-    pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) {}
+    pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Its server closes a session that is idle for too long, as that has set.
     pub fn idle_ms(&self) -> u64 {

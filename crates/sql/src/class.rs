@@ -129,6 +129,9 @@ bit_set! {
         TEMPORARY_PATH = 33,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
         SETTING_SOURCE = 34,
+        /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
+        /// them is meant, too.
+        TRACKERS = 35,
     }
 }
 
@@ -441,7 +444,7 @@ pub enum Kill {
     },
     /// `KILL [HARD|SOFT] QUERY ID n` (MariaDB): a number of the server's that stands for one request only.
     QueryId,
-    /// Anything else: an expression, `KILL USER name`, KILL among other statements but at their end.
+    /// Anything else: an expression, `KILL USER name`, several of them.
     Other,
 }
 
@@ -453,8 +456,10 @@ pub(crate) struct Details {
     pub(crate) pins_behind: Pins,
     pub(crate) calls: Vec<Call>,
     pub(crate) kill: Option<Kill>,
-    /// Where the last KILL begins.
+    /// Where the first KILL begins.
     pub(crate) kill_start: u32,
+    /// Where the semicolon behind it stands; 0: it has none.
+    pub(crate) kill_end: u32,
     /// Statements in front of it.
     pub(crate) before_kill: u32,
     /// How many there are, up to 255.
@@ -632,9 +637,19 @@ impl Class {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }
 
-    /// KILL, if that is the only statement or the last one and no other is a KILL; else [`Kill::Other`] if there is one.
+    /// The KILL in it; [`Kill::Other`] if there are several.
     pub fn kill(&self) -> Option<Kill> {
         self.details.as_deref()?.kill
+    }
+
+    /// Statements in front of it.
+    pub fn before_kill(&self) -> u32 {
+        self.details.as_deref().map_or(0, |details| details.before_kill)
+    }
+
+    /// Where the semicolon behind it stands; 0: it has none.
+    pub fn kill_end(&self) -> u32 {
+        self.details.as_deref().map_or(0, |details| details.kill_end)
     }
 
     /// Where the KILL of [`Class::kill`] begins.

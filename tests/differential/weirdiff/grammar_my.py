@@ -190,7 +190,7 @@ STATEMENTS = [
     # Schemas
     (2, "schema", "USE %db%x", "k"),
     (2, "schema", "USE %db%", "k"),
-    (1, "schema", "USE not_there", ""),
+    (1, "schema", "USE not_there", "k"),
     (1, "schema", "CREATE DATABASE %db%y", "w:ddl w:y t"),
     (1, "schema", "USE %db%y", "r:y k"),
     (1, "schema", "DROP DATABASE IF EXISTS %db%y", "w:ddl w:y t"),
@@ -455,7 +455,7 @@ class MySqlGenerator(Generator):
 
     def ask_long(self, model, allowed):
         """A parameter in parts, before its execution; perhaps taken back."""
-        drawn = Draw.of("SELECT concat(?, ?)", "", "long")
+        drawn = Draw.of("SELECT concat(?, ?)", "k", "long")
         if not allowed(drawn):
             return None
         parts = [["long", "s7", 0, f"part {self.number()} "] for _ in range(self.random.randint(1, 3))]

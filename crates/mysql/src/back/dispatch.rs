@@ -8,7 +8,7 @@ use crate::front::{AsksSession, Front};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
-use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
+use crate::session_state::{State, client_trackers, put_query, setup_query};
 use crate::warnings::Kept;
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
@@ -258,15 +258,22 @@ impl Back {
         let Some(statement) = statement else { return Ok(None) };
         let mut cursor = false;
         let mut has_types = true;
-        let mut binding = None;
+        let (mut binding, mut example) = (None, None::<(Execute, &[u8])>);
         if entry.command == Command::StmtExecute {
             let payload = request.get(HEADER_BYTES..).unwrap_or_default();
             if let Ok(execute) = Execute::read(payload, statement.params) {
                 cursor = execute.cursor;
                 has_types = execute.has_types;
-                let settles = self.session.flavour == Flavour::MySql && statement.params > 0;
-                binding =
-                    settles.then(|| binding::of(payload, &execute, &statement.types, &statement.long_data));
+                if self.settles_types && statement.params > 0 {
+                    binding = Some(binding::of(payload, &execute, &statement.types, &statement.long_data));
+                    if entry.whole
+                        && statement.long_data.is_empty()
+                        && !cursor
+                        && statement.class.only_reads()
+                    {
+                        example = Some((execute, payload));
+                    }
+                }
             }
         } else if runs {
             statement.sent_ahead = true;
@@ -279,8 +286,15 @@ impl Back {
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
             entry.answered = true;
         }
-        if let Some(binding) = binding.filter(|_| key.private.is_none()) {
-            key = self.statements.copy_for(statement, (client, number), self.server_id, binding);
+        let mut first = None;
+        if let Some(binding) = binding.filter(|_| !entry.answered) {
+            let is_alone = key.private.is_some();
+            let example = example.as_ref().map(|(execute, payload)| (execute, *payload));
+            let shared = self.statements.copy_for(statement, (client, number), binding, is_alone, example);
+            first = shared.1;
+            if key.private.is_none() || shared.0.private.is_some() {
+                key = shared.0;
+            }
         }
         entry.key = Some(key.clone());
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
@@ -289,7 +303,9 @@ impl Back {
             let text = "parameters of 16 MB whose types would have to be sent again";
             return Err(Fault::new(FaultKind::NotAllowed, text));
         }
-        Ok((runs && bound.is_none()).then_some(key))
+        let missing = runs && bound.is_none();
+        entry.first = first.filter(|_| missing);
+        Ok(missing.then_some(key))
     }
 
     /// Prepares a statement in the state its client had when it prepared it.

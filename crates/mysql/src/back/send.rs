@@ -6,7 +6,7 @@ use super::{Back, Entry, Stage};
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::Command;
-use crate::prepared::{Execute, Last};
+use crate::prepared::Execute;
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
 use weir_wire::{Fault, INTERNAL, Owner};
@@ -104,7 +104,7 @@ impl Back {
         request: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let (client, number) = (front.id(), front.request.number);
+        let number = front.request.number;
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let copy = entry.key.as_ref().and_then(|key| self.statements.touch(key));
         let (Some(statement), Some(copy)) = (statement, copy) else {
@@ -113,10 +113,6 @@ impl Back {
             out.extend_from_slice(request);
             return;
         };
-        copy.executors.add((client, number));
-        if let Some(key) = entry.key.as_ref().filter(|key| key.binding.is_some()) {
-            statement.last = Some(Box::new(Last { server: self.server_id, id: copy.id, key: key.clone() }));
-        }
         put_long_data(&mut statement.long_data, copy.id, out);
         let (Some(header), Some(payload)) = (Header::read(request), request.get(HEADER_BYTES..)) else {
             return;
@@ -231,4 +227,13 @@ pub(super) fn put_long_data(long_data: &mut Vec<u8>, id: u32, out: &mut Vec<u8>)
         at += header.total();
     }
     out.append(&mut rest);
+}
+
+/// Sends an execution as it was, under the server's number.
+pub(crate) fn put_execute(id: u32, payload: &[u8], out: &mut Vec<u8>) {
+    frame::put(out, 0, |out| {
+        out.push(Command::StmtExecute as u8);
+        out.extend_from_slice(&id.to_le_bytes());
+        out.extend_from_slice(payload.get(5..).unwrap_or_default());
+    });
 }

@@ -6,11 +6,11 @@ use super::{Extra, FileData, Front, Phase, Request, malformed};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
-use crate::prepared::{ClientStatements, Text, statement_id};
+use crate::prepared::{ClientStatements, Execute, Text, statement_id};
 use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
-use crate::session_state::{Flavour, Slot, changes_in, put_query, tracker_bit};
-use crate::warnings::Kept;
+use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
+use crate::warnings::{Kept, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
@@ -125,26 +125,48 @@ impl Front {
     pub(crate) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
         let (class, state) = self.classify(text);
+        self.reply_seq = 1 + self.shift;
         if std::mem::take(&mut self.passes) {
-            self.reply_seq = 1 + self.shift;
             return self.find_text(class, state, text, len, out);
         }
         match self.killing(&class, text) {
             Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
             Killing::Here(target, query_only) => self.kill(target, query_only, len),
             Killing::Refused => self.not_allowed(len, out),
-            Killing::Behind(target, query_only) => {
-                // What leaves the same as KILL, and whose answer the client does not get.
-                let before = text.get(..class.kill_start() as usize).unwrap_or_default();
-                let own = [before, b"DO 0"].concat();
-                let (class, state) = self.classify(&own);
-                let found = self.find_text(class, state, &own, len, out);
-                let extra = self.request.extra.get_or_insert_default();
-                extra.kill_behind = Some((target, query_only));
-                extra.text.get_or_insert(own.into());
-                found
+            Killing::Among(target, query_only) => {
+                self.find_among(&class, text, (target, query_only), len, out)
             }
         }
+    }
+
+    /// A text with a KILL among its statements: what stands before it is the request, then the hall kills, and what stands behind
+    /// it is found next.
+    fn find_among(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        kill: (u32, bool),
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Found {
+        let behind = match class.kill_end() {
+            0 => &[][..],
+            end => text.get(end as usize + 1..).unwrap_or_default(),
+        };
+        let is_last = class.before_kill() + 1 >= class.statements;
+        self.rare.get_or_insert_default().behind_kill = (!is_last).then(|| behind.into());
+        if class.before_kill() == 0 {
+            return self.kill(kill.0, kill.1, len);
+        }
+        // What leaves the same as KILL, and whose answer the client does not get.
+        let before = text.get(..class.kill_start() as usize).unwrap_or_default();
+        let own = [before, b"DO 0"].concat();
+        let (class, state) = self.classify(&own);
+        let found = self.find_text(class, state, &own, len, out);
+        let extra = self.request.extra.get_or_insert_default();
+        extra.kill_behind = Some(kill);
+        extra.text.get_or_insert(own.into());
+        found
     }
 
     /// The text goes to a server, or is answered by what is known.
@@ -159,6 +181,7 @@ impl Front {
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
             && !warnings.is_better_shown()
+            && self.shift == 0
             && let Some(wanted) = warnings::wanted(text)
         {
             warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);
@@ -167,14 +190,10 @@ impl Front {
         }
         let extra = Extra {
             changes: changes_in(&class, text, &self.state),
-            text: rewrite::text(&class, text, &self.answers(), true),
+            text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !self.refuses_whole(&class)),
             ..Extra::default()
         };
-        // Its own trackers are shown to it from now on.
-        for assignment in class.set().iter().flat_map(|set| &set.assignments) {
-            self.own_trackers |= tracker_bit(&assignment.name);
-        }
-        self.request.asks_session = AsksSession::of(&class, text);
+        self.note_trackers(&class, text);
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text).boxed();
@@ -187,6 +206,32 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// The server refuses the text and cites it: several statements where only one is allowed.
+    fn refuses_whole(&self, class: &Class) -> bool {
+        let unsure = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        class.statements > 1 && !self.state.multi_statements && !unsure
+    }
+
+    /// What a text has to do with the session's trackers and counters.
+    fn note_trackers(&mut self, class: &Class, text: &[u8]) {
+        // Its own trackers are shown to it from now on.
+        if class.uses.contains(Uses::TRACKERS) && class.pins.contains(Pin::Setting) {
+            let sets = class.set().into_iter().chain(class.heads());
+            sets.flat_map(|set| &set.assignments).for_each(|one| self.own_trackers |= tracker_bit(&one.name));
+            if class.statements > 1 {
+                self.own_trackers |= trackers_set_in(text);
+            }
+        }
+        self.request.asks_session = AsksSession::of(class, text);
+        if class.uses.contains(Uses::SQL_PREPARE) {
+            let prepared = self.rare.as_deref().is_some_and(|rare| rare.prepares_trackers);
+            if prepared || names_trackers(text) {
+                self.rare.get_or_insert_default().prepares_trackers = true;
+                self.request.asks_session = AsksSession::Trackers;
+            }
+        }
     }
 
     /// LOAD DATA LOCAL among other statements, of a client that has not allowed it: a server would end there, but to servers Weir
@@ -202,7 +247,7 @@ impl Front {
             return Some(self.not_allowed(len, out));
         }
         let mark = out.len();
-        put_refusal(out, 1, self.traits.flavour);
+        put_refusal(out, self.reply_seq, self.traits.flavour);
         self.answered_by_error(out, mark);
         Some(Found::Answered { len })
     }
@@ -214,12 +259,14 @@ impl Front {
         let whole = class.statements == 1;
         let of = |(target, query_only)| match whole {
             true => Killing::Here(target, query_only),
-            false => Killing::Behind(target, query_only),
+            false => Killing::Among(target, query_only),
         };
         match class.kill() {
             None if class.verb == Verb::Kill => Killing::Refused,
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
+            // It is refused as a whole.
+            Some(_) if !whole && !self.state.multi_statements => Killing::Server,
             Some(Kill::Id { id, query_only }) => of((self.own_number(id), query_only)),
             // The server refuses a parameter in a text.
             Some(Kill::QueryId | Kill::Parameter { .. }) => Killing::Server,
@@ -246,13 +293,20 @@ impl Front {
     /// Nobody here has the number: the KILL that asks the database, to be found next.
     pub fn pass_on(&mut self) -> Vec<u8> {
         let query = if self.request.query_only { "QUERY " } else { "" };
-        let text = format!("KILL {query}{}", self.request.number);
+        let mut text = format!("KILL {query}{}", self.request.number).into_bytes();
+        if let Some(behind) = self.take_behind_kill() {
+            text.push(b';');
+            text.extend_from_slice(&behind);
+        }
         self.shift = self.reply_seq - 1;
         self.forget_request();
         self.passes = true;
-        let mut out = Vec::new();
-        put_query(&mut out, &text);
-        out
+        query_of(&text)
+    }
+
+    /// What stands behind the KILL that was carried out last, to be found next.
+    pub(super) fn take_behind_kill(&mut self) -> Option<Box<[u8]>> {
+        self.rare.as_deref_mut()?.behind_kill.take()
     }
 
     /// The KILL behind the request that was finished last.
@@ -416,12 +470,27 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
-                self.request.asks_session = AsksSession::of(&self.request.class, &statement.text.text);
                 let verb = self.request.class.verb;
                 self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
+                if let Skipped::Parameter { behind } = self.request.skipped {
+                    let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+                    let types = statement.map(|statement| statement.types.clone()).unwrap_or_default();
+                    let sent_data = self.request.only_once;
+                    self.request.skipped = match offset_in(payload, &execute, &types, behind, sent_data) {
+                        Some(offset) => Skipped::Known(offset),
+                        None => Skipped::Other,
+                    };
+                }
+                let class = (self.request.class.uses.intersects(Uses::TRACKERS | Uses::SQL_PREPARE)
+                    || self.request.class.uses.contains(Uses::PROCESS_LIST)
+                    || verb == Verb::Show)
+                    .then(|| self.request.class.clone());
+                if let Some(class) = class {
+                    self.note_trackers(&class, &text.text);
+                }
                 if may_have_warnings {
                     self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
                 }
@@ -477,8 +546,7 @@ impl AsksSession {
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
         let shows = class.verb == Verb::Show && class.statements == 1;
         let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
-        let variables: [&[u8]; 3] = [b"session_track", b"session_var", b"system_var"];
-        if shows && has(b"variables") || class.uses.contains(Uses::SYSTEM_VARIABLE) && names(&variables) {
+        if class.uses.contains(Uses::TRACKERS) {
             AsksSession::Trackers
         } else if (shows || class.uses.contains(Uses::PROCESS_LIST))
             && has(b"status")
@@ -492,6 +560,45 @@ impl AsksSession {
     }
 }
 
+/// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of the packet.
+fn offset_in(payload: &[u8], execute: &Execute, types: &[u8], behind: u8, sent_data: bool) -> Option<u32> {
+    let index = (types.len() / 2).checked_sub(1 + usize::from(behind)).filter(|_| !sent_data)?;
+    u32::try_from(crate::binding::integer_at(payload, execute, types, index)?).ok()
+}
+
+/// A COM_QUERY.
+pub(super) fn query_of(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES + 1 + text.len());
+    frame::put(&mut out, 0, |out| {
+        out.push(Command::Query as u8);
+        out.extend_from_slice(text);
+    });
+    out
+}
+
+/// A text that SQL prepares may ask for trackers.
+fn names_trackers(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    has(b"session_track") || has(b"variables")
+}
+
+/// Trackers to which one of several statements may assign, as [`tracker_bit`] has them.
+fn trackers_set_in(text: &[u8]) -> u8 {
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let mut bits = 0;
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(word) {
+        let end = rest[at..].iter().position(|b| !word(b)).map_or(rest.len(), |len| at + len);
+        let name = String::from_utf8_lossy(&rest[at..end]).to_ascii_lowercase();
+        rest = &rest[end..];
+        let behind = rest.trim_ascii_start();
+        if name.starts_with("session_track") && (behind.starts_with(b"=") || behind.starts_with(b":=")) {
+            bits |= tracker_bit(&name);
+        }
+    }
+    bits
+}
+
 /// Who carries out a KILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killing {
@@ -500,7 +607,7 @@ enum Killing {
     /// The hall: the target, and whether only its request is meant.
     Here(u32, bool),
     /// The hall, when all that stands before it has run.
-    Behind(u32, bool),
+    Among(u32, bool),
     /// The server, as it stands.
     Server,
     /// Nobody.

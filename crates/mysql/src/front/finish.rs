@@ -88,6 +88,10 @@ impl Front {
         {
             self.pins.insert(Pin::Setting);
         }
+        if request.asks_session == AsksSession::Trackers && may_leave_unseen(class) {
+            // For its answer the trackers were as without Weir, so that they told nothing.
+            self.pins.insert(Pin::Setting);
+        }
         let act = request.act.take().map_or(Act::Other, |act| *act);
         self.finish_locks(&request.class, act, outcome);
         self.finish_last(&request, outcome, server)
@@ -153,7 +157,9 @@ impl Front {
         self.state = State { base, schema, charset, settings: None, multi_statements };
         self.statements = None;
         self.pins = Pins::NONE;
-        self.take_unasked();
+        if let Some(rare) = self.rare.as_deref_mut() {
+            (rare.untold, rare.unasked, rare.prepares_trackers) = (Vec::new(), Vec::new(), false);
+        }
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
         self.held = None;
@@ -177,6 +183,12 @@ impl Front {
         self.refused_logins += 1;
         self.traits.flavour == Flavour::MariaDb
     }
+}
+
+/// Beside a question about trackers a text does what only they would tell.
+fn may_leave_unseen(class: &Class) -> bool {
+    let several = class.statements > 1 && (!class.proven || class.uses.contains(Uses::TRANSACTION));
+    several || !class.pins.is_empty() || runs_code(class) || class.uses.contains(Uses::BLOCK) && !class.proven
 }
 
 /// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to the session is not

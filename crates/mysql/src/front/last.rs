@@ -107,7 +107,7 @@ impl Front {
             }
             Verb::Select if has_rows && outcome.rows > 0 => match request.skipped {
                 Skipped::Known(offset) => Found::Known(outcome.rows.saturating_add(offset.into())),
-                Skipped::Unsaid | Skipped::Other => Found::OnServer,
+                Skipped::Unsaid | Skipped::Parameter { .. } | Skipped::Other => Found::OnServer,
             },
             Verb::Select if !has_rows && !class.skips_rows => {
                 outcome.affected_rows.map_or(Found::Kept, Found::Known)

@@ -2,6 +2,7 @@
 //!
 //! Owns: the sequence number of such an answer. Must not know: requests.
 
+use super::find::query_of;
 use super::{Front, Phase, Request};
 use crate::message::ok::OkPacket;
 use crate::message::{Command, ok, status};
@@ -17,7 +18,7 @@ impl Front {
     }
 
     pub(super) fn not_allowed(&self, len: usize, out: &mut Vec<u8>) -> Found {
-        error::put_fault(out, 1, FaultKind::NotAllowed);
+        error::put_fault(out, self.reply_seq, FaultKind::NotAllowed);
         Found::Answered { len }
     }
 
@@ -33,11 +34,11 @@ impl Front {
     }
 
     /// Last words before Weir closes this client. None in the middle of a reply: they would be taken for a
-    /// part of it.
+    /// part of it. None to one that another client has killed: servers just close.
     pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
-        } else if !self.reply_begun && !self.parting {
+        } else if !self.reply_begun && !self.parting && fault.kind != FaultKind::Killed {
             // To a client that waits for nothing it is the first packet of all.
             let idle = matches!(self.phase, Phase::Idle) && self.traits.flavour == Flavour::MySql;
             error::put_fault(out, if idle { 0 } else { self.reply_seq }, fault.kind);
@@ -60,17 +61,26 @@ impl Front {
         }
     }
 
-    /// The answer to `Found::Kill`.
-    pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
+    /// The answer to `Found::Kill`. Returns the request that stands behind the KILL in the same text, to be found next.
+    pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
         let (target, seq) = (self.request.number, self.reply_seq);
         let mark = out.len();
+        let behind = self.take_behind_kill();
+        let mut next = Vec::new();
         match outcome {
-            // Whoever interrupts itself is told so, as by a server.
+            // Whoever interrupts itself is told so, as by a server. That closes behind it, without a word.
             KillOutcome::Killed if target == self.id => {
-                error::put_fault(out, seq, FaultKind::Cancelled);
+                self.parting = !self.request.query_only;
+                let is_told = self.parting && self.traits.flavour == Flavour::MariaDb;
+                error::put_fault(out, seq, if is_told { FaultKind::Killed } else { FaultKind::Cancelled });
             }
             KillOutcome::Killed => {
-                let ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+                let mut ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+                if let Some(behind) = behind {
+                    ok.status |= status::MORE_RESULTS;
+                    self.shift = seq;
+                    next = query_of(&behind);
+                }
                 frame::put(out, seq, |out| ok.write(ok::OK, self.capabilities, out));
             }
             KillOutcome::NoSuchThread | KillOutcome::NotOurs => {
@@ -85,6 +95,7 @@ impl Front {
             Some(_) | None => self.answered_here(0),
         }
         self.forget_request();
+        next
     }
 
     pub(super) fn forget_request(&mut self) {

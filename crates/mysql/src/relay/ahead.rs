@@ -4,7 +4,7 @@
 
 use super::prepare::{read_definition, take_reply};
 use super::{Progress, Reply, Way, malformed, whole};
-use crate::back::{Ahead, Back, Entry, Stage};
+use crate::back::{Ahead, Back, Entry, Stage, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok;
@@ -88,6 +88,10 @@ impl Back {
                     let reply = take_reply(prepare);
                     self.statements.insert(key, id, Arc::new(reply), 0, way.to_server);
                     entry.ahead.pop_front();
+                    if let Some(payload) = entry.first.take() {
+                        put_execute(id, &payload, way.to_server);
+                        entry.ahead.push_back(Ahead::Repeat);
+                    }
                 }
             }
         }

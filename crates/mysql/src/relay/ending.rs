@@ -5,7 +5,7 @@
 
 use super::{Way, malformed, whole};
 use crate::back::{Back, Entry, Stage};
-use crate::front::Phase;
+use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
 use crate::reset::put_command;
@@ -37,9 +37,11 @@ impl Back {
                     let heads = way.front.as_deref().map_or(0, |front| front.request.class.heads().len());
                     entry.outcome.state_changed |= usize::from(entry.outcome.results) >= heads;
                 }
+                // The server goes back to the schema that its client has left the statement's for.
+                Change::Schema(name) if entry.elsewhere => self.note_schema(None, name),
                 Change::Schema(name) => {
                     entry.lost_schema = None;
-                    self.note_schema(way, name);
+                    self.note_schema(way.front.as_deref_mut(), name);
                 }
                 Change::Characteristics(text) => {
                     if let Some(front) = way.front.as_deref_mut() {
@@ -64,16 +66,16 @@ impl Back {
 
     /// What the tracker says is about the end of this request. Requests that were sent behind it have brought the session
     /// to their own schema since.
-    pub(super) fn note_schema(&mut self, way: &mut Way<'_>, name: &[u8]) {
+    pub(super) fn note_schema(&mut self, front: Option<&mut Front>, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
         let schema: Option<Arc<str>> = (!text.is_empty()).then(|| Arc::from(&*text));
         if !self.others_are_sent() {
             self.session.state.schema = schema.clone();
-        } else if way.front.as_deref().is_none_or(|front| front.state.schema != schema) {
+        } else if front.as_deref().is_none_or(|front| front.state.schema != schema) {
             // They were brought there from another one than was believed.
             self.session.known = false;
         }
-        if let Some(front) = way.front.as_deref_mut() {
+        if let Some(front) = front {
             // A name that means something else in another charset cannot be said to another server.
             if !name.is_ascii() {
                 front.pin(Pin::Setting);
@@ -128,7 +130,10 @@ impl Back {
         match payload.first() {
             Some(&ok::OK) => {
                 let failed = entry.outcome.failed;
-                self.note_ok(entry, way, payload)?;
+                let end = self.note_ok(entry, way, payload)?;
+                if let Some(front) = way.front.as_deref_mut().filter(|_| failed) {
+                    front.keep_untold(end.changes);
+                }
                 entry.outcome.failed = failed;
             }
             Some(&ok::ERR) => self.broken = true,

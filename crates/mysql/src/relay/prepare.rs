@@ -73,7 +73,8 @@ impl Back {
                 warned: false,
                 cursor: false,
                 kill,
-                last: None,
+                settled: None,
+                mixed: false,
             },
         );
         front.reply_begun = true;

@@ -417,7 +417,8 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
 /// The changes of an OK with the client's schema among them: a server that executes a statement in another schema comes
 /// back to its client's, and says so.
 fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
-    let mut changes = end.changes.to_vec();
+    let others = changes(end.changes).filter(|(change, _)| !matches!(change, Change::Schema(_)));
+    let mut changes: Vec<u8> = others.flat_map(|(_, entry)| entry).copied().collect();
     let (mut entry, name) = (Vec::new(), front.state.schema.as_deref().unwrap_or_default());
     lenenc::put_string(&mut entry, name.as_bytes());
     changes.push(1);
@@ -448,16 +449,23 @@ pub(super) fn pass_end(
     same: bool,
 ) -> Progress {
     let bytes = header.total();
-    let Some(front) = way.front.as_deref() else { return Progress::Took { bytes, verbatim: false } };
-    let has = |flag| front.capabilities.has(flag);
+    let Some(front) = way.front.as_deref_mut() else { return Progress::Took { bytes, verbatim: false } };
+    let capabilities = front.capabilities;
+    let has = |flag| capabilities.has(flag);
     let old_end = first == ok::EOF && !has(Capabilities::DEPRECATE_EOF);
+    let mut kept = if old_end { Vec::new() } else { front.take_untold() };
     // A client that has set trackers of its own sees all of them.
     let filter = !end.changes.is_empty() && front.own_trackers == 0;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
-    if shift == 0 && !old_end && same && !filter && (plain || has(Capabilities::SESSION_TRACK)) {
+    if shift == 0
+        && !old_end
+        && same
+        && !filter
+        && kept.is_empty()
+        && (plain || has(Capabilities::SESSION_TRACK))
+    {
         return pass(way, 0, header, &[]);
     }
-    let mut kept = Vec::new();
     for (change, entry) in changes(end.changes) {
         match change {
             Change::State | Change::Characteristics(_) | Change::Transaction if filter => {}
@@ -468,6 +476,9 @@ pub(super) fn pass_end(
             | Change::Characteristics(_)
             | Change::Transaction => kept.extend_from_slice(entry),
         }
+    }
+    if old_end {
+        front.keep_untold(&kept);
     }
     let end = OkPacket { changes: &kept, ..*end };
     way.put(header, shift, |out, capabilities| end.write(first, capabilities, out));

@@ -504,14 +504,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.close_client(cx, asker, None);
             }
             Phase::Session(front) => {
-                if outcome == KillOutcome::NotOurs {
-                    // The database itself is asked, before anything that its client has sent behind it.
-                    let request = front.pass_on();
+                let next = match outcome {
+                    // The database itself is asked.
+                    KillOutcome::NotOurs => front.pass_on(),
+                    _ => front.killed(outcome, &mut out),
+                };
+                if !next.is_empty() {
+                    // It comes before anything that its client has sent behind it.
                     let behind = std::mem::take(&mut client.input);
-                    client.input.append(&request);
+                    client.input.append(&next);
                     client.input.append(behind.as_slice());
-                } else {
-                    front.killed(outcome, &mut out);
                 }
                 client.inflight = client.inflight.saturating_sub(1);
                 client.active_ms = cx.net.now_ns() / 1_000_000;

@@ -144,8 +144,8 @@ macro_rules! adapter {
             fn login_refused(&mut self) -> bool {
                 self.login_refused()
             }
-            fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) {
-                self.killed(outcome, out);
+            fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
+                self.killed(outcome, out)
             }
             fn idle_ms(&self) -> u64 {
                 self.idle_ms()

@@ -104,7 +104,7 @@ impl Code {
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
         // What it asks of its session is its client's: who runs it must find that there.
-        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET];
+        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET, Uses::TRACKERS];
         for uses in
             [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH].into_iter().chain(ids)
         {
@@ -118,7 +118,8 @@ impl Code {
         facts.own.ddl |= class.ddl;
         facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
-        let alone_by = Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET;
+        let alone_by =
+            Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | Uses::TRACKERS;
         facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(alone_by);
         facts.names.sort_unstable_by_key(|key| key.0);
         facts.names.dedup();

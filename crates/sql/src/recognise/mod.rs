@@ -179,6 +179,10 @@ impl Sink for Recogniser {
         self.fingerprint.token(&token);
         if token.kind == Kind::Semicolon && self.splits() {
             let before = self.class.statements;
+            if self.now.verb == Verb::Kill {
+                let details = self.details();
+                details.kill_end = if details.kills == 1 { position(token.start) } else { details.kill_end };
+            }
             self.end_statement();
             if self.class.statements != before {
                 self.note_head();
@@ -194,7 +198,9 @@ impl Sink for Recogniser {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
                 let entry = lookup(token.text);
-                if !self.mysql {
+                if self.mysql {
+                    self.mentioned_quoted(entry.word);
+                } else {
                     self.quoted_view(token.text);
                 }
                 if matches!(entry.word, Word::PgPreparedStatement | Word::PgPreparedStatements) {
@@ -312,8 +318,6 @@ impl Recogniser {
             && let Some(details) = &mut class.details
         {
             details.set = None;
-            let is_last = details.kills == 1 && details.before_kill + 1 == class.statements;
-            details.kill = details.kill.map(|kill| if is_last { kill } else { crate::Kill::Other });
             details.name = None;
         }
         if class.details.as_deref().is_some_and(|details| *details == Details::default()) {
@@ -491,7 +495,13 @@ impl Recogniser {
             {
                 self.uses(Uses::PROCESS_LIST);
             }
-            Word::SessionVariables | Word::SystemVariables if self.mysql => self.uses(Uses::SYSTEM_VARIABLE),
+            Word::SessionVariables | Word::SystemVariables | Word::VariablesByThread if self.mysql => {
+                self.uses(Uses::SYSTEM_VARIABLE | Uses::TRACKERS);
+            }
+            Word::Variables if self.now.verb == Verb::Show => self.uses(Uses::TRACKERS),
+            Word::TrackSchema | Word::TrackState | Word::TrackTransaction if self.mysql => {
+                self.uses(Uses::TRACKERS);
+            }
             Word::Engine if self.now.verb == Verb::Show => self.uses(Uses::PROCESS_LIST),
             Word::PgSettings if !self.mysql => self.mentions_settings(),
             Word::Update => self.now.updates = true,
@@ -506,6 +516,21 @@ impl Recogniser {
                     _ => false,
                 };
                 self.class.statement_names |= !self.mysql && !is_else;
+            }
+            _ => {}
+        }
+    }
+
+    /// The same of MySQL's words in quotes: a name is what it is without.
+    fn mentioned_quoted(&mut self, word: Word) {
+        match word {
+            Word::SessionVariables
+            | Word::SystemVariables
+            | Word::VariablesByThread
+            | Word::TrackSchema
+            | Word::TrackState
+            | Word::TrackTransaction => {
+                self.mentioned(word);
             }
             _ => {}
         }

@@ -579,6 +579,9 @@ impl Recogniser {
             _ => 5,
         };
         let id = std::str::from_utf8(token.text).ok().and_then(|text| text.parse().ok());
+        if self.details().kills > 1 {
+            return;
+        }
         self.details().kill = Some(match (self.now.step, id) {
             (4, Some(id)) => Kill::Id { id, query_only: step == 3 },
             (7, Some(_)) => Kill::QueryId,

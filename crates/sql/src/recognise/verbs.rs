@@ -37,10 +37,12 @@ impl Recogniser {
     fn begin_kill(&mut self, token: &Token<'_>) {
         let before_kill = self.class.statements;
         let details = self.details();
-        details.kill = Some(Kill::Other);
-        details.kill_start = position(token.start);
-        details.before_kill = before_kill;
         details.kills = details.kills.saturating_add(1);
+        details.kill = Some(Kill::Other);
+        if details.kills == 1 {
+            details.kill_start = position(token.start);
+            details.before_kill = before_kill;
+        }
     }
 
     /// What a verb means before anything else of its statement is known.
