@@ -19,6 +19,9 @@ const FILLS: usize = 24;
 /// A send is cut so often at most.
 const CUTS: u32 = 4;
 
+/// What the clock says when a run begins.
+pub const START_NS: u64 = 1_000_000_000;
+
 /// One end of a connection. The other end is [`EndId::other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndId(pub u32);
@@ -93,6 +96,32 @@ pub struct Weather {
     pub spurious: u64,
     /// A worker sleeps for milliseconds before it takes its turn.
     pub stall: u64,
+    /// Nothing is left to chance: whoever is woken takes a turn at once, and events come in the order of what happened.
+    pub still: bool,
+}
+
+impl Weather {
+    /// Every packet takes a microsecond, and nothing ever goes wrong.
+    pub fn still() -> Weather {
+        Weather {
+            latency_ns: (1_000, 1_000),
+            split: 0,
+            short_write: 0,
+            capacity: (1 << 20, 1 << 20),
+            connect_error: 0,
+            connect_lost: 0,
+            connect_slow: 0,
+            connect_refused: 0,
+            accept_exhausted: 0,
+            accept_aborted: 0,
+            reset: 0,
+            pack_refused: 0,
+            unpack_lost: 0,
+            spurious: 0,
+            stall: 0,
+            still: true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -215,7 +244,7 @@ impl Network {
     /// An empty network.
     pub fn new(dice: Dice, weather: Weather, workers: usize, databases: usize) -> Self {
         Network {
-            now_ns: 1_000_000_000,
+            now_ns: START_NS,
             weather,
             dice,
             sequence: 0,
@@ -498,7 +527,7 @@ impl Network {
             }
         }
         let mut listed = std::mem::take(&mut self.listed[worker]);
-        if listed.len() > 1 && self.dice.one_in(4) {
+        if listed.len() > 1 && !self.weather.still && self.dice.one_in(4) {
             let at = self.dice.below(listed.len() as u64) as usize;
             listed.rotate_left(at);
         }
@@ -529,12 +558,13 @@ impl Network {
 
     fn wake_worker_soon(&mut self, worker: usize) {
         let stalls = self.dice.per_mille(self.weather.stall);
-        let delay_ns = if stalls { self.dice.below(20_000_000) } else { self.dice.below(20_000) };
+        let longest_ns = if self.weather.still { 0 } else { 20_000 };
+        let delay_ns = if stalls { self.dice.below(20_000_000) } else { self.dice.below(longest_ns) };
         self.wake_worker(worker, self.now_ns + delay_ns);
     }
 
     fn wake_peer_soon(&mut self, peer: u32) {
-        let delay_ns = self.dice.below(20_000);
+        let delay_ns = self.dice.below(if self.weather.still { 0 } else { 20_000 });
         self.wake_peer(peer, self.now_ns + delay_ns);
     }
 
@@ -877,6 +907,12 @@ impl Network {
         let delay_ns = self.latency();
         self.schedule(self.now_ns + delay_ns, Item::Knock(listener, end.other()));
         end
+    }
+
+    /// A peer's connection holds so many bytes that it has not read, and never more.
+    pub fn narrow(&mut self, id: EndId, capacity: usize) {
+        let end = self.end(id);
+        (end.capacity, end.grows_in) = (capacity, usize::MAX);
     }
 
     /// A database's session takes a connection that arrived.
