@@ -8,7 +8,7 @@
 
 use crate::dice::Dice;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 use weir_net::Token;
 
@@ -215,8 +215,10 @@ pub struct Network {
     sockets: Vec<usize>,
     worker_wake_ns: Vec<u64>,
     peer_wake_ns: Vec<u64>,
-    /// Resets of the weather so far: they explain lost connections.
-    pub resets: u64,
+    /// Connections that the weather has broken.
+    pub broken: BTreeSet<u32>,
+    /// Those of them that nobody has looked at yet.
+    pub just_broken: Vec<EndId>,
     /// A hash of everything that was sent and when: two runs of a seed must agree.
     pub fingerprint: u64,
     /// Some bytes are of chance that the seed does not decide: their number counts.
@@ -257,7 +259,8 @@ impl Network {
             sockets: vec![0; workers],
             worker_wake_ns: vec![u64::MAX; workers],
             peer_wake_ns: Vec::new(),
-            resets: 0,
+            broken: BTreeSet::new(),
+            just_broken: Vec::new(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             is_opaque: false,
             trace: false,
@@ -616,7 +619,8 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
         }
         if self.dice.per_mille(self.weather.reset) {
-            self.resets += 1;
+            self.broken.insert(id.0 / 2);
+            self.just_broken.push(id);
             self.say(|| format!("weather: connection {} breaks", id.0 / 2));
             self.break_link(id);
             return Ok(bytes.len());
@@ -955,6 +959,17 @@ impl Network {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Some(0),
             Err(_) => None,
         }
+    }
+
+    /// Bytes are on their way to this end, or have come and were not read.
+    pub fn is_spoken_to(&mut self, id: EndId) -> bool {
+        let end = self.end(id);
+        end.flight_bytes > 0 || !end.received.is_empty()
+    }
+
+    /// The weather has broken this connection.
+    pub fn is_broken(&self, id: EndId) -> bool {
+        self.broken.contains(&(id.0 / 2))
     }
 
     /// Connections that a worker has open.

@@ -136,8 +136,33 @@ impl Actor {
         }
     }
 
+    /// A fault is about to end this session: whom it may cost what it has.
+    fn owe(&self, stage: &mut Stage<'_>) {
+        let (end, at_work, client) = match self {
+            Actor::PgSession(session) => (session.end, session.is_at_work(), session.client()),
+            Actor::MySession(session) => (session.end, session.is_at_work(), session.client()),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => return,
+        };
+        let spoken_to = stage.net().is_spoken_to(end);
+        if at_work || spoken_to {
+            stage.oracle.owed.by_work();
+        } else {
+            stage.oracle.owed.by_rest(stage.now_ns, client);
+        }
+    }
+
+    /// This session's connection, if it is one.
+    fn end_of_session(&self) -> Option<EndId> {
+        match self {
+            Actor::PgSession(session) => Some(session.end),
+            Actor::MySession(session) => Some(session.end),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => None,
+        }
+    }
+
     /// A fault ends this session.
     fn die(&mut self, stage: &mut Stage<'_>) {
+        self.owe(stage);
         match self {
             Actor::PgSession(session) => session.die(stage),
             Actor::MySession(session) => session.die(stage),
@@ -147,6 +172,7 @@ impl Actor {
 
     /// The connection of this session breaks.
     fn break_off(&mut self, stage: &mut Stage<'_>) {
+        self.owe(stage);
         match self {
             Actor::PgSession(session) => session.close(stage, true),
             Actor::MySession(session) => session.close(stage, true),
@@ -407,7 +433,20 @@ impl World {
             }
         }
         self.carry_out_orders();
+        self.count_broken();
         Ok(())
+    }
+
+    /// Connections that the weather has just broken: those of servers may cost a client its session.
+    fn count_broken(&mut self) {
+        let broken = std::mem::take(&mut self.network.lock().just_broken);
+        for end in broken {
+            let is_it =
+                |actor: &Actor| matches!(actor.end_of_session(), Some(it) if it == end || it == end.other());
+            if self.actors.iter().flatten().any(is_it) {
+                self.oracle.owed.by_work();
+            }
+        }
     }
 
     fn worker_turn(&mut self, number: usize) -> Result<(), String> {
@@ -613,14 +652,12 @@ impl World {
                 if !sessions.is_empty() {
                     let session = *self.dice.pick(&sessions);
                     self.with_actor(session, Actor::die);
-                    self.oracle.deaths += 1;
                 }
             }
             Fault::DatabaseDies(database, for_ns) => {
                 self.network.lock().databases_up[database as usize] = false;
                 for session in self.sessions(database) {
                     self.with_actor(session, Actor::die);
-                    self.oracle.deaths += 1;
                 }
                 let at_ns = self.network.lock().now_ns + for_ns;
                 self.event_at(at_ns, Event_::Return(database));
@@ -645,7 +682,6 @@ impl World {
             Fault::Break(nth) => {
                 if let Some(session) = self.session_that_came(nth) {
                     self.with_actor(session, Actor::break_off);
-                    self.oracle.deaths += 1;
                 }
             }
             Fault::Says(nth, bytes, at_once) => {

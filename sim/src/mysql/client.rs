@@ -286,7 +286,6 @@ impl MyClient {
             let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 2013 | 3024);
             if self.fatal && lost && self.farewell {
                 // Weir finds out a moment later that this server is gone, or that the request behind takes too long.
-                stage.oracle.losses += 1;
             } else if self.fatal {
                 let name = &self.name;
                 let text = shown(&(seq, payload.to_vec()));
@@ -625,11 +624,7 @@ impl MyClient {
         if !self.fatal && !self.said_goodbye {
             // Last words are not said in the middle of a reply, nor behind one while Weir asks the server something of
             // its own about it.
-            let timeouts = &stage.plan.timeouts;
-            let ended_behind =
-                stage.oracle.deaths > 0 || timeouts.query_ms > 0 || timeouts.transaction_ms > 0;
-            let cut = !self.input.is_empty() || !self.expected.is_empty() || ended_behind;
-            crate::excuse::silent_end(stage, &name, reset, cut, self.phase != Phase::Session);
+            crate::excuse::silent_end(stage, self.end, &name, true, self.phase != Phase::Session);
         }
         stage.net().close(self.end, false);
         self.finish(stage);

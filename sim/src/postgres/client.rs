@@ -717,8 +717,8 @@ impl PgClient {
             stage.oracle.broken(|| format!("{name}: its last answer was cut off"));
         }
         if self.fatal.is_none() && !self.said_goodbye {
-            let cut = !self.input.is_empty();
-            excuse::silent_end(stage, &name, reset, cut, !matches!(self.phase, Phase::Session));
+            let cut = reset || !self.input.is_empty();
+            excuse::silent_end(stage, self.end, &name, cut, !matches!(self.phase, Phase::Session));
         }
         stage.net().close(self.end, false);
         self.finish(stage);
