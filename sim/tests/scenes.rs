@@ -263,6 +263,22 @@ fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
     }
 }
 
+/// A client waits, and the worker that it asks for an idle server has just given it away. A third one has another.
+#[test]
+fn a_wish_for_a_server_goes_on_to_who_has_one() {
+    for wing in [POSTGRES, MYSQL] {
+        let lines = |last: Line| {
+            let begin = [at(1_000, Say("BEGIN /* */")), at(10_000, Say("COMMIT /* */"))];
+            begin.into_iter().chain([at(30_000, last), at(900_000, Say("SELECT 'x' /* */"))])
+        };
+        let has = part(wing, lines(IsAnswered));
+        let takes = part(wing, lines(Say("INSERT INTO t VALUES (1) /* sleep=600000 */")));
+        let waits = part(wing, [at(30_000, Say("INSERT INTO t VALUES (1) /* */")), at(200_000, IsAnswered)]);
+        let cast = vec![has, Part { worker: 1, ..takes }, Part { worker: 2, ..waits }];
+        play(&format!("wing {wing}"), Plan { workers: 3, pool_size: 2, ..Plan::scene(cast) });
+    }
+}
+
 /// A worker finds nobody waiting and is about to call a server idle; a client of another worker comes just then and finds none idle. At
 /// whatever moment that is, it is served.
 #[test]
