@@ -98,6 +98,8 @@ pub struct Weather {
     pub stall: u64,
     /// Nothing is left to chance: whoever is woken takes a turn at once, and events come in the order of what happened.
     pub still: bool,
+    /// All that workers send on one of their connections to databases takes longer: on which of them, from 0, and by how much, in nanoseconds.
+    pub slow_connection: Option<(u32, u64)>,
 }
 
 impl Weather {
@@ -120,6 +122,7 @@ impl Weather {
             spurious: 0,
             stall: 0,
             still: true,
+            slow_connection: None,
         }
     }
 }
@@ -159,6 +162,8 @@ pub(crate) struct End {
     flight: VecDeque<(u64, Packet)>,
     flight_bytes: usize,
     last_arrival_ns: u64,
+    /// What is sent to it takes longer by this.
+    slow_by_ns: u64,
     /// Bytes that may be under way to it or unread.
     capacity: usize,
     /// Bytes it takes until that grows.
@@ -206,6 +211,8 @@ pub struct Network {
     agenda: BinaryHeap<Reverse<(u64, u64, Item)>>,
     ends: Vec<End>,
     listeners: Vec<Listener>,
+    /// Connects of workers to databases so far.
+    connects: u32,
     /// By database: it accepts connections.
     pub databases_up: Vec<bool>,
     /// Connections that have reached a database: which one, the database's end, the worker.
@@ -253,6 +260,7 @@ impl Network {
             agenda: BinaryHeap::new(),
             ends: Vec::new(),
             listeners: Vec::new(),
+            connects: 0,
             databases_up: vec![true; databases],
             arrivals: Vec::new(),
             listed: vec![Vec::new(); workers],
@@ -380,6 +388,7 @@ impl Network {
                 flight: VecDeque::new(),
                 flight_bytes: 0,
                 last_arrival_ns: 0,
+                slow_by_ns: 0,
                 capacity,
                 grows_in: capacity * FILLS,
                 open: true,
@@ -454,6 +463,11 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
         }
         let end = self.new_link(Owner::Worker(worker), Stage::Pending, database);
+        let nth = self.connects;
+        self.connects += 1;
+        if let Some((_, by_ns)) = self.weather.slow_connection.filter(|&(slow, _)| slow == nth) {
+            self.end(end.other()).slow_by_ns = by_ns;
+        }
         if self.dice.per_mille(self.weather.connect_lost) {
             return Ok(end);
         }
@@ -678,7 +692,7 @@ impl Network {
     }
 
     fn launch_packet(&mut self, to: EndId, packet: Packet) {
-        let latency_ns = self.latency();
+        let latency_ns = self.latency() + self.end(to).slow_by_ns;
         let now_ns = self.now_ns;
         let end = self.end(to);
         let at_ns = (now_ns + latency_ns).max(end.last_arrival_ns);

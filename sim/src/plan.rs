@@ -358,6 +358,7 @@ fn weather(dice: &mut Dice, calm: bool) -> Weather {
         spurious: *dice.pick(&[0, 20, 200]),
         stall: *dice.pick(&[0, 0, 5, 50]),
         still: false,
+        slow_connection: None,
     };
     if !calm {
         weather.connect_error = *dice.pick(&[0, 0, 30]);

@@ -145,6 +145,30 @@ fn late_cancels(wing: usize, secure: Secure) {
     assert!(hit > 0 && missed > 0, "of 50 cancels {hit} came in time and {missed} did not");
 }
 
+/// A statement ends by itself while the cancel for it, which can no longer be taken back, takes long to the database. What its client sends
+/// next waits until that is over.
+#[test]
+fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
+    for wing in [POSTGRES, MYSQL] {
+        let mut missed = 0;
+        for asked_us in (39_000..40_005).step_by(5) {
+            let mut plan = Plan::scene(vec![part(
+                wing,
+                [
+                    at(1_000, Say("SELECT 'x' /* */")),
+                    at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
+                    at(asked_us, Cancel),
+                    at(40_010, Say("SELECT 'x' /* sleep=30000 */")),
+                ],
+            )]);
+            plan.weather.slow_connection = Some((1, 200_000));
+            let report = play(&format!("wing {wing}, asked for after {asked_us} us"), plan);
+            missed += 1 - report.cancelled;
+        }
+        assert!(missed > 0, "every cancel came in time");
+    }
+}
+
 /// The head of a shared server is cancelled, at each moment: its own request ends, and those behind it are answered as if nothing
 /// had been.
 #[test]
