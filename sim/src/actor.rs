@@ -69,6 +69,8 @@ pub enum Order {
         capabilities: u32,
         /// Weir's number of the client.
         target: u32,
+        /// It does not wait for an answer.
+        hurry: bool,
     },
 }
 

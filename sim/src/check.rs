@@ -149,7 +149,9 @@ fn in_order(before: &Audit, after: &Audit) -> Result<(), String> {
     for pool in &before.pools {
         let Some(now) = after.pools.iter().find(|now| now.id == pool.id) else { continue };
         let still: Vec<_> = pool.waiting.iter().filter(|entry| now.waiting.contains(entry)).collect();
-        let served = pool.waiting.iter().filter(|(client, ..)| now.leased.contains(client));
+        // A server that was opened with a client's own parameters is for that one, whoever is older.
+        let by_turn = |client: &u64| now.leased.contains(client) && !pool.choosy.contains(client);
+        let served = pool.waiting.iter().filter(|(client, ..)| by_turn(client));
         for &(client, later_ns, shares) in served {
             let older = still.iter().find(|(_, since_ns, other)| later_ns > *since_ns && (*other || !shares));
             if let Some((oldest, ..)) = older {

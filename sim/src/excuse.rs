@@ -1,6 +1,7 @@
 //! May a client have been refused or lost for that? Only when something happened that explains it.
 
 use crate::actor::Stage;
+use crate::network::EndId;
 
 /// A client was told that its session ends.
 pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
@@ -9,8 +10,10 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
     let excused = if text.contains("protocol") || text.contains("larger than") {
         false
     } else if text.contains("was lost") {
-        stage.oracle.losses += 1;
-        !plan.calm
+        lost(stage, name)
+    } else if text.contains("administrator command") {
+        // The database's own farewell, passed on.
+        lost(stage, name)
     } else if text.contains("Weir is stopping") || text.contains("shutting down") {
         stage.oracle.draining
     } else if text.contains("max_client_conn") {
@@ -31,26 +34,38 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
     } else if text.contains("query_timeout") {
         plan.timeouts.query_ms > 0
     } else {
-        !plan.calm
+        text.contains("cannot be reached") && !plan.calm
     };
     if !excused {
         stage.oracle.broken(|| format!("{name}: refused with {code} {text} and nothing explains it"));
     }
 }
 
+/// A client's server is gone, and with it its session. False: no fault explains it.
+pub fn lost(stage: &mut Stage<'_>, name: &str) -> bool {
+    stage.oracle.losses += 1;
+    let now_ns = stage.now_ns;
+    stage.oracle.owed.settle(now_ns, name)
+}
+
 /// A client's connection ended without a word.
-pub fn silent_end(stage: &mut Stage<'_>, name: &str, reset: bool, cut: bool, in_login: bool) {
+pub fn silent_end(stage: &mut Stage<'_>, end: EndId, name: &str, cut: bool, in_login: bool) {
     let plan = stage.plan;
-    let weather = stage.net().resets > 0;
+    let weather = stage.net().is_broken(end);
     let aborted = in_login && plan.weather.accept_aborted > 0;
     // It was accepted by another worker, and lost on its way.
-    let lost = in_login && plan.clients_together > 0 && plan.weather.unpack_lost > 0;
+    let moved = in_login && plan.clients_together > 0 && plan.weather.unpack_lost > 0;
     let drained = stage.oracle.draining;
     let refused = in_login && plan.max_clients < 10_000;
     // An error message may be lost in a reset when bytes of the client were still on their way.
     // And in the middle of a reply nothing can be said.
-    let said = (reset || cut) && !plan.calm;
-    if !(weather || aborted || lost || drained || refused || said) {
-        stage.oracle.broken(|| format!("{name}: the connection ended without a word (reset: {reset})"));
+    let bounds = &plan.timeouts;
+    let late = [bounds.query_ms, bounds.transaction_ms, bounds.client_idle_ms, bounds.query_wait_ms];
+    let said = cut && !plan.calm && (in_login || late.iter().any(|&ms| ms > 0) || plan.max_waiting.is_some());
+    if !(weather || aborted || moved || drained || refused)
+        && !(cut && !in_login && lost(stage, name))
+        && !said
+    {
+        stage.oracle.broken(|| format!("{name}: the connection ended without a word"));
     }
 }

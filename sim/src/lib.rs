@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod actor;
+pub mod between;
 pub mod check;
 pub mod dice;
 pub mod excuse;

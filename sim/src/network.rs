@@ -8,7 +8,7 @@
 
 use crate::dice::Dice;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 use weir_net::Token;
 
@@ -18,6 +18,9 @@ const FILLS: usize = 24;
 
 /// A send is cut so often at most.
 const CUTS: u32 = 4;
+
+/// What the clock says when a run begins.
+pub const START_NS: u64 = 1_000_000_000;
 
 /// One end of a connection. The other end is [`EndId::other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +96,35 @@ pub struct Weather {
     pub spurious: u64,
     /// A worker sleeps for milliseconds before it takes its turn.
     pub stall: u64,
+    /// Nothing is left to chance: whoever is woken takes a turn at once, and events come in the order of what happened.
+    pub still: bool,
+    /// All that workers send on one of their connections to databases takes longer: on which of them, from 0, and by how much, in nanoseconds.
+    pub slow_connection: Option<(u32, u64)>,
+}
+
+impl Weather {
+    /// Every packet takes a microsecond, and nothing ever goes wrong.
+    pub fn still() -> Weather {
+        Weather {
+            latency_ns: (1_000, 1_000),
+            split: 0,
+            short_write: 0,
+            capacity: (1 << 20, 1 << 20),
+            connect_error: 0,
+            connect_lost: 0,
+            connect_slow: 0,
+            connect_refused: 0,
+            accept_exhausted: 0,
+            accept_aborted: 0,
+            reset: 0,
+            pack_refused: 0,
+            unpack_lost: 0,
+            spurious: 0,
+            stall: 0,
+            still: true,
+            slow_connection: None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -130,6 +162,8 @@ pub(crate) struct End {
     flight: VecDeque<(u64, Packet)>,
     flight_bytes: usize,
     last_arrival_ns: u64,
+    /// What is sent to it takes longer by this.
+    slow_by_ns: u64,
     /// Bytes that may be under way to it or unread.
     capacity: usize,
     /// Bytes it takes until that grows.
@@ -177,6 +211,8 @@ pub struct Network {
     agenda: BinaryHeap<Reverse<(u64, u64, Item)>>,
     ends: Vec<End>,
     listeners: Vec<Listener>,
+    /// Connects of workers to databases so far.
+    connects: u32,
     /// By database: it accepts connections.
     pub databases_up: Vec<bool>,
     /// Connections that have reached a database: which one, the database's end, the worker.
@@ -186,8 +222,10 @@ pub struct Network {
     sockets: Vec<usize>,
     worker_wake_ns: Vec<u64>,
     peer_wake_ns: Vec<u64>,
-    /// Resets of the weather so far: they explain lost connections.
-    pub resets: u64,
+    /// Connections that the weather has broken.
+    pub broken: BTreeSet<u32>,
+    /// Those of them that nobody has looked at yet.
+    pub just_broken: Vec<EndId>,
     /// A hash of everything that was sent and when: two runs of a seed must agree.
     pub fingerprint: u64,
     /// Some bytes are of chance that the seed does not decide: their number counts.
@@ -215,20 +253,22 @@ impl Network {
     /// An empty network.
     pub fn new(dice: Dice, weather: Weather, workers: usize, databases: usize) -> Self {
         Network {
-            now_ns: 1_000_000_000,
+            now_ns: START_NS,
             weather,
             dice,
             sequence: 0,
             agenda: BinaryHeap::new(),
             ends: Vec::new(),
             listeners: Vec::new(),
+            connects: 0,
             databases_up: vec![true; databases],
             arrivals: Vec::new(),
             listed: vec![Vec::new(); workers],
             sockets: vec![0; workers],
             worker_wake_ns: vec![u64::MAX; workers],
             peer_wake_ns: Vec::new(),
-            resets: 0,
+            broken: BTreeSet::new(),
+            just_broken: Vec::new(),
             fingerprint: 0xcbf2_9ce4_8422_2325,
             is_opaque: false,
             trace: false,
@@ -348,6 +388,7 @@ impl Network {
                 flight: VecDeque::new(),
                 flight_bytes: 0,
                 last_arrival_ns: 0,
+                slow_by_ns: 0,
                 capacity,
                 grows_in: capacity * FILLS,
                 open: true,
@@ -422,6 +463,11 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
         }
         let end = self.new_link(Owner::Worker(worker), Stage::Pending, database);
+        let nth = self.connects;
+        self.connects += 1;
+        if let Some((_, by_ns)) = self.weather.slow_connection.filter(|&(slow, _)| slow == nth) {
+            self.end(end.other()).slow_by_ns = by_ns;
+        }
         if self.dice.per_mille(self.weather.connect_lost) {
             return Ok(end);
         }
@@ -498,7 +544,7 @@ impl Network {
             }
         }
         let mut listed = std::mem::take(&mut self.listed[worker]);
-        if listed.len() > 1 && self.dice.one_in(4) {
+        if listed.len() > 1 && !self.weather.still && self.dice.one_in(4) {
             let at = self.dice.below(listed.len() as u64) as usize;
             listed.rotate_left(at);
         }
@@ -529,12 +575,13 @@ impl Network {
 
     fn wake_worker_soon(&mut self, worker: usize) {
         let stalls = self.dice.per_mille(self.weather.stall);
-        let delay_ns = if stalls { self.dice.below(20_000_000) } else { self.dice.below(20_000) };
+        let longest_ns = if self.weather.still { 0 } else { 20_000 };
+        let delay_ns = if stalls { self.dice.below(20_000_000) } else { self.dice.below(longest_ns) };
         self.wake_worker(worker, self.now_ns + delay_ns);
     }
 
     fn wake_peer_soon(&mut self, peer: u32) {
-        let delay_ns = self.dice.below(20_000);
+        let delay_ns = self.dice.below(if self.weather.still { 0 } else { 20_000 });
         self.wake_peer(peer, self.now_ns + delay_ns);
     }
 
@@ -586,7 +633,8 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
         }
         if self.dice.per_mille(self.weather.reset) {
-            self.resets += 1;
+            self.broken.insert(id.0 / 2);
+            self.just_broken.push(id);
             self.say(|| format!("weather: connection {} breaks", id.0 / 2));
             self.break_link(id);
             return Ok(bytes.len());
@@ -644,7 +692,7 @@ impl Network {
     }
 
     fn launch_packet(&mut self, to: EndId, packet: Packet) {
-        let latency_ns = self.latency();
+        let latency_ns = self.latency() + self.end(to).slow_by_ns;
         let now_ns = self.now_ns;
         let end = self.end(to);
         let at_ns = (now_ns + latency_ns).max(end.last_arrival_ns);
@@ -879,6 +927,12 @@ impl Network {
         end
     }
 
+    /// A peer's connection holds so many bytes that it has not read, and never more.
+    pub fn narrow(&mut self, id: EndId, capacity: usize) {
+        let end = self.end(id);
+        (end.capacity, end.grows_in) = (capacity, usize::MAX);
+    }
+
     /// A database's session takes a connection that arrived.
     pub fn peer_takes(&mut self, peer: u32, end: EndId) {
         self.set_owner(end, Owner::Peer(peer));
@@ -919,6 +973,17 @@ impl Network {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Some(0),
             Err(_) => None,
         }
+    }
+
+    /// Bytes are on their way to this end, or have come and were not read.
+    pub fn is_spoken_to(&mut self, id: EndId) -> bool {
+        let end = self.end(id);
+        end.flight_bytes > 0 || !end.received.is_empty()
+    }
+
+    /// The weather has broken this connection.
+    pub fn is_broken(&self, id: EndId) -> bool {
+        self.broken.contains(&(id.0 / 2))
     }
 
     /// Connections that a worker has open.

@@ -4,6 +4,43 @@
 
 use std::collections::BTreeMap;
 
+/// So long after a session has ended at rest somebody may be given it: Weir has not heard of its end yet.
+const UNHEARD_NS: u64 = 100_000_000;
+
+/// Sessions of clients that faults have ended. A client may lose its own only for one of them, and each serves for one client.
+#[derive(Debug, Default)]
+pub struct Owed {
+    /// Server sessions that ended while they worked, or while something was on its way to them.
+    at_work: u64,
+    /// Those that ended at rest, with who was there last: something may tie it to that session that is not seen there.
+    at_rest: Vec<(u64, Option<String>)>,
+}
+
+impl Owed {
+    /// A fault ends a session that works for somebody.
+    pub fn by_work(&mut self) {
+        self.at_work += 1;
+    }
+
+    /// A fault ends a session at rest, where this client was last.
+    pub fn by_rest(&mut self, now_ns: u64, client: Option<String>) {
+        self.at_rest.push((now_ns, client));
+    }
+
+    /// This client has lost its session. False: no fault explains it.
+    pub fn settle(&mut self, now_ns: u64, name: &str) -> bool {
+        let own = |(_, client): &(u64, Option<String>)| client.as_deref() == Some(name);
+        let unheard = |&(at_ns, _): &(u64, Option<String>)| now_ns < at_ns + UNHEARD_NS;
+        let found = self.at_rest.iter().position(own);
+        if found.is_none() && self.at_work > 0 {
+            self.at_work -= 1;
+            return true;
+        }
+        let found = found.or_else(|| self.at_rest.iter().position(unheard));
+        found.map(|at| self.at_rest.swap_remove(at)).is_some()
+    }
+}
+
 /// The books.
 #[derive(Debug, Default)]
 pub struct Oracle {
@@ -15,8 +52,8 @@ pub struct Oracle {
     pub confirmed: BTreeMap<String, ()>,
     /// Entries a client asked to commit without getting an answer.
     pub unknown: BTreeMap<String, ()>,
-    /// Sessions that ended by a fault: each may cost one client its session.
-    pub deaths: u64,
+    /// What faults have taken from clients, and nobody has missed yet.
+    pub owed: Owed,
     /// Clients that were told their server was lost, or lost their connection without a word.
     pub losses: u64,
     /// Weir has been told to drain.

@@ -2,9 +2,11 @@
 //!
 //! Owns: every choice that is made once for a run. Must not know: how it is carried out.
 
+use crate::actor::Stage;
 use crate::dice::Dice;
-use crate::network::Weather;
+use crate::network::{START_NS, Weather};
 use crate::secure::Secure;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::{AuthMethod, Secret};
 use weir_proxy::settings::{PoolMode, Timeouts};
@@ -36,6 +38,82 @@ pub enum Fault {
     Drain,
     /// New settings: another pool size and other limits; with `true`, other servers.
     Reload(bool),
+    /// The connection of this session breaks: which one, in the order in which they came.
+    Break(u32),
+    /// New settings: this pool size.
+    Resize(usize),
+    /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next ReadyForQuery.
+    Says(u32, &'static [u8], bool),
+}
+
+/// Somebody who does what is written and leaves nothing to chance.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// PostgreSQL's or MySQL's: 0 or 1.
+    pub wing: usize,
+    /// The worker that accepts it.
+    pub worker: usize,
+    /// Which user.
+    pub user: u32,
+    /// Bytes that its connection holds unread.
+    pub pipe: usize,
+    /// What it does, and when.
+    pub lines: VecDeque<(When, Line)>,
+}
+
+impl Part {
+    /// What is to be done now, if anything is. `done`: everything before it is.
+    pub fn next(&mut self, stage: &Stage<'_>, done: bool) -> Option<(When, Line)> {
+        match self.lines.front()?.0 {
+            When::Then if !done => return None,
+            When::At(us) if stage.now_ns < START_NS + us * 1_000 => {
+                stage.wake_at(START_NS + us * 1_000);
+                return None;
+            }
+            When::Then | When::At(_) => {}
+        }
+        self.lines.pop_front()
+    }
+}
+
+/// When somebody does what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// At this time after the beginning, in microseconds, whether earlier requests are answered or not.
+    At(u64),
+    /// As soon as everything before it is answered, and the connection that brought its cancel or KILL is over.
+    Then,
+}
+
+/// What somebody does.
+#[derive(Debug, Clone)]
+pub enum Line {
+    /// Sends a text. What it does besides stands in its comment, as in `postgres::sql`; it gets a tag of its own.
+    Say(&'static str),
+    /// The same; the request may be cancelled.
+    SayAndCancel(&'static str),
+    /// Asks that what it runs be cancelled, and does not wait for anything that may be said to that.
+    Cancel,
+    /// The same by a stranger: another user, or one that does not know the secret.
+    CancelByStranger,
+    /// Everything must be answered by now.
+    IsAnswered,
+    /// Reads nothing from here on.
+    StopReading,
+    /// Reads all that is there.
+    ReadOn,
+    /// Goes with a reset.
+    Abort,
+}
+
+/// Who stands between the turns of two workers: from this time on, in microseconds, worker 1 takes no turn by itself until
+/// worker 0 has looked at the clock so often; then it takes one in the middle of that one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    /// From when on, in microseconds after the beginning.
+    pub from_us: u64,
+    /// At which look at the clock since then, from 0.
+    pub look: u64,
 }
 
 /// A whole run.
@@ -104,6 +182,10 @@ pub struct Plan {
     pub secure: Secure,
     /// Clients of a worker beside whom it does handshakes itself.
     pub few_clients: usize,
+    /// Those who do what is written. Where there are any, nobody else comes.
+    pub cast: Vec<Part>,
+    /// See [`Between`].
+    pub between: Option<Between>,
 }
 
 impl Plan {
@@ -190,6 +272,46 @@ impl Plan {
             max_waiting: (!calm && more.one_in(6)).then(|| more.below(6) as usize),
             secure: Secure::new(&mut tls),
             few_clients: *tls.pick(&[0, 0, 2, 1_000]),
+            cast: Vec::new(),
+            between: None,
+        }
+    }
+
+    /// A scene: these people do what is written, everything takes the time it must, and nothing else happens.
+    pub fn scene(cast: Vec<Part>) -> Plan {
+        let lives = cast.len() as u32;
+        Plan {
+            wings: Wings::Both,
+            workers: 1,
+            pool_size: 1,
+            mode: PoolMode::Transaction,
+            users: 2,
+            clients: lives,
+            lives,
+            steps: 1,
+            client_auth: AuthMethod::Trust,
+            server_auth: AuthMethod::Native,
+            pipeline_depth: 16,
+            max_prepared: 100,
+            max_clients: 10_000,
+            timeouts: Timeouts { drain_ms: 3_000, ..Timeouts::default() },
+            weather: Weather::still(),
+            faults: Vec::new(),
+            pace_ns: 0,
+            think_ns: 0,
+            calm: true,
+            rude: 0,
+            pipeline: 0,
+            max_of_database: 0,
+            max_of_user: 0,
+            clients_together: 0,
+            shares: [0, 0],
+            reserved: 0,
+            max_waiting: None,
+            secure: Secure::default(),
+            few_clients: 1_000,
+            cast,
+            ..Plan::new(0)
         }
     }
 }
@@ -235,6 +357,8 @@ fn weather(dice: &mut Dice, calm: bool) -> Weather {
         unpack_lost: 0,
         spurious: *dice.pick(&[0, 20, 200]),
         stall: *dice.pick(&[0, 0, 5, 50]),
+        still: false,
+        slow_connection: None,
     };
     if !calm {
         weather.connect_error = *dice.pick(&[0, 0, 30]);

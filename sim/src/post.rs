@@ -35,7 +35,10 @@ struct Mailbox {
 impl Post {
     /// Empty mailboxes.
     pub fn new(network: &Shared, mut dice: Dice, workers: usize) -> Self {
-        let slowest_ns = dice.spread(1_000, 5_000_000);
+        let slowest_ns = match network.lock().weather.still {
+            true => 500,
+            false => dice.spread(1_000, 5_000_000),
+        };
         let boxes = (0..workers).map(|_| Mailbox::default()).collect();
         Post { network: network.clone(), state: Arc::new(Mutex::new(State { dice, boxes, slowest_ns })) }
     }
@@ -78,7 +81,8 @@ impl Post {
     }
 
     /// What has arrived for a worker; wakes it for the rest.
-    pub fn take(&self, worker: usize, now_ns: u64, letters: &mut Vec<Mail<SimNet>>) {
+    pub fn take(&self, worker: usize, letters: &mut Vec<Mail<SimNet>>) {
+        let now_ns = self.network.lock().now_ns;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mailbox = &mut state.boxes[worker];
         let arrived = mailbox.letters.partition_point(|&(at_ns, _)| at_ns <= now_ns);

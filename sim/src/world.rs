@@ -5,12 +5,13 @@
 //! Invariant: one thread, one clock, one stream of chance; the same seed gives the same run.
 
 use crate::actor::{Order, Stage};
+use crate::between::{self, take_turn};
 use crate::check::Checker;
 use crate::dice::Dice;
 use crate::mysql::client::{Errand, MyClient};
 use crate::mysql::session::MySession;
 use crate::net::{Listener, Shared as Net, SimNet};
-use crate::network::{EndId, Item, Network, Read};
+use crate::network::{EndId, Item, Network, Read, START_NS};
 use crate::oracle::Oracle;
 use crate::plan::{Fault, Plan, Wings};
 use crate::post::Post;
@@ -21,7 +22,7 @@ use arc_swap::ArcSwap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use weir_metrics::Metrics;
-use weir_net::{Event, Net as _, Token};
+use weir_net::Event;
 use weir_proxy::context::Shared;
 use weir_proxy::greeting::Greetings;
 use weir_proxy::mail::Mail;
@@ -36,6 +37,9 @@ const STEPS: u64 = 2_000_000;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Virtual time after the last client has gone in which everything must come to rest.
 const REST_NS: u64 = 60_000_000_000;
+
+/// For so long worker 1 waits to take a turn in the middle of one of worker 0's.
+const BETWEEN_NS: u64 = 100_000_000;
 
 /// How a run went.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,12 +136,54 @@ impl Actor {
         }
     }
 
+    /// A fault is about to end this session: whom it may cost what it has.
+    fn owe(&self, stage: &mut Stage<'_>) {
+        let (end, at_work, client) = match self {
+            Actor::PgSession(session) => (session.end, session.is_at_work(), session.client()),
+            Actor::MySession(session) => (session.end, session.is_at_work(), session.client()),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => return,
+        };
+        let spoken_to = stage.net().is_spoken_to(end);
+        if at_work || spoken_to {
+            stage.oracle.owed.by_work();
+        } else {
+            stage.oracle.owed.by_rest(stage.now_ns, client);
+        }
+    }
+
+    /// This session's connection, if it is one.
+    fn end_of_session(&self) -> Option<EndId> {
+        match self {
+            Actor::PgSession(session) => Some(session.end),
+            Actor::MySession(session) => Some(session.end),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => None,
+        }
+    }
+
     /// A fault ends this session.
     fn die(&mut self, stage: &mut Stage<'_>) {
+        self.owe(stage);
         match self {
             Actor::PgSession(session) => session.die(stage),
             Actor::MySession(session) => session.die(stage),
             Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => {}
+        }
+    }
+
+    /// The connection of this session breaks.
+    fn break_off(&mut self, stage: &mut Stage<'_>) {
+        self.owe(stage);
+        match self {
+            Actor::PgSession(session) => session.close(stage, true),
+            Actor::MySession(session) => session.close(stage, true),
+            Actor::PgClient(_) | Actor::MyClient(_) | Actor::Canceller(_) => {}
+        }
+    }
+
+    /// This session says these bytes.
+    fn say(&mut self, bytes: &[u8], at_once: bool, stage: &mut Stage<'_>) {
+        if let Actor::PgSession(session) = self {
+            session.say(bytes, at_once, stage);
         }
     }
 
@@ -178,6 +224,10 @@ struct World {
     listeners: [Vec<u32>; 2],
     actors: Vec<Option<Actor>>,
     events: Vec<Event_>,
+    /// Sessions of databases in the order in which they came.
+    came: Vec<u32>,
+    /// Looks at the clock of worker 0 that are left until worker 1 takes a turn in between.
+    looks: u64,
     spawned: u32,
     alive: u32,
     orders: Vec<Order>,
@@ -210,6 +260,8 @@ pub fn run_plan(plan: Plan, trace: bool) -> Result<Report, String> {
 
 impl World {
     fn new(plan: Plan, trace: bool) -> World {
+        // Of a run that ended in a panic.
+        drop(between::end());
         let mut dice = Dice::new(plan.seed.wrapping_mul(0x9e37_79b9).wrapping_add(1));
         let mut kernel = Network::new(dice.split(), plan.weather.clone(), plan.workers, 2);
         kernel.trace = trace;
@@ -258,7 +310,7 @@ impl World {
                 Door::new(listener, wing)
             });
             let mut net = SimNet::new(&network, number);
-            net.events_per_wait = *dice.pick(&[1, 3, 1_024, 1_024]);
+            net.events_per_wait = if plan.weather.still { 1_024 } else { *dice.pick(&[1, 3, 1_024, 1_024]) };
             let worker = Worker::new(net, number, shared.clone(), doors.into_iter().collect());
             workers.push(worker.ok());
         }
@@ -274,6 +326,8 @@ impl World {
             listeners,
             actors: Vec::new(),
             events: Vec::new(),
+            came: Vec::new(),
+            looks: plan.between.map_or(u64::MAX, |between| between.look),
             spawned: 0,
             alive: 0,
             orders: Vec::new(),
@@ -289,7 +343,8 @@ impl World {
     fn write_agenda(&mut self) {
         let start_ns = self.network.lock().now_ns;
         for _ in 0..self.plan.clients {
-            let at_ns = start_ns + self.dice.below(20_000_000);
+            let still = !self.plan.cast.is_empty();
+            let at_ns = start_ns + if still { 0 } else { self.dice.below(20_000_000) };
             self.event_at(at_ns, Event_::Spawn);
         }
         for (at_ns, fault) in self.plan.faults.clone() {
@@ -378,25 +433,46 @@ impl World {
             }
         }
         self.carry_out_orders();
+        self.count_broken();
         Ok(())
     }
 
-    fn worker_turn(&mut self, number: usize) -> Result<(), String> {
-        let Some(worker) = self.workers[number].as_mut() else { return Ok(()) };
-        let waited = worker.net_mut().wait(&mut self.ready, None);
-        waited.map_err(|error| error.to_string())?;
-        let now_ns = self.network.lock().now_ns;
-        self.post.take(number, now_ns, &mut self.letters);
-        if !self.letters.is_empty() {
-            self.ready.push(Event {
-                token: Token::MAIL,
-                readable: true,
-                writable: false,
-                read_closed: false,
-                hangup: false,
-            });
+    /// Connections that the weather has just broken: those of servers may cost a client its session.
+    fn count_broken(&mut self) {
+        let broken = std::mem::take(&mut self.network.lock().just_broken);
+        for end in broken {
+            let is_it =
+                |actor: &Actor| matches!(actor.end_of_session(), Some(it) if it == end || it == end.other());
+            if self.actors.iter().flatten().any(is_it) {
+                self.oracle.owed.by_work();
+            }
         }
-        worker.turn(&self.ready, &mut self.letters);
+    }
+
+    fn worker_turn(&mut self, number: usize) -> Result<(), String> {
+        let now_ns = self.network.lock().now_ns;
+        let from_ns = self.plan.between.map_or(u64::MAX, |between| START_NS + between.from_us * 1_000);
+        let between = self.looks != between::OVER && (from_ns..from_ns + BETWEEN_NS).contains(&now_ns);
+        if between && number == 1 {
+            self.network.lock().wake_worker(number, from_ns + BETWEEN_NS);
+            return Ok(());
+        }
+        let Some(mut worker) = self.workers[number].take() else { return Ok(()) };
+        if between && let Some(other) = self.workers[1].take() {
+            between::await_looks(other, 1, self.looks, self.post.clone());
+        }
+        let done = take_turn(&mut worker, number, &self.post, &mut self.ready, &mut self.letters);
+        self.workers[number] = Some(worker);
+        if let Some((other, looks)) = between::end() {
+            (self.workers[1], self.looks) = (Some(other), looks);
+            self.after_turn(1)?;
+        }
+        done?;
+        self.after_turn(number)
+    }
+
+    fn after_turn(&mut self, number: usize) -> Result<(), String> {
+        let Some(worker) = self.workers[number].as_mut() else { return Ok(()) };
         if worker.is_over() {
             self.workers[number] = None;
             self.checker.worker_over(number);
@@ -404,6 +480,7 @@ impl World {
             return Ok(());
         }
         if let Some(timeout) = worker.timeout() {
+            let now_ns = self.network.lock().now_ns;
             let at_ns = now_ns.saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
             self.network.lock().wake_worker(number, at_ns);
         }
@@ -423,6 +500,7 @@ impl World {
                 _ => Actor::MySession(Box::new(MySession::new(end, database, id, stage))),
             });
             self.actors[number as usize] = Some(session);
+            self.came.push(number);
             self.network.lock().peer_takes(number, end);
         }
     }
@@ -483,10 +561,10 @@ impl World {
                     self.actors.push(Some(Actor::Canceller(Canceller { end, bytes, client, over: false })));
                     self.network.lock().wake_peer(number, 0);
                 }
-                Order::SendKill { listener, user, schema, capabilities, target } => {
+                Order::SendKill { listener, user, schema, capabilities, target, hurry } => {
                     let (number, client) = (self.actors.len() as u32, self.sender);
                     self.actors.push(None);
-                    let errand = Errand { listener, user, schema, capabilities };
+                    let errand = Errand { listener, user, schema, capabilities, hurry };
                     let killer =
                         self.with_stage(number, |stage| MyClient::killer(client, target, errand, stage));
                     self.actors[number as usize] = Some(Actor::MyClient(Box::new(killer)));
@@ -543,6 +621,15 @@ impl World {
         let number = self.actors.len() as u32;
         self.actors.push(None);
         self.sender = number;
+        if let Some(part) = self.plan.cast.get(self.spawned as usize - 1).cloned() {
+            let (name, listener) = (self.spawned, self.listeners[part.wing][part.worker]);
+            let client = self.with_stage(number, |stage| match part.wing {
+                0 => Actor::PgClient(Box::new(PgClient::play(name, listener, part, stage))),
+                _ => Actor::MyClient(Box::new(MyClient::play(name, listener, part, stage))),
+            });
+            self.actors[number as usize] = Some(client);
+            return;
+        }
         let wing = match self.plan.wings {
             Wings::Postgres => 0,
             Wings::MySql => 1,
@@ -565,14 +652,12 @@ impl World {
                 if !sessions.is_empty() {
                     let session = *self.dice.pick(&sessions);
                     self.with_actor(session, Actor::die);
-                    self.oracle.deaths += 1;
                 }
             }
             Fault::DatabaseDies(database, for_ns) => {
                 self.network.lock().databases_up[database as usize] = false;
                 for session in self.sessions(database) {
                     self.with_actor(session, Actor::die);
-                    self.oracle.deaths += 1;
                 }
                 let at_ns = self.network.lock().now_ns + for_ns;
                 self.event_at(at_ns, Event_::Return(database));
@@ -588,13 +673,20 @@ impl World {
                 let plan = &mut self.plan;
                 plan.pool_size = self.dice.between(1, 3) as usize;
                 plan.max_of_database = if self.dice.one_in(2) { self.dice.between(1, 3) as usize } else { 0 };
-                self.routes = Arc::new(self.routes.renewed(plan, other_servers));
-                let old = self.shared.settings.load_full();
-                let settings =
-                    Settings { epoch: old.epoch + 1, routes: self.routes.clone(), ..Settings::clone(&old) };
-                self.shared.settings.store(Arc::new(settings));
-                for worker in 0..self.plan.workers {
-                    self.post.send(worker, Mail::Reload);
+                self.reload(other_servers);
+            }
+            Fault::Resize(servers) => {
+                self.plan.pool_size = servers;
+                self.reload(false);
+            }
+            Fault::Break(nth) => {
+                if let Some(session) = self.session_that_came(nth) {
+                    self.with_actor(session, Actor::break_off);
+                }
+            }
+            Fault::Says(nth, bytes, at_once) => {
+                if let Some(session) = self.session_that_came(nth) {
+                    self.with_actor(session, |actor, stage| actor.say(bytes, at_once, stage));
                 }
             }
             Fault::Drain => {
@@ -606,6 +698,23 @@ impl World {
                 }
             }
         }
+    }
+
+    fn reload(&mut self, other_servers: bool) {
+        self.routes = Arc::new(self.routes.renewed(&self.plan, other_servers));
+        let old = self.shared.settings.load_full();
+        let settings =
+            Settings { epoch: old.epoch + 1, routes: self.routes.clone(), ..Settings::clone(&old) };
+        self.shared.settings.store(Arc::new(settings));
+        for worker in 0..self.plan.workers {
+            self.post.send(worker, Mail::Reload);
+        }
+    }
+
+    /// The session that came as this one, from 0, if it is still there.
+    fn session_that_came(&self, nth: u32) -> Option<u32> {
+        let number = self.came.get(nth as usize).copied()?;
+        self.actors[number as usize].as_ref().map(|_| number)
     }
 
     fn sessions(&self, database: u32) -> Vec<u32> {

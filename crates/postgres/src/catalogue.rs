@@ -143,8 +143,8 @@ impl Back {
         if !changes.is_empty() {
             let queries = put_queries(&mut bytes, &changes);
             for n in 1..=queries {
-                let previous = Arc::clone(&previous);
-                self.queue.push(Owed::Settings { previous, last: n == queries, only: queries == 1 });
+                let (previous, brings) = (Arc::clone(&previous), Arc::clone(&own));
+                self.queue.push(Owed::Settings { previous, brings, last: n == queries, only: queries == 1 });
             }
         }
         let text = match (whole, self.major_version() >= SQL_BODIES) {

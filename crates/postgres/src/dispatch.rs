@@ -278,8 +278,8 @@ impl Back {
         }
         let queries = put_queries(out, &changes);
         for n in 1..=queries {
-            let previous = Arc::clone(&previous);
-            self.queue.push(Owed::Settings { previous, last: n == queries, only: queries == 1 });
+            let (previous, brings) = (Arc::clone(&previous), Arc::clone(&front.settings));
+            self.queue.push(Owed::Settings { previous, brings, last: n == queries, only: queries == 1 });
         }
         self.unnamed = None;
         true

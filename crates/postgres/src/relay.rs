@@ -99,6 +99,8 @@ pub(crate) enum Owed {
     Settings {
         /// What the server had before.
         previous: Arc<Settings>,
+        /// What it has then. Others may have been sent behind it since.
+        brings: Arc<Settings>,
         /// The last of them: the request may go on.
         last: bool,
         /// There is no other.

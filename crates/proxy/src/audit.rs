@@ -33,6 +33,8 @@ pub struct PoolAudit {
     pub id: (&'static str, u32),
     /// Who waits, since when, and whether for a place among others; oldest first.
     pub waiting: Vec<(u64, u64, bool)>,
+    /// Those of them that a server may be opened for alone, which nobody else gets.
+    pub choosy: Vec<u64>,
     /// Clients that hold a server.
     pub leased: Vec<u64>,
     /// Idle servers.
@@ -243,8 +245,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         );
         let leased =
             self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
+        let choosy =
+            self.clients.iter().filter(|(_, it)| it.pool == Some(id) && it.is_waiting() && it.is.choosy);
         Ok(Some(PoolAudit {
             id: (W::NAME, id.0),
+            choosy: choosy.map(|(key, _)| key.raw()).collect(),
             waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
             idle: pool.idle_len(),

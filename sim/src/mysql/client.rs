@@ -13,7 +13,7 @@ use super::wire::{
 };
 use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
-use crate::plan::PASSWORD;
+use crate::plan::{Line, PASSWORD, Part};
 use crate::postgres::script::Next;
 use std::collections::VecDeque;
 use weir_auth::login::TlsOffer;
@@ -68,6 +68,10 @@ pub struct MyClient {
     /// It has asked for the cancellation of this request.
     has_asked: bool,
     said_goodbye: bool,
+    /// It only brings a KILL, and does not wait for an answer.
+    hurry: bool,
+    /// What it does is written.
+    part: Option<Part>,
 }
 
 /// How somebody who is to end another one's statement logs in.
@@ -80,6 +84,8 @@ pub struct Errand {
     pub schema: Option<String>,
     /// With which capabilities.
     pub capabilities: u32,
+    /// It does not wait for an answer.
+    pub hurry: bool,
 }
 
 struct Cancelled {
@@ -131,11 +137,22 @@ impl MyClient {
 
     /// It connects to end what another one runs: `client` is that one's actor, `target` its number.
     pub fn killer(client: u32, target: u32, errand: Errand, stage: &mut Stage<'_>) -> Self {
-        let Errand { listener, user, schema, capabilities } = errand;
+        let Errand { listener, user, schema, capabilities, hurry } = errand;
         let mut killer = MyClient::connect(format!("killer of {client}"), listener, user, stage);
         (killer.kills_for, killer.target) = (Some(client), target);
-        (killer.schema, killer.capabilities) = (schema, capabilities);
+        (killer.schema, killer.capabilities, killer.hurry) = (schema, capabilities, hurry);
         killer
+    }
+
+    /// It connects, and will do what is written.
+    pub fn play(number: u32, listener: u32, part: Part, stage: &mut Stage<'_>) -> Self {
+        let mut client =
+            MyClient::connect(format!("c{number}"), listener, format!("user{}", part.user), stage);
+        stage.net().narrow(client.end, part.pipe);
+        client.capabilities |= flag::DEPRECATE_EOF | flag::SESSION_TRACK | flag::CONNECT_WITH_DB;
+        client.schema = Some(SCHEMAS[0].to_owned());
+        client.part = Some(part);
+        client
     }
 
     fn connect(name: String, listener: u32, user: String, stage: &mut Stage<'_>) -> Self {
@@ -177,6 +194,8 @@ impl MyClient {
             asked_cancel: false,
             has_asked: false,
             said_goodbye: false,
+            hurry: false,
+            part: None,
         }
     }
 
@@ -199,7 +218,10 @@ impl MyClient {
     pub fn turn(&mut self, stage: &mut Stage<'_>) {
         self.read(stage);
         if !self.over && self.phase == Phase::Session && !self.fatal && !self.half_shut {
-            self.act(stage);
+            match self.part.is_some() {
+                true => while self.play_on(stage) {},
+                false => self.act(stage),
+            }
         }
         let unsent = self.outbox.len();
         if !self.over && self.outbox.write(stage, self.end) {
@@ -219,7 +241,9 @@ impl MyClient {
     fn read(&mut self, stage: &mut Stage<'_>) {
         while !self.over {
             if stage.now_ns < self.next_read_ns {
-                stage.wake_at(self.next_read_ns);
+                if self.next_read_ns < u64::MAX {
+                    stage.wake_at(self.next_read_ns);
+                }
                 return;
             }
             let read = stage.net().peer_read(self.end, self.manner.0);
@@ -262,7 +286,6 @@ impl MyClient {
             let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 2013 | 3024);
             if self.fatal && lost && self.farewell {
                 // Weir finds out a moment later that this server is gone, or that the request behind takes too long.
-                stage.oracle.losses += 1;
             } else if self.fatal {
                 let name = &self.name;
                 let text = shown(&(seq, payload.to_vec()));
@@ -368,6 +391,10 @@ impl MyClient {
         if self.kills_for.is_some() {
             self.phase = Phase::Killing;
             put_command(self.outbox.tail(), command::QUERY, format!("KILL QUERY {}", self.target).as_bytes());
+            if self.hurry {
+                let _ = self.outbox.write(stage, self.end);
+                self.leave(stage, false);
+            }
             return;
         }
         self.phase = Phase::Session;
@@ -440,6 +467,57 @@ impl MyClient {
         stage.wake_at(self.next_at_ns);
     }
 
+    /// Does what is written next if the time has come. False: it has not.
+    fn play_on(&mut self, stage: &mut Stage<'_>) -> bool {
+        let done = self.expected.is_empty() && !self.asked_cancel && self.outbox.is_empty();
+        let Some(part) = self.part.as_mut().filter(|_| !self.over) else { return false };
+        let Some((when, line)) = part.next(stage, done) else {
+            if done && part.lines.is_empty() {
+                put_quit(self.outbox.tail());
+                let _ = self.outbox.write(stage, self.end);
+                self.leave(stage, false);
+            }
+            return false;
+        };
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: {when:?} {line:?}"));
+        match line {
+            Line::Say(text) | Line::SayAndCancel(text) => {
+                let mut bytes = Vec::new();
+                let tag = self.script.comment_of(&self.shadow);
+                put_command(&mut bytes, command::QUERY, text.replacen("/*", &tag, 1).as_bytes());
+                let before = self.shadow.clone();
+                self.send(&bytes, stage);
+                self.if_cancelled = matches!(line, Line::SayAndCancel(_))
+                    .then(|| Box::new(cancelled_instead(before, &bytes)));
+            }
+            Line::Cancel | Line::CancelByStranger => {
+                let stranger = matches!(line, Line::CancelByStranger);
+                self.asked_cancel = true;
+                let user = if stranger { "user1".to_owned() } else { self.user.clone() };
+                stage.orders.push(Order::SendKill {
+                    listener: self.listener,
+                    user,
+                    schema: self.schema.clone(),
+                    capabilities: self.capabilities,
+                    target: self.id,
+                    hurry: true,
+                });
+            }
+            Line::IsAnswered if !self.expected.is_empty() => {
+                stage.oracle.broken(|| format!("{name} is not answered"));
+            }
+            Line::IsAnswered => {}
+            Line::StopReading => self.next_read_ns = u64::MAX,
+            Line::ReadOn => {
+                self.next_read_ns = 0;
+                self.read(stage);
+            }
+            Line::Abort => self.leave(stage, true),
+        }
+        true
+    }
+
     /// Does the next thing of its script when the time has come.
     fn act(&mut self, stage: &mut Stage<'_>) {
         if stage.now_ns < self.next_at_ns {
@@ -457,7 +535,8 @@ impl MyClient {
                 stage.say(|| format!("{name}: asks to be cancelled"));
                 let (listener, user, target) = (self.listener, self.user.clone(), self.id);
                 let (schema, capabilities) = (self.schema.clone(), self.capabilities);
-                stage.orders.push(Order::SendKill { listener, user, schema, capabilities, target });
+                let hurry = false;
+                stage.orders.push(Order::SendKill { listener, user, schema, capabilities, target, hurry });
             }
             return;
         }
@@ -545,11 +624,7 @@ impl MyClient {
         if !self.fatal && !self.said_goodbye {
             // Last words are not said in the middle of a reply, nor behind one while Weir asks the server something of
             // its own about it.
-            let timeouts = &stage.plan.timeouts;
-            let ended_behind =
-                stage.oracle.deaths > 0 || timeouts.query_ms > 0 || timeouts.transaction_ms > 0;
-            let cut = !self.input.is_empty() || !self.expected.is_empty() || ended_behind;
-            crate::excuse::silent_end(stage, &name, reset, cut, self.phase != Phase::Session);
+            crate::excuse::silent_end(stage, self.end, &name, true, self.phase != Phase::Session);
         }
         stage.net().close(self.end, false);
         self.finish(stage);

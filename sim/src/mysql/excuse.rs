@@ -1,6 +1,7 @@
 //! May a client have been refused or lost for that? Only when something happened that explains it.
 
 use crate::actor::Stage;
+use crate::excuse::lost;
 
 /// Errors with which Weir ends a session; all others answer a request.
 pub const LAST_WORDS: [u16; 12] = [1040, 1041, 1045, 1053, 1159, 1205, 2003, 2013, 2020, 2027, 3024, 4031];
@@ -10,10 +11,7 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: u16, text: &str) {
     *stage.oracle.refusals.entry(format!("{code} {text}")).or_insert(0) += 1;
     let (plan, timeouts) = (stage.plan, &stage.plan.timeouts);
     let excused = match code {
-        2013 => {
-            stage.oracle.losses += 1;
-            !plan.calm
-        }
+        2013 => lost(stage, name),
         1053 => stage.oracle.draining,
         // Also when the wait would surely end with query_wait_timeout.
         1040 if text.contains("max_waiting_clients") => {
@@ -23,7 +21,7 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: u16, text: &str) {
         1040 => timeouts.query_wait_ms > 0,
         1159 => timeouts.client_login_ms > 0,
         // The database's own farewell, which crossed a request.
-        4031 if text.contains("by the server") => !plan.calm,
+        4031 if text.contains("by the server") => lost(stage, name),
         4031 if text.contains("transaction") => timeouts.idle_transaction_ms > 0,
         4031 => timeouts.client_idle_ms > 0,
         1205 => timeouts.transaction_ms > 0,

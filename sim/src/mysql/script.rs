@@ -167,6 +167,11 @@ impl Script {
         }
     }
 
+    /// The beginning of the comment of a text that was written by others.
+    pub fn comment_of(&mut self, shadow: &Engine) -> String {
+        format!("/* tag={} tz={} db={} ", self.tag(), shadow.setting("time_zone"), shadow.schema())
+    }
+
     fn comment(&mut self, shadow: &Engine, more: &str) -> String {
         let tag = self.tag();
         format!("/* tag={tag} tz={} db={} {more} */", shadow.setting("time_zone"), shadow.schema())

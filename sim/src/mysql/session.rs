@@ -166,6 +166,17 @@ impl MySession {
         }
     }
 
+    /// Somebody waits for it, or has left something here.
+    pub fn is_at_work(&self) -> bool {
+        let engine = self.engine.as_ref().filter(|_| !self.over);
+        engine.is_some_and(|it| !it.is_at_rest() || it.state_left().is_some()) || !self.outbox.is_empty()
+    }
+
+    /// Whose statement ran here last.
+    pub fn client(&self) -> Option<String> {
+        self.engine.as_ref()?.client.clone()
+    }
+
     /// Ends it.
     pub fn close(&mut self, stage: &mut Stage<'_>, abort: bool) {
         if !self.over {

@@ -30,6 +30,8 @@ pub enum Command {
     ShowSchema,
     /// Changes it.
     Use(String),
+    /// Weir's question about the catalogue: nobody has made anything here that runs code.
+    Catalogue,
     /// CONNECTION_ID(), or what Weir has put in its place.
     ConnectionId(Option<u64>),
     /// LAST_INSERT_ID().
@@ -148,6 +150,7 @@ impl Statement {
                 names.iter().map(|name| name.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
             }
             Command::ShowSchema => one("DATABASE()"),
+            Command::Catalogue => ["kind", "name", "language", "text"].map(str::to_owned).to_vec(),
             Command::ConnectionId(_) => one("CONNECTION_ID()"),
             Command::InsertId => one("LAST_INSERT_ID()"),
             Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
@@ -178,6 +181,7 @@ fn command(text: &str) -> Command {
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
         ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
         ["SELECT", "LAST_INSERT_ID(),", "LAST_INSERT_ID(0)", "LIMIT", "1"] => Command::TakeInsertId,
+        ["SELECT", "CAST('Z'", "AS", "BINARY),", ..] => Command::Catalogue,
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
         }

@@ -4,11 +4,11 @@
 
 use super::engine::{Engine, code_of};
 use super::script::{Next, Script};
-use super::wire::{field, message, put, put_text, take_text};
+use super::wire::{field, message, put, put_query, put_text, take_text};
 use crate::actor::{Order, Outbox, Stage};
 use crate::excuse;
 use crate::network::{EndId, Read};
-use crate::plan::PASSWORD;
+use crate::plan::{Line, PASSWORD, Part};
 use std::collections::{BTreeMap, VecDeque};
 use weir_auth::login::TlsOffer;
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
@@ -58,6 +58,8 @@ pub struct PgClient {
     said_goodbye: bool,
     /// Its login is meant to fail.
     refused_setting: bool,
+    /// What it does is written.
+    part: Option<Part>,
 }
 
 struct Cancelled {
@@ -116,7 +118,37 @@ impl PgClient {
             next_read_ns: 0,
             reads: 0,
         };
-        let mut client = PgClient {
+        let mut client = PgClient::unborn(name, listener, end, user, startup, stage);
+        (client.manner, client.refused_setting) = (manner, refused_setting);
+        let offer = stage.plan.secure.offer;
+        if offer == TlsOffer::Required || (offer == TlsOffer::Offered && stage.dice.one_in(2)) {
+            client.want_tls(stage);
+        } else {
+            client.say_hello(stage);
+        }
+        client
+    }
+
+    /// It connects, and will do what is written.
+    pub fn play(number: u32, listener: u32, part: Part, stage: &mut Stage<'_>) -> Self {
+        let end = stage.net().peer_connect(stage.me, listener);
+        stage.net().narrow(end, part.pipe);
+        let user = format!("user{}", part.user);
+        let mut client = PgClient::unborn(format!("c{number}"), listener, end, user, Vec::new(), stage);
+        client.part = Some(part);
+        client.say_hello(stage);
+        client
+    }
+
+    fn unborn(
+        name: String,
+        listener: u32,
+        end: EndId,
+        user: String,
+        startup: Vec<(String, String)>,
+        stage: &mut Stage<'_>,
+    ) -> Self {
+        PgClient {
             shadow: Engine::new(&startup, true),
             script: Script::new(&name, stage.dice.split(), stage.plan),
             name,
@@ -137,7 +169,7 @@ impl PgClient {
             parameters: BTreeMap::new(),
             key: Vec::new(),
             next_at_ns: 0,
-            manner,
+            manner: Manner { bytes: 1 << 18, pause_ns: 0, next_read_ns: 0, reads: 0 },
             fatal: None,
             half_shut: false,
             given_up: false,
@@ -145,15 +177,9 @@ impl PgClient {
             asked_cancel: false,
             has_asked: false,
             said_goodbye: false,
-            refused_setting,
-        };
-        let offer = stage.plan.secure.offer;
-        if offer == TlsOffer::Required || (offer == TlsOffer::Offered && stage.dice.one_in(2)) {
-            client.want_tls(stage);
-        } else {
-            client.say_hello(stage);
+            refused_setting: false,
+            part: None,
         }
-        client
     }
 
     /// It asks for TLS, or begins it at once (PostgreSQL 17).
@@ -229,7 +255,10 @@ impl PgClient {
     pub fn turn(&mut self, stage: &mut Stage<'_>) {
         self.read(stage);
         if !self.over && matches!(self.phase, Phase::Session) && self.fatal.is_none() && !self.half_shut {
-            self.act(stage);
+            match self.part.is_some() {
+                true => while self.play_on(stage) {},
+                false => self.act(stage),
+            }
         }
         let unsent = self.outbox.len();
         if !self.over && self.outbox.write(stage, self.end) {
@@ -249,7 +278,9 @@ impl PgClient {
     fn read(&mut self, stage: &mut Stage<'_>) {
         while !self.over {
             if stage.now_ns < self.manner.next_read_ns {
-                stage.wake_at(self.manner.next_read_ns);
+                if self.manner.next_read_ns < u64::MAX {
+                    stage.wake_at(self.manner.next_read_ns);
+                }
                 return;
             }
             let read = stage.net().peer_read(self.end, self.manner.bytes);
@@ -506,6 +537,55 @@ impl PgClient {
         stage.wake_at(self.next_at_ns);
     }
 
+    /// Does what is written next if the time has come. False: it has not.
+    fn play_on(&mut self, stage: &mut Stage<'_>) -> bool {
+        let done = self.expected.is_empty() && !self.asked_cancel && self.outbox.is_empty();
+        let Some(part) = self.part.as_mut().filter(|_| !self.over) else { return false };
+        let Some((when, line)) = part.next(stage, done) else {
+            if done && part.lines.is_empty() {
+                put(self.outbox.tail(), b'X', b"");
+                let _ = self.outbox.write(stage, self.end);
+                self.leave(stage, false);
+            }
+            return false;
+        };
+        let name = self.name.clone();
+        stage.say(|| format!("{name}: {when:?} {line:?}"));
+        match line {
+            Line::Say(text) | Line::SayAndCancel(text) => {
+                let mut bytes = Vec::new();
+                let tag = self.script.comment_of(&self.shadow);
+                put_query(&mut bytes, &text.replacen("/*", &tag, 1));
+                let before = self.shadow.clone();
+                self.send(&bytes, stage);
+                self.if_cancelled = matches!(line, Line::SayAndCancel(_))
+                    .then(|| Box::new(self.cancelled_instead(before, &bytes)));
+            }
+            Line::Cancel => {
+                self.asked_cancel = true;
+                self.send_cancel(stage);
+            }
+            Line::CancelByStranger => {
+                self.asked_cancel = true;
+                let known = self.key.clone();
+                self.key.iter_mut().skip(4).for_each(|byte| *byte = !*byte);
+                self.send_cancel(stage);
+                self.key = known;
+            }
+            Line::IsAnswered if !self.expected.is_empty() => {
+                stage.oracle.broken(|| format!("{name} is not answered"));
+            }
+            Line::IsAnswered => {}
+            Line::StopReading => self.manner.next_read_ns = u64::MAX,
+            Line::ReadOn => {
+                self.manner.next_read_ns = 0;
+                self.read(stage);
+            }
+            Line::Abort => self.leave(stage, true),
+        }
+        true
+    }
+
     /// Does the next thing of its script when the time has come.
     fn act(&mut self, stage: &mut Stage<'_>) {
         if stage.now_ns < self.next_at_ns {
@@ -637,8 +717,8 @@ impl PgClient {
             stage.oracle.broken(|| format!("{name}: its last answer was cut off"));
         }
         if self.fatal.is_none() && !self.said_goodbye {
-            let cut = !self.input.is_empty();
-            excuse::silent_end(stage, &name, reset, cut, !matches!(self.phase, Phase::Session));
+            let cut = reset || !self.input.is_empty();
+            excuse::silent_end(stage, self.end, &name, cut, !matches!(self.phase, Phase::Session));
         }
         stage.net().close(self.end, false);
         self.finish(stage);

@@ -225,6 +225,11 @@ impl Script {
         }
     }
 
+    /// The beginning of the comment of a text that was written by others.
+    pub fn comment_of(&mut self, shadow: &Engine) -> String {
+        format!("/* tag={} tz={} ", self.tag(), shadow.setting("TimeZone"))
+    }
+
     fn comment(&mut self, shadow: &Engine, more: &str) -> String {
         let tag = self.tag();
         format!("/* tag={tag} tz={} {more} */", shadow.setting("TimeZone"))

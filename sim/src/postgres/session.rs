@@ -33,6 +33,8 @@ pub struct PgSession {
     outbox: Outbox,
     salt: [u8; 4],
     startup: Vec<(String, String)>,
+    /// What it says right behind its next reply.
+    afterthought: Vec<u8>,
 }
 
 enum LoginState {
@@ -63,6 +65,7 @@ impl PgSession {
             outbox: Outbox::default(),
             salt,
             startup: Vec::new(),
+            afterthought: Vec::new(),
         }
     }
 
@@ -128,6 +131,9 @@ impl PgSession {
                 engine.pace_ns = stage.dice.below(stage.plan.pace_ns);
                 engine.work(stage.now_ns);
             }
+            if !engine.output.is_empty() && engine.is_at_rest() {
+                engine.output.append(&mut self.afterthought);
+            }
             self.outbox.tail().append(&mut engine.output);
             for entry in engine.committed.drain(..) {
                 *stage.oracle.committed.entry(entry).or_insert(0) += 1;
@@ -147,6 +153,17 @@ impl PgSession {
         if !self.outbox.write(stage, self.end) {
             self.close(stage, true);
         }
+    }
+
+    /// Somebody waits for it, or has left something here.
+    pub fn is_at_work(&self) -> bool {
+        let engine = self.engine.as_ref().filter(|_| !self.over);
+        engine.is_some_and(|it| !it.is_at_rest() || it.state_left().is_some()) || !self.outbox.is_empty()
+    }
+
+    /// Whose statement ran here last.
+    pub fn client(&self) -> Option<String> {
+        self.engine.as_ref()?.client.clone()
     }
 
     /// Ends it.
@@ -174,6 +191,13 @@ impl PgSession {
                 self.close(stage, false);
             }
         }
+    }
+
+    /// It says these bytes, whatever they are.
+    pub fn say(&mut self, bytes: &[u8], at_once: bool, stage: &mut Stage<'_>) {
+        let to = if at_once { self.outbox.tail() } else { &mut self.afterthought };
+        to.extend_from_slice(bytes);
+        self.work(stage);
     }
 
     /// It says something of its own accord while nothing runs.

@@ -43,14 +43,18 @@ impl Back {
             && front.as_deref().is_some_and(|front| front.startup.get(name).is_some())
             && self.base.get(name) == Some(value)
             && self.queue.head_resets(name);
-        let brought = matches!(self.queue.next(), Some(Owed::Settings { .. }));
+        let brings = match self.queue.next() {
+            Some(Owed::Settings { brings, .. }) => Some(brings),
+            _ => None,
+        };
         if self.queue.is_empty() {
             // The server's own configuration has changed.
             if self.applied.get(name).is_none() {
                 self.base.set(name, value);
             }
-        } else if brought {
-            if self.applied.get(name).is_none() {
+        } else if let Some(brings) = brings {
+            // The server's own value, where this very query has gone back to it: of requests behind it others are applied by now.
+            if brings.get(name).is_none() {
                 self.base.set(name, value);
             }
         } else if follows(name) {

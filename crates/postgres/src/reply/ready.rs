@@ -39,7 +39,7 @@ impl Back {
         self.needs_sync = false;
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
-            Owed::Settings { previous, last, only } => {
+            Owed::Settings { previous, last, only, .. } => {
                 let owed = SettingsOwed { previous, last, only };
                 self.settings_done(front, owed, to_server, to_client)?;
                 return Ok(Way::Hide);

@@ -372,6 +372,17 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_is_not_left_stays_where_it_was() {
+        let caps = [1, 9, 9, 1].map(|limit| Arc::new(Cap::new(limit)));
+        let (from, to) = (pool(9, [&caps[0], &caps[1]], 1), pool(9, [&caps[2], &caps[3]], 1));
+        let full = pool(9, [&caps[2], &caps[3]], 1);
+        assert_eq!([from.try_open(), full.try_open()], [Opening::Granted; 2]);
+        assert!(!from.leave_to(&to), "the user of the other pool has no room");
+        assert_eq!([from.opened(), to.opened()], [1, 0]);
+        assert_eq!(caps.map(|cap| cap.figures().0), [1, 1, 1, 1]);
+    }
+
+    #[test]
     fn limits_hold_when_all_open_at_once() {
         let (database, user) = (Arc::new(Cap::new(3)), Arc::new(Cap::new(2)));
         let pools = [pool(2, [&database, &user], 1), pool(5, [&database, &user], 1)];

@@ -38,6 +38,24 @@ fn settings_come_in_front_and_wait_only_the_first_time() {
     assert!(b.is_reusable());
 }
 
+/// The requests of several clients stand behind each other: what one of them brings is not taken for the server's own value because the
+/// one behind it brings nothing.
+#[test]
+fn what_one_client_brings_is_not_the_servers_own_value_for_those_behind_it() {
+    let ((mut f, mut g, mut k), mut b) =
+        ((front_with(1, &[("TimeZone", "CET")]), front(2), front_with(3, &[("TimeZone", "CET")])), back());
+    crate::dispatch::remember_accepted(&mut b.accepted, f.settings.plan_key());
+    let request = c::q("select now()");
+    let reply = cat(&[s::complete("SELECT 1"), s::idle()]);
+    assert_eq!(tags(&send(&mut f, &mut b, 1, &request).to_server), "QQ");
+    assert_eq!(tags(&send(&mut g, &mut b, 2, &request).to_server), "QQ");
+    let brought = cat(&[s::parameter("TimeZone", "CET"), s::settings_done(), reply]);
+    assert_eq!(receive(&mut b, Some(&mut f), &brought).done.len(), 1);
+    let sent = send(&mut k, &mut b, 3, &request);
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'timezone',E'CET',false)");
+    assert_eq!(tags(&sent.to_server), "QQ");
+}
+
 #[test]
 fn settings_that_fail_are_the_clients_error_and_the_request_does_not_run() {
     let (mut f, mut b) = (front_with(1, &[("work_mem", "nonsense")]), back());

@@ -1,0 +1,374 @@
+//! What was found once and must not come back, as scenes: who does what at which moment is written, and nothing is left to
+//! chance. Where a moment of some microseconds matters, all moments around it are tried.
+
+use std::collections::VecDeque;
+use weir_auth::login::TlsOffer;
+use weir_proxy::settings::PoolMode;
+use weir_sim::Report;
+use weir_sim::plan::Line::{
+    Abort, Cancel, CancelByStranger, IsAnswered, ReadOn, Say, SayAndCancel, StopReading,
+};
+use weir_sim::plan::{Between, Fault, Line, Part, Plan, When};
+use weir_sim::secure::Secure;
+use weir_tls::SslMode;
+
+const POSTGRES: usize = 0;
+const MYSQL: usize = 1;
+
+/// A client of the first user, of worker 0, that takes all it gets.
+fn part(wing: usize, lines: impl IntoIterator<Item = (When, Line)>) -> Part {
+    Part { wing, worker: 0, user: 0, pipe: 1 << 20, lines: VecDeque::from_iter(lines) }
+}
+
+/// At this time, in microseconds.
+fn at(us: u64, line: Line) -> (When, Line) {
+    (When::At(us), line)
+}
+
+/// As soon as all before it is answered.
+fn then(line: Line) -> (When, Line) {
+    (When::Then, line)
+}
+
+fn play(what: &str, plan: Plan) -> Report {
+    weir_sim::run_plan_caught(plan).unwrap_or_else(|problem| panic!("{what}: {problem}"))
+}
+
+/// The plan with something done at this time, in microseconds.
+fn with(mut plan: Plan, us: u64, fault: Fault) -> Plan {
+    plan.faults.push((us * 1_000, fault));
+    plan
+}
+
+/// One server, on which the requests of three clients stand behind each other: the first one's is at the head for 10 ms from 40 ms on. Each text
+/// is known to be quick by then.
+fn three_on_one_server(wing: usize, head: impl IntoIterator<Item = (When, Line)>) -> Plan {
+    let quick = || at(20_000, Say("SELECT 'x' /* */"));
+    let first = [at(1_000, Say("SELECT 'x' /* */")), at(5_000, Say("SELECT 'x' /* */"))];
+    let head = first.into_iter().chain(head);
+    let behind = [41_000, 42_000].map(|us| part(wing, [quick(), at(us, Say("SELECT 'x' /* */"))]));
+    Plan::scene([part(wing, head)].into_iter().chain(behind).collect())
+}
+
+/// A client reads nothing and gets more than is kept for one, at the end of its answer: the requests of others behind its own
+/// are answered while it still does not read.
+#[test]
+fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
+    // What is kept is 256 kB; the last bytes of the answer bring it over that.
+    for width in (250_000..310_000).step_by(3_000) {
+        let text: &'static str = Box::leak(format!("SELECT 'x' /* sleep=3000 width={width} */").into());
+        let mut slow = part(
+            POSTGRES,
+            [
+                at(1_000, Say("SELECT 'x' /* */")),
+                at(5_000, Say("SELECT 'x' /* */")),
+                at(39_000, StopReading),
+                at(40_000, Say(text)),
+                at(900_000, ReadOn),
+            ],
+        );
+        slow.pipe = 4_096;
+        let others = [40_500, 41_000].map(|us| {
+            part(
+                POSTGRES,
+                [
+                    at(20_000, Say("SELECT 'x' /* */")),
+                    at(us, Say("SELECT 'x' /* */")),
+                    at(500_000, IsAnswered),
+                ],
+            )
+        });
+        play(&format!("{width} bytes"), Plan::scene([slow].into_iter().chain(others).collect()));
+    }
+}
+
+/// A client sends a slow BEGIN with an INSERT behind it and vanishes. Weir ends what it has left running, and the INSERT does not
+/// run without the BEGIN.
+#[test]
+fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() {
+    for wing in [POSTGRES, MYSQL] {
+        for gone_us in (30_100..35_000).step_by(100) {
+            let mut plan = Plan::scene(vec![part(
+                wing,
+                [
+                    at(1_000, Say("SELECT 'x' /* */")),
+                    at(30_000, Say("BEGIN /* sleep=50000 */")),
+                    at(30_001, Say("INSERT INTO t VALUES (1) /* */")),
+                    at(gone_us, Abort),
+                ],
+            )]);
+            plan.timeouts.cancel_wait_ms = 1;
+            let report = play(&format!("wing {wing}, gone after {gone_us} us"), plan);
+            assert_eq!(report.committed, 0);
+        }
+    }
+}
+
+/// A statement ends by itself while the KILL for it is on its way, at each moment of that way, and whoever asked for the KILL is
+/// gone. What its client sends next runs to its end.
+#[test]
+fn a_kill_that_comes_too_late_hits_nothing_else() {
+    late_cancels(MYSQL, Secure::default());
+}
+
+/// The same for a cancel request of PostgreSQL.
+#[test]
+fn a_cancel_that_comes_too_late_hits_nothing_else() {
+    late_cancels(POSTGRES, Secure::default());
+}
+
+/// The same inside TLS, where its way is longer by a handshake.
+#[test]
+fn a_cancel_inside_tls_that_comes_too_late_hits_nothing_else() {
+    late_cancels(POSTGRES, Secure::of(TlsOffer::Off, Some(SslMode::Require), false));
+    late_cancels(POSTGRES, Secure::of(TlsOffer::Off, Some(SslMode::Require), true));
+}
+
+fn late_cancels(wing: usize, secure: Secure) {
+    let (mut hit, mut missed) = (0, 0);
+    for asked_us in 39_960..40_010 {
+        let plan = Plan::scene(vec![part(
+            wing,
+            [
+                at(1_000, Say("SELECT 'x' /* */")),
+                at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
+                at(asked_us, Cancel),
+                then(Say("SELECT 'x' /* sleep=30000 */")),
+                then(Say("INSERT INTO t VALUES (1) /* */")),
+            ],
+        )]);
+        let report = play(&format!("asked for after {asked_us} us"), Plan { secure: secure.clone(), ..plan });
+        assert_eq!(report.committed, 1);
+        hit += report.cancelled;
+        missed += 1 - report.cancelled;
+    }
+    assert!(hit > 0 && missed > 0, "of 50 cancels {hit} came in time and {missed} did not");
+}
+
+/// A statement ends by itself while the cancel for it, which can no longer be taken back, takes long to the database. What its client sends
+/// next waits until that is over.
+#[test]
+fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
+    for wing in [POSTGRES, MYSQL] {
+        let mut missed = 0;
+        for asked_us in (39_000..40_005).step_by(5) {
+            let mut plan = Plan::scene(vec![part(
+                wing,
+                [
+                    at(1_000, Say("SELECT 'x' /* */")),
+                    at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
+                    at(asked_us, Cancel),
+                    at(40_010, Say("SELECT 'x' /* sleep=30000 */")),
+                ],
+            )]);
+            plan.weather.slow_connection = Some((1, 200_000));
+            let report = play(&format!("wing {wing}, asked for after {asked_us} us"), plan);
+            missed += 1 - report.cancelled;
+        }
+        assert!(missed > 0, "every cancel came in time");
+    }
+}
+
+/// The head of a shared server is cancelled, at each moment: its own request ends, and those behind it are answered as if nothing
+/// had been.
+#[test]
+fn a_cancel_for_the_head_of_a_shared_server_hits_nobody_behind_it() {
+    for wing in [POSTGRES, MYSQL] {
+        for asked_us in (42_500..51_000).step_by(100) {
+            let head = [at(40_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")), at(asked_us, Cancel)];
+            play(&format!("wing {wing}, asked for after {asked_us} us"), three_on_one_server(wing, head));
+        }
+    }
+}
+
+/// KILL and cancel requests of those who may not: another user's, and one without the secret.
+#[test]
+fn who_may_not_cancel_cancels_nothing() {
+    for wing in [POSTGRES, MYSQL] {
+        let lines = [
+            at(1_000, Say("SELECT 'x' /* */")),
+            at(30_000, Say("SELECT 'x' /* sleep=10000 */")),
+            at(31_000, CancelByStranger),
+            then(Say("SELECT 'x' /* */")),
+        ];
+        let report = play(&format!("wing {wing}"), Plan::scene(vec![part(wing, lines)]));
+        assert_eq!((report.cancelled, report.answers), (0, 3));
+        // The same, and it may.
+        let lines = [
+            at(1_000, Say("SELECT 'x' /* */")),
+            at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
+            at(31_000, Cancel),
+        ];
+        assert_eq!(play("by itself", Plan::scene(vec![part(wing, lines)])).cancelled, 1);
+    }
+}
+
+/// A request that waits for a server is cancelled: it is told so and does not run.
+#[test]
+fn a_cancel_reaches_what_waits() {
+    for wing in [POSTGRES, MYSQL] {
+        let busy = [at(1_000, Say("BEGIN /* */")), at(60_000, Say("COMMIT /* */"))];
+        let waits = [
+            at(20_000, SayAndCancel("INSERT INTO t VALUES (1) /* */")),
+            at(30_000, Cancel),
+            at(50_000, IsAnswered),
+        ];
+        let report = play(&format!("wing {wing}"), Plan::scene(vec![part(wing, busy), part(wing, waits)]));
+        assert_eq!((report.cancelled, report.committed), (1, 0));
+    }
+}
+
+/// A server dies under the request at its head. Only that one's client loses it; those behind are answered elsewhere.
+#[test]
+fn a_lost_server_costs_one_client_its_session() {
+    for wing in [POSTGRES, MYSQL] {
+        for dies_us in (40_500..51_000).step_by(250) {
+            let mut plan = three_on_one_server(wing, [at(40_000, Say("SELECT 'x' /* sleep=10000 */"))]);
+            plan.calm = false;
+            let report = play(&format!("dies after {dies_us} us"), with(plan, dies_us, Fault::Break(0)));
+            assert!(report.losses <= 1, "{} clients lost their sessions", report.losses);
+            let (lost, answers) = (report.losses, 3 + 2 + 2 - report.losses);
+            assert_eq!(report.answers, answers, "after {dies_us} us, {lost} lost");
+        }
+    }
+}
+
+/// Clients hold servers of their own in transactions, and the server of one of them dies.
+#[test]
+fn a_lost_server_costs_nobody_else_a_transaction() {
+    for wing in [POSTGRES, MYSQL] {
+        let lines = || {
+            [
+                at(1_000, Say("BEGIN /* */")),
+                at(10_000, Say("INSERT INTO t VALUES (1) /* */")),
+                at(60_000, Say("COMMIT /* */")),
+            ]
+        };
+        let mut plan = Plan::scene(vec![part(wing, lines()), part(wing, lines()), part(wing, lines())]);
+        (plan.pool_size, plan.calm) = (3, false);
+        let report = play(&format!("wing {wing}"), with(plan, 30_000, Fault::Break(1)));
+        assert_eq!((report.committed, report.losses), (2, 1));
+    }
+}
+
+/// A database dies at each moment at which servers connect to it and begin TLS. Clients learn that it is not there, and not that
+/// its TLS has failed; where TLS is preferred, nothing is asked in clear.
+#[test]
+fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
+    for (wing, direct) in [(POSTGRES, false), (POSTGRES, true), (MYSQL, false)] {
+        let mode = if direct { SslMode::Require } else { SslMode::Prefer };
+        for dies_us in 1..60 {
+            let mut plan = Plan::scene(vec![part(wing, [at(30_000, Say("SELECT 'x' /* */"))])]);
+            plan.secure = Secure::of(TlsOffer::Off, Some(mode), direct);
+            plan.calm = false;
+            play(&format!("wing {wing}, dies after {dies_us} us"), with(plan, dies_us, Fault::Break(0)));
+        }
+    }
+}
+
+/// A client waits while a server is opened for it, a reload lowers the limit, and that server is closed as one too many. Another
+/// worker has an idle one.
+#[test]
+fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
+    for wing in [POSTGRES, MYSQL] {
+        for reload_us in 31_000..31_030 {
+            let holds = part(wing, [at(1_000, Say("BEGIN /* */")), at(900_000, Say("COMMIT /* */"))]);
+            let has_idle =
+                part(wing, [at(1_000, Say("SELECT 'x' /* */")), at(900_000, Say("SELECT 'x' /* */"))]);
+            let waits =
+                part(wing, [at(31_000, Say("INSERT INTO t VALUES (1) /* */")), at(500_000, IsAnswered)]);
+            let cast = vec![holds, Part { worker: 1, ..has_idle }, waits];
+            let plan = Plan { workers: 2, pool_size: 3, ..Plan::scene(cast) };
+            play(
+                &format!("wing {wing}, reload after {reload_us} us"),
+                with(plan, reload_us, Fault::Resize(2)),
+            );
+        }
+    }
+}
+
+/// A client waits, and the worker that it asks for an idle server has just given it away. A third one has another.
+#[test]
+fn a_wish_for_a_server_goes_on_to_who_has_one() {
+    for wing in [POSTGRES, MYSQL] {
+        let lines = |last: Line| {
+            let begin = [at(1_000, Say("BEGIN /* */")), at(10_000, Say("COMMIT /* */"))];
+            begin.into_iter().chain([at(30_000, last), at(900_000, Say("SELECT 'x' /* */"))])
+        };
+        let has = part(wing, lines(IsAnswered));
+        let takes = part(wing, lines(Say("INSERT INTO t VALUES (1) /* sleep=600000 */")));
+        let waits = part(wing, [at(30_000, Say("INSERT INTO t VALUES (1) /* */")), at(200_000, IsAnswered)]);
+        let cast = vec![has, Part { worker: 1, ..takes }, Part { worker: 2, ..waits }];
+        play(&format!("wing {wing}"), Plan { workers: 3, pool_size: 2, ..Plan::scene(cast) });
+    }
+}
+
+/// A worker finds nobody waiting and is about to call a server idle; a client of another worker comes just then and finds none idle. At
+/// whatever moment that is, it is served.
+#[test]
+fn who_comes_while_a_server_becomes_idle_is_served() {
+    for wing in [POSTGRES, MYSQL] {
+        for look in 0..40 {
+            let holds = part(wing, [at(1_000, Say("BEGIN /* */")), at(50_000, Say("COMMIT /* */"))]);
+            let comes =
+                part(wing, [at(45_000, Say("INSERT INTO t VALUES (1) /* */")), at(900_000, IsAnswered)]);
+            let cast = vec![holds, Part { worker: 1, ..comes }];
+            let plan =
+                Plan { workers: 2, between: Some(Between { from_us: 44_000, look }), ..Plan::scene(cast) };
+            play(&format!("wing {wing}, at look {look}"), plan);
+        }
+    }
+}
+
+/// A server says something of its own accord in pieces, right behind its reply or while it is idle, and goes to a client of another
+/// worker in between: the rest of it is understood there.
+#[test]
+fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
+    const NOTICE: &[u8] = b"N\0\0\0\x2aSNOTICE\0VNOTICE\0C00000\0Midle after x\0\0";
+    assert_eq!(NOTICE.len(), 1 + usize::from(NOTICE[4]));
+    for cut in [1, 4, 5, 20] {
+        // In the packet of its reply, while a client of the other worker waits; or later, while it is idle.
+        for (said_us, at_once, comes_us) in [(45_000, false, 40_000), (55_000, true, 60_000)] {
+            let holds = part(
+                POSTGRES,
+                [
+                    at(1_000, Say("BEGIN /* */")),
+                    at(50_000, Say("COMMIT /* */")),
+                    at(300_000, Say("SELECT 'x' /* */")),
+                ],
+            );
+            let comes = part(
+                POSTGRES,
+                [at(comes_us, Say("SELECT 'x' /* sleep=10000 */")), at(400_000, Say("SELECT 'x' /* */"))],
+            );
+            let plan = Plan { workers: 2, ..Plan::scene(vec![holds, Part { worker: 1, ..comes }]) };
+            let plan = with(plan, said_us, Fault::Says(0, &NOTICE[..cut], at_once));
+            // It works for the one that waited, or has not been found by it yet.
+            let rest_us = if at_once { 62_000 } else { 55_000 };
+            let report = play(
+                &format!("cut at {cut}, said after {said_us} us"),
+                with(plan, rest_us, Fault::Says(0, &NOTICE[cut..], true)),
+            );
+            assert_eq!(report.answers, 5);
+        }
+    }
+}
+
+/// What is kept for a client that does not read is bounded, and its server waits for it (the audit after each turn looks at that).
+#[test]
+fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
+    for wing in [POSTGRES, MYSQL] {
+        let mut slow = part(
+            wing,
+            [
+                at(1_000, StopReading),
+                at(2_000, Say("SELECT 'x' /* rows=300 width=20000 */")),
+                at(900_000, ReadOn),
+            ],
+        );
+        slow.pipe = 4_096;
+        let mut plan = Plan::scene(vec![slow]);
+        plan.mode = PoolMode::Session;
+        assert_eq!(play(&format!("wing {wing}"), plan).answers, 1);
+    }
+}
