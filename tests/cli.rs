@@ -49,6 +49,49 @@ fn check_config() {
     let output = weir(&["check-config", level.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).starts_with("weir: log level `[[`: "), "{}", text(&output.stderr));
+    std::fs::write(&level, "[databases.a]\nurl = \"postgres://a:b@h/a\"\n[log]\nlevel = \"warning\"\n")
+        .unwrap();
+    let output = weir(&["check-config", level.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let wanted = "weir: log level `warning`: `warning` is no level; use error, warn, info, debug or trace, or filters such as \
+                  info,weir_proxy=debug\n";
+    assert_eq!(text(&output.stderr), wanted);
+}
+
+#[test]
+fn a_strict_check_fails_for_a_warning() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strict.ini");
+    std::fs::write(&file, "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nadmin_users = me\n")
+        .unwrap();
+    let name = file.to_str().unwrap();
+    let output = weir(&["check-config", name]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("admin_users is not supported yet"), "{}", text(&output.stdout));
+    assert_eq!(weir(&["check-config", "--strict", name]).status.code(), Some(2));
+}
+
+#[test]
+fn a_check_in_json_says_what_is_wrong_and_where() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.ini");
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nadmin_users = me\n")
+        .unwrap();
+    let output = weir(&["check-config", "--json", name]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["good"], true);
+    assert_eq!(found["warnings"][0]["line"], 5);
+    assert_eq!(found["problems"], serde_json::json!([]));
+    std::fs::write(&file, "[databases]\na = host=h user=u\n[pgbouncer]\npool_moode = x\n").unwrap();
+    let output = weir(&["check-config", "--json", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["good"], false);
+    let problem = &found["problems"][0];
+    assert_eq!(
+        (&problem["file"], &problem["line"], &problem["column"]),
+        (&name.into(), &4.into(), &1.into())
+    );
+    assert_eq!(problem["text"], "unknown key `pool_moode`; did you mean `pool_mode`?");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use crate::actor::Stage;
 use crate::network::EndId;
 
-/// A client was told that its session ends.
-pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
+/// A client was told that its session ends. `in_login`: it has none yet; all who wait for the same login to a server are told what
+/// became of that.
+pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str, in_login: bool) {
     *stage.oracle.refusals.entry(format!("{code} {text}")).or_insert(0) += 1;
     let plan = stage.plan;
     let excused = if text.contains("protocol") || text.contains("larger than") {
@@ -13,7 +14,7 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str) {
         lost(stage, name)
     } else if text.contains("administrator command") {
         // The database's own farewell, passed on.
-        lost(stage, name)
+        lost(stage, name) || in_login && !plan.calm
     } else if text.contains("Weir is stopping") || text.contains("shutting down") {
         stage.oracle.draining
     } else if text.contains("max_client_conn") {

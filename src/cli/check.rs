@@ -1,8 +1,9 @@
 //! `weir check-config`: is a file right, and what does it come to?
 
 use super::{Failure, logging, print};
+use serde_json::json;
 use std::path::PathBuf;
-use weir_config::{ListenAt, Loaded, Protocol, Sources, load};
+use weir_config::{ListenAt, Loaded, Place, Problem, Problems, Protocol, Sources, load};
 
 /// Check a weir.toml or pgbouncer.ini without running anything.
 ///
@@ -15,11 +16,21 @@ pub struct Args {
     /// Print every setting with its value, and its default where that differs.
     #[arg(long)]
     all: bool,
+    /// Treat warnings as errors: exit with 2.
+    #[arg(long)]
+    strict: bool,
+    /// Print the result as JSON.
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
 }
 
 /// Checks and prints.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = load(&Sources::file(&args.file))?;
+    let found = load(&Sources::file(&args.file));
+    if args.json {
+        return run_json(args, &found);
+    }
+    let loaded = found?;
     logging::filter(&loaded.snapshot.log, 0)?;
     let mut lines: Vec<String> =
         loaded.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
@@ -31,8 +42,53 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             lines.push(format!("{} = {}{note}", row.key, quoted(&row.value)));
         }
     }
-    lines.push(format!("{}: good\n", args.file.display()));
-    print(lines.join("\n").as_bytes())
+    let good = !args.strict || loaded.warnings.is_empty();
+    lines.push(format!("{}: {}\n", args.file.display(), if good { "good" } else { "warnings" }));
+    print(lines.join("\n").as_bytes())?;
+    strict(args, loaded.warnings.len())
+}
+
+/// With `--strict` a warning is a failure.
+fn strict(args: &Args, warnings: usize) -> Result<(), Failure> {
+    if args.strict && warnings > 0 {
+        let s = if warnings == 1 { "" } else { "s" };
+        return Err(Failure::Usage(format!("{}: {warnings} warning{s} (--strict)", args.file.display())));
+    }
+    Ok(())
+}
+
+/// `{"file", "good", "problems": [{"file", "line", "column", "text"}], "warnings": [the same]}`.
+fn run_json(args: &Args, found: &Result<Loaded, Problems>) -> Result<(), Failure> {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    match found {
+        Ok(loaded) => {
+            warnings.extend(loaded.warnings.iter().map(|warning| as_json(&warning.problem)));
+            if let Err(level) = logging::filter(&loaded.snapshot.log, 0) {
+                problems
+                    .push(json!({ "file": null, "line": null, "column": null, "text": level.to_string() }));
+            }
+        }
+        Err(found) => problems.extend(found.0.iter().map(as_json)),
+    }
+    let (wrong, doubtful) = (problems.len(), warnings.len());
+    let good = wrong == 0 && (doubtful == 0 || !args.strict);
+    let result = json!({ "file": args.file, "good": good, "problems": problems, "warnings": warnings });
+    print(format!("{result:#}\n").as_bytes())?;
+    if wrong > 0 {
+        return Err(Failure::Usage(format!("{}: {wrong} to be put right", args.file.display())));
+    }
+    strict(args, doubtful)
+}
+
+fn as_json(problem: &Problem) -> serde_json::Value {
+    let (file, line, column) = match &problem.place {
+        Some(Place::File { file, line, column }) => {
+            (json!(file.display().to_string()), json!(line), json!(column))
+        }
+        Some(Place::Argument(name)) => (json!(name), json!(null), json!(null)),
+        None => (json!(null), json!(null), json!(null)),
+    };
+    json!({ "file": file, "line": line, "column": column, "text": problem.text })
 }
 
 fn quoted(value: &str) -> &str {

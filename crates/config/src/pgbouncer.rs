@@ -62,8 +62,7 @@ impl Reader<'_> {
             }
             other => {
                 let near = did_you_mean(other, &["pgbouncer", "databases", "users", "peers"]);
-                let text = format!("unknown section [{other}]{near}");
-                self.draft.findings.warn(WarningKind::UnknownKey, place, text);
+                self.draft.findings.problem(place, format!("unknown section [{other}]{near}"));
                 Section::Other
             }
         });
@@ -139,11 +138,7 @@ impl Reader<'_> {
                 let names: Vec<&str> =
                     SETTINGS.iter().filter_map(|s| s.alias).chain(table.iter().map(|(n, _)| *n)).collect();
                 let near = did_you_mean(key, &names);
-                findings.warn(
-                    WarningKind::UnknownKey,
-                    place,
-                    format!("unknown key `{key}`{near}; it is ignored"),
-                );
+                findings.problem(place, format!("unknown key `{key}`{near}"));
             }
         }
     }
@@ -193,8 +188,9 @@ impl Reader<'_> {
             .map(|k| k.name)
             .chain(fates.iter().map(|(name, _)| *name))
             .collect();
-        let text = format!("unknown key `{key}`{}; it is ignored", did_you_mean(key, &names));
-        self.draft.findings.warn(WarningKind::UnknownKey, at, text);
+        let text = format!("unknown key `{key}`{}", did_you_mean(key, &names));
+        entry.broken = true;
+        self.draft.findings.problem(at, text);
     }
 }
 

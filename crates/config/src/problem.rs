@@ -81,8 +81,6 @@ impl std::error::Error for Problems {}
 /// Why something is only a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarningKind {
-    /// Neither Weir nor PgBouncer knows the key.
-    UnknownKey,
     /// PgBouncer has the setting, Weir does not; the text says what happens instead.
     NotSupported,
     /// It is legal but will hardly do what is meant.

@@ -198,9 +198,22 @@ fn pgbouncer_ini() {
 }
 
 #[test]
+fn a_key_that_pgbouncer_does_not_know_is_an_error_as_it_is_there() {
+    let text = "[databases]\na = host=h user=u colour=red\n[users]\nann = pol_mode=session\n[pgbouncer]\nauth_type = any\n\
+                pool_moode = transaction\n[pgbounce]\n";
+    assert_eq!(
+        problems("p.ini", text),
+        "p.ini:2:19: unknown key `colour`\n\
+         p.ini:4:7: unknown key `pol_mode`; did you mean `pool_mode`?\n\
+         p.ini:7:1: unknown key `pool_moode`; did you mean `pool_mode`?\n\
+         p.ini:8:1: unknown section [pgbounce]; did you mean `pgbouncer`?"
+    );
+}
+
+#[test]
 fn warnings_of_pgbouncer_ini() {
-    let text = "[databases]\na = host=h user=u reserve_pool=5 colour=red\n[users]\nann = pool_mode=session\n[peers]\n1 = host=x\n\
-                [pgbouncer]\nauth_type = any\npol_mode = session\nreserve_pool_size = 5\nreserve_pool_timeout = 0\n\
+    let text = "[databases]\na = host=h user=u reserve_pool=5\n[users]\nann = pool_mode=session\n[peers]\n1 = host=x\n\
+                [pgbouncer]\nauth_type = any\nreserve_pool_size = 5\nreserve_pool_timeout = 0\n\
                 admin_users = postgres\nso_reuseport = 1\nignore_startup_parameters = x\nclient_tls_sslmode = prefer\n";
     let loaded = load_text(Path::new("p.ini"), text, &Sources::default()).unwrap();
     let found: Vec<_> = loaded.warnings.iter().map(|w| (w.kind, w.to_string())).collect();
@@ -209,20 +222,15 @@ fn warnings_of_pgbouncer_ini() {
             WarningKind::NotSupported,
             "p.ini:2:19: reserve_pool is not supported yet: a pool never grows over its size",
         ),
-        (WarningKind::UnknownKey, "p.ini:2:34: unknown key `colour`; it is ignored"),
         (
             WarningKind::NotSupported,
             "p.ini:5:1: [peers] is not supported: several Weirs do not forward each other's cancel requests yet; one Weir uses all cores",
         ),
         (
-            WarningKind::UnknownKey,
-            "p.ini:9:1: unknown key `pol_mode`; did you mean `pool_mode`?; it is ignored",
-        ),
-        (
             WarningKind::NotSupported,
-            "p.ini:10:1: reserve_pool_size is not supported yet: a pool never grows over its size",
+            "p.ini:9:1: reserve_pool_size is not supported yet: a pool never grows over its size",
         ),
-        (WarningKind::NotSupported, "p.ini:12:1: admin_users is not supported yet: there is no console yet"),
+        (WarningKind::NotSupported, "p.ini:11:1: admin_users is not supported yet: there is no console yet"),
         (WarningKind::Doubtful, "p.ini:4:1: user ann is not in auth_file and cannot log in"),
     ];
     assert_eq!(found, wanted.map(|(kind, text)| (kind, text.to_owned())));

@@ -1,6 +1,7 @@
 //! What a client is told about a [`Fault`]: errno, SQLSTATE and a text its driver knows.
 //!
-//! Never sends a fault's detail. Numbers are those of MySQL's server and client errors.
+//! Never sends a fault's detail. Numbers are those of a server's errors, below 2000 or from 3000 on: what a driver finds out by itself (2013, "lost
+//! connection") it must not be sent, and MariaDB's turns it into "malformed packet".
 
 use crate::frame;
 use crate::message::ok::ErrPacket;
@@ -21,7 +22,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
             "HY000",
             "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
         ),
-        FaultKind::ServerTls => (2026, "HY000", "SSL connection to the database server failed"),
+        FaultKind::ServerTls => (1042, "08S01", "Can't connect to the database server: TLS with it failed"),
         FaultKind::LoginTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),
@@ -45,11 +46,11 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::Killed => (1927, "70100", "Connection was killed"),
         FaultKind::NotAllowed => (1235, "42000", "This is not supported through the proxy"),
         FaultKind::ClientGone => (1184, "08S01", "Aborted connection"),
-        FaultKind::ServerUnavailable => (2003, "HY000", "Can't connect to the database server"),
+        FaultKind::ServerUnavailable => (1042, "08S01", "Can't connect to the database server"),
         FaultKind::ServerLoginFailed => (1045, "28000", "The database refused the proxy's login"),
-        FaultKind::ServerLost => (2013, "HY000", "Lost connection to the database server during query"),
-        FaultKind::ServerProtocol => (2027, "HY000", "Malformed packet from the database server"),
-        FaultKind::ServerTooLarge => (2020, "HY000", "Got a packet bigger than the proxy takes"),
+        FaultKind::ServerLost => (1158, "08S01", "Lost connection to the database server"),
+        FaultKind::ServerProtocol => (1158, "08S01", "Malformed packet from the database server"),
+        FaultKind::ServerTooLarge => (1153, "08S01", "Got a packet bigger than the proxy takes"),
         FaultKind::ShuttingDown => (1053, "08S01", "Server shutdown in progress"),
         FaultKind::OutOfResources => (1041, "HY000", "Out of resources"),
     }
@@ -76,6 +77,7 @@ mod tests {
         for &kind in FaultKind::ALL {
             let (code, sqlstate, message) = of(kind);
             assert!(code >= 1000 && sqlstate.len() == 5 && !message.is_empty(), "{kind:?}");
+            assert!(!(2000..3000).contains(&code), "{kind:?}: {code} is for drivers to say");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use self::held::{Act, tells_one};
 use crate::frame::HEADER_BYTES;
 use crate::long::Long;
 use crate::message::greeting::SCRAMBLE_BYTES;
-use crate::message::ok::{Change, changes};
+use crate::message::ok::{Change, changes, told_once};
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
@@ -488,13 +488,19 @@ impl Front {
         if self.traits.flavour != Flavour::MySql || !self.capabilities.has(Capabilities::SESSION_TRACK) {
             return;
         }
+        let mut new = Vec::new();
         for (change, entry) in changes(words) {
             if matches!(change, Change::Variable | Change::Schema(_) | Change::Other) {
-                let untold = &mut self.rare.get_or_insert_default().untold;
-                if untold.len() + entry.len() <= limits::CLIENT_SETTINGS_BYTES {
-                    untold.extend_from_slice(entry);
-                }
+                new.extend_from_slice(entry);
             }
+        }
+        if new.is_empty() {
+            return;
+        }
+        let untold = &mut self.rare.get_or_insert_default().untold;
+        let all = told_once(untold, &new);
+        if all.len() <= limits::CLIENT_SETTINGS_BYTES {
+            *untold = all;
         }
     }
 

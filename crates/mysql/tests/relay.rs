@@ -1016,10 +1016,22 @@ fn nothing_is_said_in_the_middle_of_a_reply() {
     let mut front = front(1, MODERN, &mut back);
     send(&mut front, &mut back, 1, &c::query("SELECT a, b FROM t"));
     let mut out = Vec::new();
-    front.fatal(&Fault::from(FaultKind::ServerLost), &mut out);
-    assert_eq!(error_in(&out).0, 2013, "nothing of the reply has come");
+    front.fatal(&Fault::from(FaultKind::QueryTimeout), &mut out);
+    assert_eq!(error_in(&out).0, 3024, "nothing of the reply has come");
     receive(&mut back, Some(&mut front), &s::packet(1, &[2]));
     let mut out = Vec::new();
-    front.fatal(&Fault::from(FaultKind::ServerLost), &mut out);
+    front.fatal(&Fault::from(FaultKind::QueryTimeout), &mut out);
     assert!(out.is_empty());
+}
+
+#[test]
+fn a_client_whose_server_is_gone_finds_its_connection_closed_as_by_the_server_itself() {
+    for kind in [FaultKind::ServerLost, FaultKind::ServerProtocol] {
+        let mut back = back(7);
+        let mut front = front(1, MODERN, &mut back);
+        send(&mut front, &mut back, 1, &c::query("SELECT a, b FROM t"));
+        let mut out = Vec::new();
+        front.fatal(&Fault::from(kind), &mut out);
+        assert!(out.is_empty(), "{kind:?}");
+    }
 }

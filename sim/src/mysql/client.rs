@@ -283,7 +283,7 @@ impl MyClient {
         while !self.over
             && let Some((seq, payload, total)) = packet(&input[at..])
         {
-            let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 2013 | 3024);
+            let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 1158 | 3024);
             if self.fatal && lost && self.farewell {
                 // Weir finds out a moment later that this server is gone, or that the request behind takes too long.
             } else if self.fatal {

@@ -369,13 +369,16 @@ impl Engine {
         self.seq = ending.put(&mut self.output, self.seq, 0, self.capabilities);
     }
 
+    /// What has changed is told with the next OK where an EOF packet has no room for it.
     fn end_rows(&mut self) {
-        let ending = self.ending();
+        let mut ending = self.ending();
+        if self.capabilities & flag::DEPRECATE_EOF == 0 {
+            self.changes = std::mem::take(&mut ending.changes);
+        }
         self.seq = ending.put(&mut self.output, self.seq, EOF, self.capabilities);
     }
 
     fn fail(&mut self, code: u16, state: &str, text: &str) {
-        self.changes.clear();
         self.queue.clear();
         self.warnings = vec![(code, text.to_owned())];
         self.seq = put_err(&mut self.output, self.seq, code, state, text);
@@ -429,8 +432,24 @@ impl Engine {
             Some(text) => put_string(&mut data, text.as_bytes()),
             None => data.push(b'1'),
         }
+        self.forget_change(kind);
         self.changes.push(kind);
         put_string(&mut self.changes, &data);
+    }
+
+    /// What has changed twice is told once.
+    fn forget_change(&mut self, kind: u8) {
+        let mut kept = Vec::new();
+        let mut rest = &self.changes[..];
+        while let Some((&other, mut data)) = rest.split_first() {
+            let Some(text) = take_string(&mut data) else { break };
+            if other != kind {
+                kept.push(other);
+                put_string(&mut kept, text);
+            }
+            rest = data;
+        }
+        self.changes = kept;
     }
 
     fn state_changed(&mut self) {

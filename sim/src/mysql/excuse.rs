@@ -4,14 +4,14 @@ use crate::actor::Stage;
 use crate::excuse::lost;
 
 /// Errors with which Weir ends a session; all others answer a request.
-pub const LAST_WORDS: [u16; 12] = [1040, 1041, 1045, 1053, 1159, 1205, 2003, 2013, 2020, 2027, 3024, 4031];
+pub const LAST_WORDS: [u16; 11] = [1040, 1041, 1042, 1045, 1053, 1153, 1158, 1159, 1205, 3024, 4031];
 
 /// A client was told that its session ends.
 pub fn fatal(stage: &mut Stage<'_>, name: &str, code: u16, text: &str) {
     *stage.oracle.refusals.entry(format!("{code} {text}")).or_insert(0) += 1;
     let (plan, timeouts) = (stage.plan, &stage.plan.timeouts);
     let excused = match code {
-        2013 => lost(stage, name),
+        1158 => lost(stage, name),
         1053 => stage.oracle.draining,
         // Also when the wait would surely end with query_wait_timeout.
         1040 if text.contains("max_waiting_clients") => {
@@ -26,7 +26,7 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: u16, text: &str) {
         4031 => timeouts.client_idle_ms > 0,
         1205 => timeouts.transaction_ms > 0,
         3024 => timeouts.query_ms > 0,
-        1041 | 2003 => !plan.calm,
+        1041 | 1042 => !plan.calm,
         _ => false,
     };
     if !excused {

@@ -375,7 +375,7 @@ impl PgClient {
         stage.say(|| format!("{name}: FATAL {code} {text}"));
         let login = !matches!(self.phase, Phase::Session);
         if !(self.refused_setting && login) {
-            excuse::fatal(stage, &self.name, &code, &text);
+            excuse::fatal(stage, &self.name, &code, &text, login);
         }
         self.fatal = Some(text);
     }

@@ -11,6 +11,11 @@ use crate::{error, frame};
 use weir_auth::login::KillOutcome;
 use weir_wire::{Fault, FaultKind, Found};
 
+/// A server that is killed, or whose client is, says nothing: the driver finds the connection closed, and knows what that means (2013).
+fn ends_without_a_word(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Killed | FaultKind::ServerLost | FaultKind::ServerProtocol)
+}
+
 impl Front {
     pub(super) fn unknown_command(&self, len: usize, out: &mut Vec<u8>) -> Found {
         error::put(out, 1, 1047, "08S01", "Unknown command");
@@ -38,7 +43,7 @@ impl Front {
     pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
-        } else if !self.reply_begun && !self.parting && fault.kind != FaultKind::Killed {
+        } else if !self.reply_begun && !self.parting && !ends_without_a_word(fault.kind) {
             // To a client that waits for nothing it is the first packet of all.
             let idle = matches!(self.phase, Phase::Idle) && self.traits.flavour == Flavour::MySql;
             error::put_fault(out, if idle { 0 } else { self.reply_seq }, fault.kind);

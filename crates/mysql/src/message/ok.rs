@@ -125,6 +125,32 @@ pub fn changes(bytes: &[u8]) -> impl Iterator<Item = (Change<'_>, &[u8])> {
     })
 }
 
+/// What has not been told yet and then `new`, as a server tells it: the schema and each variable once, as they are now.
+pub fn told_once(untold: &[u8], new: &[u8]) -> Vec<u8> {
+    let again = |change: &Change<'_>, entry: &[u8]| {
+        changes(new).any(|(other, later)| match (change, other) {
+            (Change::Schema(_), Change::Schema(_)) => true,
+            (Change::Variable, Change::Variable) => {
+                variable(entry).is_some_and(|name| Some(name) == variable(later))
+            }
+            _ => false,
+        })
+    };
+    let mut told: Vec<u8> = Vec::new();
+    for (_, entry) in changes(untold).filter(|(change, entry)| !again(change, entry)) {
+        told.extend_from_slice(entry);
+    }
+    told.extend_from_slice(new);
+    told
+}
+
+/// The name in an entry of a variable.
+fn variable(entry: &[u8]) -> Option<&[u8]> {
+    let mut r = Reader::new(entry.get(1..)?);
+    let mut data = Reader::new(lenenc::string(&mut r).ok()?);
+    lenenc::string(&mut data).ok()
+}
+
 /// An ERR packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrPacket<'a> {

@@ -7,7 +7,7 @@ use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{Front, tells_one};
-use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
+use crate::message::ok::{Change, ErrPacket, OkPacket, changes, told_once};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::rewrite::{Names, restored};
 use crate::session_state::Flavour;
@@ -277,6 +277,14 @@ impl Back {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
         entry.outcome.error = err.code;
+        if entry.elsewhere
+            && let Some(front) = way.front.as_deref_mut()
+        {
+            // It came back from there all the same.
+            let mut changes = Vec::new();
+            put_schema(&mut changes, front);
+            front.keep_untold(&changes);
+        }
         let is_command = matches!(entry.command, Command::InitDb | Command::FieldList);
         if is_command
             && self.session.flavour == Flavour::MySql
@@ -419,11 +427,15 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
 fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
     let others = changes(end.changes).filter(|(change, _)| !matches!(change, Change::Schema(_)));
     let mut changes: Vec<u8> = others.flat_map(|(_, entry)| entry).copied().collect();
+    put_schema(&mut changes, front);
+    changes
+}
+
+fn put_schema(changes: &mut Vec<u8>, front: &Front) {
     let (mut entry, name) = (Vec::new(), front.state.schema.as_deref().unwrap_or_default());
     lenenc::put_string(&mut entry, name.as_bytes());
     changes.push(1);
-    lenenc::put_string(&mut changes, &entry);
-    changes
+    lenenc::put_string(changes, &entry);
 }
 
 /// A packet that goes to the client as it is, but for its number.
@@ -453,7 +465,7 @@ pub(super) fn pass_end(
     let capabilities = front.capabilities;
     let has = |flag| capabilities.has(flag);
     let old_end = first == ok::EOF && !has(Capabilities::DEPRECATE_EOF);
-    let mut kept = if old_end { Vec::new() } else { front.take_untold() };
+    let untold = if old_end { Vec::new() } else { front.take_untold() };
     // A client that has set trackers of its own sees all of them.
     let filter = !end.changes.is_empty() && front.own_trackers == 0;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
@@ -461,11 +473,12 @@ pub(super) fn pass_end(
         && !old_end
         && same
         && !filter
-        && kept.is_empty()
+        && untold.is_empty()
         && (plain || has(Capabilities::SESSION_TRACK))
     {
         return pass(way, 0, header, &[]);
     }
+    let mut kept = Vec::new();
     for (change, entry) in changes(end.changes) {
         match change {
             Change::State | Change::Characteristics(_) | Change::Transaction if filter => {}
@@ -479,6 +492,9 @@ pub(super) fn pass_end(
     }
     if old_end {
         front.keep_untold(&kept);
+    }
+    if !untold.is_empty() {
+        kept = told_once(&untold, &kept);
     }
     let end = OkPacket { changes: &kept, ..*end };
     way.put(header, shift, |out, capabilities| end.write(first, capabilities, out));

@@ -97,7 +97,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (ServerPhase::Live(back), Phase::Session(front)) = (&held.phase, &client.phase) else {
             return false;
         };
+        // The rest of a message that it has the beginning of comes from here.
         client.inflight == 0
+            && !back.is_mid_message()
             && back.boundary() == Boundary::Idle
             && crate::wing::Front::pins(front).is_empty()
             && !self.suits(server, key)

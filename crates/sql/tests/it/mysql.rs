@@ -66,7 +66,11 @@ fn what_a_select_locks_writes_and_takes_is_seen_wherever_it_stands() {
     );
     let class = classify(Dialect::MYSQL, b"SELECT 1; KILL 5;");
     assert_eq!((class.kill(), class.kill_start()), (Some(Kill::Id { id: 5, query_only: false }), 10));
-    for text in ["KILL 5; SELECT 1", "KILL 5; KILL 6", "SELECT 1; KILL 5; SELECT 2"] {
+    let kill = Some(Kill::Id { id: 5, query_only: false });
+    for text in ["KILL 5; SELECT 1", "SELECT 1; KILL 5; SELECT 2"] {
+        assert_eq!(classify(Dialect::MYSQL, text.as_bytes()).kill(), kill, "{text}");
+    }
+    for text in ["KILL 5; KILL 6", "SELECT 1; KILL 5; KILL 6"] {
         assert_eq!(classify(Dialect::MYSQL, text.as_bytes()).kill(), Some(Kill::Other), "{text}");
     }
 }
