@@ -343,6 +343,7 @@ class Report:
         self.known = known.Known()
         self.used = collections.Counter()
         self.new = []
+        self.fleeting = 0
         self.shapes = collections.Counter()
         self.failed = 0
         # What those that looked alike turned out to be: names of known ones, None for a new one.
@@ -356,6 +357,11 @@ class Report:
         if name:
             self.used[name] += 1
             return
+        fleeting = again == "not seen again" or "seen 0" in again
+        if fleeting and self.args.lenient:
+            self.fleeting += 1
+            print(f"not seen again: {kind}, seed {seed}: {difference.to_text()[:600]}", flush=True)
+            return
         shape = outline(script) + str(difference.signature())
         self.shapes[shape] += 1
         self.failed += 1
@@ -363,7 +369,7 @@ class Report:
             return
         text = (f"DIFFERENCE {kind}, seed {seed} ({again}); again: tests/differential/differential {kind} --seed {seed} --sessions 1"
                 + (f" --family {self.args.family}" if self.args.family else "") + f"\n{difference.to_text()}\n\n{script.to_text()}")
-        if again == "not seen again" or "seen 0" in again:
+        if fleeting:
             path = os.path.join(ROOT, "target/differential", f"{kind}.{seed}.txt")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(whole.to_text())
