@@ -287,7 +287,8 @@ impl Back {
             entry.answered = true;
         }
         let mut first = None;
-        if let Some(binding) = binding.filter(|_| !entry.answered) {
+        // What was sent ahead, or the error that it has left, is in the copy it was sent to.
+        if let Some(binding) = binding.filter(|_| !entry.answered && !statement.sent_ahead) {
             let is_alone = key.private.is_some();
             let example = example.as_ref().map(|(execute, payload)| (execute, *payload));
             let shared = self.statements.copy_for(statement, (client, number), binding, is_alone, example);
