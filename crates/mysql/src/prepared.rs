@@ -140,9 +140,38 @@ pub(crate) struct ClientStatements {
     last_id: u32,
     /// Bytes of their texts.
     bytes: usize,
+    /// The one that may have been changed last; 0: none.
+    touched: u32,
+    /// Of the others, those that tie their client to its server or hold long data: asked about at each request, and nearly always none.
+    notable: Vec<u32>,
+}
+
+impl ClientStatement {
+    /// It ties its client to its server, or holds long data.
+    fn is_notable(&self) -> bool {
+        self.cursor || self.sent_ahead || self.mixed || !self.long_data.is_empty()
+    }
 }
 
 impl ClientStatements {
+    /// What became of the statement that was changed last is noted, and this one is now the one.
+    fn touch(&mut self, id: u32) {
+        let last = std::mem::replace(&mut self.touched, id);
+        if last == id || last == 0 {
+            return;
+        }
+        self.notable.retain(|&other| other != last);
+        if self.by_id.get(&last).is_some_and(ClientStatement::is_notable) {
+            self.notable.push(last);
+        }
+    }
+
+    /// Those that may tie their client to its server or hold long data.
+    fn notable(&self) -> impl Iterator<Item = &ClientStatement> {
+        let others = self.notable.iter().filter(|&&id| id != self.touched);
+        others.chain(std::iter::once(&self.touched)).filter_map(|id| self.by_id.get(id))
+    }
+
     /// The number the next statement gets, if there is room for one with a text of `bytes`.
     pub(crate) fn next_id(&self, bytes: usize) -> Option<u32> {
         let full = self.by_id.len() >= limits::CLIENT_PREPARED;
@@ -156,6 +185,7 @@ impl ClientStatements {
     pub(crate) fn insert(&mut self, id: u32, statement: ClientStatement) {
         self.last_id = id;
         self.bytes += statement.text.text.len();
+        self.touch(id);
         self.by_id.insert(id, statement);
     }
 
@@ -165,32 +195,35 @@ impl ClientStatements {
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut ClientStatement> {
-        self.by_id.get_mut(&self.resolve(id))
+        let id = self.resolve(id);
+        self.touch(id);
+        self.by_id.get_mut(&id)
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<ClientStatement> {
         let statement = self.by_id.remove(&id)?;
+        self.notable.retain(|&other| other != id);
         self.bytes -= statement.text.text.len();
         Some(statement)
     }
 
     /// Some statement has a cursor open.
     pub(crate) fn any_cursor(&self) -> bool {
-        self.by_id.values().any(|statement| statement.cursor)
+        self.notable().any(|statement| statement.cursor)
     }
 
     /// Only its server has settled the same of some statement's parameters.
     pub(crate) fn any_mixed(&self) -> bool {
-        self.by_id.values().any(|statement| statement.mixed)
+        self.notable().any(|statement| statement.mixed)
     }
 
     /// Some statement has long data on a server.
     pub(crate) fn any_sent_ahead(&self) -> bool {
-        self.by_id.values().any(|statement| statement.sent_ahead)
+        self.notable().any(|statement| statement.sent_ahead)
     }
 
     pub(crate) fn long_data_bytes(&self) -> usize {
-        self.by_id.values().map(|statement| statement.long_data.len()).sum()
+        self.notable().map(|statement| statement.long_data.len()).sum()
     }
 }
 
@@ -530,6 +563,30 @@ mod tests {
 
     fn reply() -> Arc<PrepareReply> {
         Arc::new(PrepareReply { params: 0, columns: 0, warnings: 0, definitions: Box::default() })
+    }
+
+    #[test]
+    fn what_ties_a_client_is_known_whichever_of_its_statements_it_is_and_was() {
+        let mut all = ClientStatements::default();
+        for id in 1..=3 {
+            all.insert(id, client_statement(&key("a")));
+        }
+        assert!(!all.any_cursor() && !all.any_mixed() && !all.any_sent_ahead() && all.long_data_bytes() == 0);
+        all.get_mut(1).unwrap().cursor = true;
+        assert!(all.any_cursor());
+        all.get_mut(2).unwrap().long_data = vec![0; 5];
+        all.get_mut(3).unwrap().mixed = true;
+        assert!(all.any_cursor() && all.any_mixed() && all.long_data_bytes() == 5);
+        all.get_mut(1).unwrap().cursor = false;
+        all.get_mut(2).unwrap();
+        assert!(!all.any_cursor() && all.any_mixed());
+        all.get_mut(2).unwrap().long_data.clear();
+        all.get_mut(LAST_PREPARED).unwrap().sent_ahead = true;
+        assert!(all.any_sent_ahead() && all.long_data_bytes() == 0);
+        all.remove(3);
+        assert!(!all.any_mixed() && !all.any_sent_ahead());
+        all.insert(3, client_statement(&key("a")));
+        assert!(!all.any_mixed());
     }
 
     #[test]
