@@ -137,13 +137,20 @@ impl Warnings {
         (self.rows.len() as u64, errors as u64)
     }
 
-    /// Writes what is wanted of it as a client with these capabilities reads it.
-    pub(crate) fn put(&self, wanted: Wanted, capabilities: Capabilities, status: u16, out: &mut Vec<u8>) {
+    /// Writes what is wanted of it as a client with these capabilities reads it. `changes` of the session are told with its end.
+    pub(crate) fn put(
+        &self,
+        wanted: Wanted,
+        capabilities: Capabilities,
+        status: u16,
+        changes: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let mut seq = frame::put(out, 1, |out| lenenc::put_number(out, self.columns.len() as u64));
         for column in &self.columns {
             seq = frame::put_payload(out, seq, column);
         }
-        let end = OkPacket { status, ..OkPacket::default() };
+        let end = OkPacket { status, changes, ..OkPacket::default() };
         let eof = |out: &mut Vec<u8>, seq| {
             frame::put(out, seq, |out| {
                 if capabilities.has(Capabilities::DEPRECATE_EOF) {

@@ -184,7 +184,10 @@ impl Front {
             && self.shift == 0
             && let Some(wanted) = warnings::wanted(text)
         {
-            warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, out);
+            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
+            let rare = self.rare.as_deref_mut().filter(|_| has_room);
+            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
+            warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, &untold, out);
             self.answered_here(-1);
             return Found::Answered { len };
         }
@@ -413,7 +416,8 @@ impl Front {
             }
             Command::StmtReset if !statement.cursor && !statement.sent_ahead => {
                 statement.long_data = Vec::new();
-                let ok = OkPacket { status: idle, ..OkPacket::default() };
+                let untold = self.take_untold();
+                let ok = OkPacket { status: idle, changes: &untold, ..OkPacket::default() };
                 frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
                 self.answered_here(0);
                 return Ok(Found::Answered { len });

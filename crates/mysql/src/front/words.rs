@@ -80,7 +80,9 @@ impl Front {
                 error::put_fault(out, seq, if is_told { FaultKind::Killed } else { FaultKind::Cancelled });
             }
             KillOutcome::Killed => {
-                let mut ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+                let untold = self.take_untold();
+                let status = self.status & !status::OF_THE_REPLY;
+                let mut ok = OkPacket { status, changes: &untold, ..OkPacket::default() };
                 if let Some(behind) = behind {
                     ok.status |= status::MORE_RESULTS;
                     self.shift = seq;
@@ -109,8 +111,11 @@ impl Front {
         self.reply_begun = false;
     }
 
-    pub(crate) fn put_ok(&self, first: u8, out: &mut Vec<u8>) {
-        let ok = OkPacket { status: self.status & !status::OF_THE_REPLY, ..OkPacket::default() };
+    /// An OK; with `first` an EOF it has no room for more.
+    pub(crate) fn put_ok(&mut self, first: u8, out: &mut Vec<u8>) {
+        let untold = if first == ok::OK { self.take_untold() } else { Vec::new() };
+        let status = self.status & !status::OF_THE_REPLY;
+        let ok = OkPacket { status, changes: &untold, ..OkPacket::default() };
         frame::put(out, 1, |out| ok.write(first, self.capabilities, out));
     }
 }
