@@ -534,7 +534,12 @@ impl Front {
         false
     }
 
-    /// As there.
+    /// A server's farewell comes in the place of an answer, or behind it; its connection ends then.
+    pub fn is_told_the_end(&self) -> bool {
+        false
+    }
+
+    /// Nothing waits.
     pub fn hasten(&mut self) {}
 
     /// Remembers what this client is in the habit of asking.

@@ -419,6 +419,11 @@ impl Front {
             && kept == scan.looked
     }
 
+    /// Its server's farewell was passed on.
+    pub fn is_told_the_end(&self) -> bool {
+        self.told_fatal
+    }
+
     /// A server works on each message when it comes, and answers an error at once: what there is of the batch is found as a part
     /// of it, next time (PostgreSQL documentation, section 54.2.3).
     pub fn hasten(&mut self) {

@@ -136,6 +136,8 @@ pub trait Front<W: Wing> {
     fn is_mid_message(&self, kept: usize) -> bool;
     /// The `kept` bytes that wait to be found are whole messages of a request whose end has not come.
     fn is_between_messages(&self, kept: usize) -> bool;
+    /// It was passed the farewell of its server: its session is over.
+    fn is_told_the_end(&self) -> bool;
     /// Whole messages that wait for the end of their request are found as a part of it, next time.
     fn hasten(&mut self);
     /// Why the lease must outlive the boundary, now.

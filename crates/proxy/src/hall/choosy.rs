@@ -101,6 +101,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight == 0
             && !back.is_mid_message()
             && back.boundary() == Boundary::Idle
+            && !crate::wing::Front::is_told_the_end(front)
             && crate::wing::Front::pins(front).is_empty()
             && !self.suits(server, key)
     }

@@ -322,6 +322,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if inflight > 0 || part_open {
             return;
         }
+        if client.front().is_some_and(|front| front.is_told_the_end()) {
+            // It came right behind the answer. What the client has sent since must not run elsewhere.
+            self.close_client(cx, key, None);
+            return;
+        }
         let Some(id) = client.pool else { return };
         let Some(mode) = self.pool(id).map(|pool| pool.spec.mode) else { return };
         if mode == PoolMode::Statement && boundary != Boundary::Idle && !self.awaits_end(key) {

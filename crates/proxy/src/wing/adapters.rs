@@ -126,6 +126,9 @@ macro_rules! adapter {
             fn is_between_messages(&self, kept: usize) -> bool {
                 self.is_between_messages(kept)
             }
+            fn is_told_the_end(&self) -> bool {
+                self.is_told_the_end()
+            }
             fn hasten(&mut self) {
                 self.hasten();
             }
