@@ -55,6 +55,8 @@ pub struct Part {
     pub worker: usize,
     /// Which user.
     pub user: u32,
+    /// What a client of PostgreSQL asks for as it connects.
+    pub startup: &'static [(&'static str, &'static str)],
     /// Bytes that its connection holds unread.
     pub pipe: usize,
     /// What it does, and when.

@@ -17,7 +17,7 @@ const MYSQL: usize = 1;
 
 /// A client of the first user, of worker 0, that takes all it gets.
 fn part(wing: usize, lines: impl IntoIterator<Item = (When, Line)>) -> Part {
-    Part { wing, worker: 0, user: 0, pipe: 1 << 20, lines: VecDeque::from_iter(lines) }
+    Part { wing, worker: 0, user: 0, startup: &[], pipe: 1 << 20, lines: VecDeque::from_iter(lines) }
 }
 
 /// At this time, in microseconds.
@@ -284,6 +284,39 @@ fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
                 with(plan, reload_us, Fault::Resize(2)),
             );
         }
+    }
+}
+
+/// Two users have one server together. Of each, the client that has waited longest needs a server that is opened as it would open one
+/// itself; another one, on the other worker, takes any. All are served: what is opened for who takes any goes to who has waited
+/// longer, does not suit, and is opened anew in the same place.
+#[test]
+fn clients_of_two_pools_under_one_limit_get_servers_of_their_own() {
+    let waits = |(user, worker, needs_own): (u32, usize, bool), us: u64| {
+        // Who has a temporary table needs a server of its own, until it leaves.
+        let own = "CREATE TEMP TABLE tmp AS SELECT 'of it' AS v /* */";
+        let lines = [at(us, Say(if needs_own { own } else { "INSERT INTO t VALUES (1) /* */" }))];
+        Part { user, worker, startup: &[("application_name", "shop")], ..part(POSTGRES, lines) }
+    };
+    for holder in 0..2 {
+        let holds = [at(1_000, Say("BEGIN /* */")), at(20_000, Say("COMMIT /* */"))];
+        let holds = Part { user: holder, ..part(POSTGRES, holds) };
+        let others = [(0, 1, true), (0, 0, false), (1, 0, true), (1, 1, false)];
+        let others = others.into_iter().zip(1..).map(|(who, turn)| waits(who, 2_000 + turn * 3_000));
+        let cast = [holds].into_iter().chain(others).collect();
+        let plan = Plan { workers: 2, pool_size: 3, max_of_database: 1, ..Plan::scene(cast) };
+        play(&format!("user {holder} has the server"), plan);
+    }
+}
+
+/// Weir stops while a server works for several clients.
+#[test]
+fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
+    for wing in [POSTGRES, MYSQL] {
+        let head = [at(40_000, Say("SELECT 'x' /* sleep=50000 */"))];
+        let mut plan = with(three_on_one_server(wing, head), 43_000, Fault::Drain);
+        plan.timeouts.drain_ms = 1;
+        play(&format!("wing {wing}"), plan);
     }
 }
 

@@ -11,7 +11,7 @@ use weir_tls::SslMode;
 /// Seeds in CI: as many as a debug build runs in about half a minute.
 const SEEDS: u64 = 256;
 /// New ones each time beside them. `make sim` runs very many.
-const NEW_SEEDS: u64 = 16;
+const NEW_SEEDS: u64 = 64;
 
 /// Nothing is broken in the runs of these seeds with this changed in their plans.
 fn all_hold(seeds: std::ops::Range<u64>, change: impl Fn(&mut Plan)) {

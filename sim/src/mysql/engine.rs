@@ -528,9 +528,8 @@ impl Engine {
             return None;
         }
         let statement = prepared.statement.clone();
-        let elsewhere = prepared.schema.is_some() && prepared.schema != self.schema;
-        if elsewhere && self.trackers.schema {
-            // It runs in its own schema, and the session comes back from there, which the tracker tells.
+        if prepared.schema != self.schema && self.trackers.schema {
+            // It runs in its own schema, or in none, and the session comes back from there, which the tracker tells.
             let schema = self.schema.clone().unwrap_or_default();
             self.changed(1, Some(&schema));
         }

@@ -134,7 +134,8 @@ impl PgClient {
         let end = stage.net().peer_connect(stage.me, listener);
         stage.net().narrow(end, part.pipe);
         let user = format!("user{}", part.user);
-        let mut client = PgClient::unborn(format!("c{number}"), listener, end, user, Vec::new(), stage);
+        let startup = part.startup.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut client = PgClient::unborn(format!("c{number}"), listener, end, user, startup, stage);
         client.part = Some(part);
         client.say_hello(stage);
         client

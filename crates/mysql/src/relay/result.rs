@@ -247,7 +247,12 @@ impl Back {
         if end.insert_id != 0 {
             outcome.insert_id = end.insert_id;
         }
-        let told = way.front.as_deref().filter(|_| entry.elsewhere).map(|front| with_schema(&end, front));
+        if let Some(front) = way.front.as_deref_mut().filter(|_| entry.command == Command::ResetConnection) {
+            // What it has not been told belonged to the session that is over.
+            drop(front.take_untold());
+        }
+        let told = way.front.as_deref().filter(|front| comes_back(entry, front));
+        let told = told.map(|front| with_schema(&end, front));
         let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
         if end.status & status::MORE_RESULTS == 0
             && let Some(front) = way.front.as_deref_mut()
@@ -277,8 +282,8 @@ impl Back {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
         entry.outcome.error = err.code;
-        if entry.elsewhere
-            && let Some(front) = way.front.as_deref_mut()
+        if let Some(front) = way.front.as_deref_mut()
+            && comes_back(entry, front)
         {
             // It came back from there all the same.
             let mut changes = Vec::new();
@@ -420,6 +425,14 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
     let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
     let number = number.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// A server of the client's own would have gone to the schema of the statement, or to none, and come back. Weir's may have prepared
+/// what needs no schema in the client's.
+fn comes_back(entry: &Entry, front: &Front) -> bool {
+    let key = entry.key.as_ref().filter(|_| entry.command == Command::StmtExecute);
+    let from_none = key.is_some_and(|key| key.text.shape.schema.is_none() && front.state.schema.is_some());
+    entry.elsewhere || from_none
 }
 
 /// The changes of an OK with the client's schema among them: a server that executes a statement in another schema comes

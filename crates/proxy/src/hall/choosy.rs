@@ -110,6 +110,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn opens_for(&mut self, id: PoolId) -> Option<Key> {
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
         let key = pool.oldest_alone(&self.clients)?;
+        self.means(key)
+    }
+
+    /// The same, of this client.
+    pub(super) fn means(&mut self, key: Key) -> Option<Key> {
         let client = self.clients.get_mut(key)?;
         let Phase::Session(front) = &client.phase else { return None };
         if !client.is.choosy || client.is.opening || W::startup_of(front).is_none() {

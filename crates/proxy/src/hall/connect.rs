@@ -556,7 +556,31 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Closes a server that nobody holds, saying goodbye.
     pub(super) fn close_server(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let clean = self.say_goodbye(cx, key, why);
+        self.drop_server(cx, key, !clean);
+    }
+
+    /// Closes a server that nobody holds and opens another one in its place, for this client and as it would itself. The place is
+    /// nobody else's meanwhile: two pools under one limit would close and open servers for each other for ever.
+    pub(super) fn renew_for(&mut self, cx: &mut Cx<'_, N>, server: Key, client: Key, why: &str) {
+        let id = self.servers.get(server).map(|held| held.pool);
+        let now_ms = cx.now_ms();
+        let Some(may_connect) = id.and_then(|id| self.pool(id)).map(|pool| pool.may_connect(now_ms)) else {
+            return;
+        };
+        if !may_connect {
+            return self.close_server(cx, server, why);
+        }
+        let clean = self.say_goodbye(cx, server, why);
+        let Some((id, right)) = self.take_out(cx, server, !clean) else { return };
+        let meant_for = self.means(client);
+        self.open_by(cx, id, right, false, meant_for);
+        self.ask_neighbour(cx, id);
+    }
+
+    /// False when what a server was sent before has not all gone out.
+    fn say_goodbye(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) -> bool {
+        let Some(server) = self.servers.get_mut(key) else { return false };
         debug_assert!(!matches!(server.state, ServerState::Leased(_) | ServerState::Shared));
         tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
         let id = server.pool;
@@ -565,19 +589,31 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             pool.remove_idle(key);
         }
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.servers.get_mut(key) else { return false };
         let clean = server.output.is_empty();
         if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
             back.quit(output.tail_mut());
             let goodbye = line.send(cx.net, output.as_slice());
             let _ = goodbye;
         }
-        self.drop_server(cx, key, !clean);
+        clean
     }
 
     fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         inject::here("drop_server");
-        let Some(server) = self.servers.remove(key) else { return };
+        let Some((id, right)) = self.take_out(cx, key, abort) else { return };
+        self.slot_freed(cx, right);
+        self.fill(cx, id);
+    }
+
+    /// A server is gone. What is left of it is the right to have one.
+    fn take_out(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        abort: bool,
+    ) -> Option<(PoolId, Right<W::Welcomes>)> {
+        let server = self.servers.remove(key)?;
         if server.is.studies {
             self.study_ends(server.pool);
         }
@@ -587,9 +623,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         });
         let (id, right) = (server.pool, server.right);
         server.line.close(cx.net, abort);
-        let Some(pool) = self.pool(id) else { return };
-        pool.servers -= 1;
-        self.slot_freed(cx, right);
-        self.fill(cx, id);
+        self.pool(id)?.servers -= 1;
+        Some((id, right))
     }
 }

@@ -7,6 +7,7 @@ use crate::context::Cx;
 use crate::crypto::WorkDone;
 use crate::ids::Kind;
 use crate::mail::WingMail;
+use crate::server::ServerState;
 use crate::wing::{Back, Front, Wing};
 use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::login::KillOutcome;
@@ -131,13 +132,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         for key in self.servers.keys() {
-            match self.servers.get_mut(key).map(|server| server.back().is_some()) {
-                Some(true) => self.close_server(cx, key, "Weir stops"),
-                Some(false) | None => {
-                    if let Some(server) = self.servers.remove(key) {
-                        server.line.close(cx.net, true);
-                    }
-                }
+            let Some(server) = self.servers.get_mut(key) else { continue };
+            // One that works for those who have just gone hears no goodbye before it is done.
+            let is_free = matches!(server.state, ServerState::Idle | ServerState::Cleaning);
+            if is_free && server.back().is_some() {
+                self.close_server(cx, key, "Weir stops");
+            } else if let Some(server) = self.servers.remove(key) {
+                server.line.close(cx.net, true);
             }
         }
         self.todo.retain(|task| matches!(task, Task::PumpClient(_)));

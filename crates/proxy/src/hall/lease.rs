@@ -616,7 +616,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     if let Some(client) = self.clients.get_mut(own) {
                         client.is.opening = false;
                     }
-                    return self.close_server(cx, key, DOES_NOT_SUIT);
+                    return self.renew_for(cx, key, own, DOES_NOT_SUIT);
                 }
                 return self.serve(cx, key, own);
             }
