@@ -139,10 +139,8 @@ def wrong_certificates_are_refused_in_words(_context):
     assert "/no/such/ca.pem" in said, said
 
 
-@weir
+@weir(only="postgres")
 def transports_that_a_server_refuses(_context):
-    if not POSTGRES:
-        return
     assert inside(bench(url("sslmode=allow", user="app_inside"))) == 4
     assert inside(bench(url("sslmode=prefer", user="app_clear"))) == 0
     assert "28000" in bench(url("sslmode=disable", user="app_inside"), ok=1)

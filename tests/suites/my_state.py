@@ -721,12 +721,9 @@ def a_kill_that_cannot_be_carried_is_refused_before_anything_runs(_context):
         room.close()
 
 
-@weir
+@weir(only="mariadb")
 def a_query_id_is_the_server_s(_context):
     """MariaDB: KILL QUERY ID stands for one request, whoever runs it."""
-    if not MARIADB:
-        return
-
     def script(room):
         thread, said = told_in_a_thread(room.a, SLEEPS.format("by its id"))
         found = []
@@ -900,11 +897,9 @@ DRAWS = ["select nextval(q1)", "select next value for q1", "select NEXT /* a */ 
          "select case when nextval(q1) > 0 then 1 end", "select `nextval`(q1)", "create or replace table drawn_here as select nextval(q1) n"]
 
 
-@weir
+@weir(only="mariadb")
 def a_value_drawn_from_a_sequence_is_known_to_its_client_alone(_context):
     """PREVIOUS VALUE and LASTVAL(): the client's own, NULL for who has drawn none, however it was drawn; also for who gets its server next."""
-    if not MARIADB:
-        return
     before = sequences()
 
     def drawing(draw, prepared):
@@ -933,11 +928,8 @@ def a_value_drawn_from_a_sequence_is_known_to_its_client_alone(_context):
             same(drawing(draw, True), before, pool_sizes=(6,))
 
 
-@weir
+@weir(only="mariadb")
 def a_sequence_in_oracle_s_words_is_known_to_its_client_alone(_context):
-    if not MARIADB:
-        return
-
     def script(room):
         for who in "abc":
             room.note(who, "set sql_mode = oracle")
@@ -951,11 +943,9 @@ def a_sequence_in_oracle_s_words_is_known_to_its_client_alone(_context):
     same(script, sequences(), pool_sizes=(3,))
 
 
-@weir
+@weir(only="mariadb")
 def what_draws_pins_and_says_why(_context):
     """... and nothing else of such a database does; COM_RESET_CONNECTION ends it."""
-    if not MARIADB:
-        return
     sequences()
     with start(2) as w:
         pinned = functools.partial(w.metric, "weir_pinned_servers", protocol="mysql")

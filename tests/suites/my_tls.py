@@ -367,11 +367,9 @@ def accounts_that_require_tls_or_a_certificate(context):
     assert "TLS" != asked(kind, behind(kind, "ssl-mode=REQUIRED", user="app_cert"), user="app_cert") != "clear"
 
 
-@weir
+@weir(only="mysql")
 def sha256_password_accounts(context):
     """In an envelope without TLS, in clear inside it; again when a session is begun anew; and a wrong password is refused."""
-    if context.kind != "mysql":
-        return
     admin = pymysql.connect(unix_socket=server("mysql").env["SOCKET"], user="root")
     with admin, admin.cursor() as c:
         c.execute("select count(*) from information_schema.plugins where plugin_name = 'sha256_password' and plugin_status = 'ACTIVE'")
@@ -392,12 +390,10 @@ def sha256_password_accounts(context):
                     assert cursor.fetchone() == (database,)
 
 
-@weir
+@weir(only="mysql")
 def clients_of_sha256_password_are_asked_for_its_successor(context):
     """caching_sha2_password, inside TLS and in an envelope without it. A refusal says whether a password was used there, not in the
     answer that was made for the other method."""
-    if context.kind != "mysql":
-        return
     with front("mysql", "sslmode=prefer", *shown("server")) as w:
         for how in (["--ssl-mode=REQUIRED"], ["--ssl-mode=DISABLED", "--get-server-public-key"]):
             for password, word in ((PASSWORD, "in"), ("wrong", "Access denied for user 'app' (using password: YES)"), ("", "(using password: NO)")):

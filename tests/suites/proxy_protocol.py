@@ -83,11 +83,9 @@ def the_header_says_who_the_client_is(context):
                 assert who in lines[-1], (header, lines[-1])
 
 
-@weir
+@weir(only="postgres")
 def header_and_login_may_come_together(context):
     """In one packet, as HAProxy sends them when the client was quick."""
-    if context.kind != "postgres":
-        return
     with before(context.kind) as w:
         wire = pgwire.Wire(w.target(), login=False)
         wire.send(v2() + startup({"user": "app_scram", "database": "app"}))
@@ -145,11 +143,9 @@ def a_header_that_does_not_come_ends_with_the_login_timeout(context):
                 assert len(e.args[0]) > 0, "the client is told why"
 
 
-@weir
+@weir(only="postgres")
 def who_is_not_named_is_not_let_in_as_local(context):
     """A URL without a password lets its user in from this machine only; a balancer on this machine brings others too."""
-    if context.kind != "postgres":
-        return
     url = f"postgres://app_trust@127.0.0.1:{server_env('postgres', 'PORT')}/app"
     with Weir("postgres", [url, "--set", "postgres.proxy_protocol_networks=127.0.0.1"], name="local") as w:
         for header, method in ((v2(command=0x20, family=0, body=b""), 0), (v1(), 10), (v1("UNKNOWN"), 10), (v2(family=0x31, body=bytes(216)), 10)):

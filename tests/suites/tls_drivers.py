@@ -65,10 +65,8 @@ def go_drivers(context):
     every_case(context, of_program(go, "tls"))
 
 
-@weir
+@weir(only="postgres")
 def asyncpg(context):
-    if context.kind != "postgres":
-        return
     import asyncpg as driver
 
     async def login(target, mode, ca):

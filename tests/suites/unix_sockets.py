@@ -135,10 +135,8 @@ def who_is_at_the_other_end(context):
                 assert refused in str(e), e
 
 
-@weir
+@weir(only="postgres")
 def a_map_says_who_may_be_whom(context):
-    if context.kind != "postgres":
-        return
     settings = ["postgres.auth_ident_file=DIR/ident.conf", "postgres.auth_ident_map=ops"]
     with Configured(context, *settings, files={"ident.conf": f"ops {me()} other\n"}) as s:
         assert s.login("other") == "in 1"
@@ -161,11 +159,9 @@ class Configured(Socket):
                          urls=["--config", "DIR/weir.toml"])
 
 
-@weir
+@weir(only="postgres")
 def certificates_by_a_map(context):
     """auth_type = cert: the common name is that of a person, the user that of an application."""
-    if context.kind != "postgres":
-        return
     own = certificates()[0]
     options = [url("postgres", database="app") + "?sslmode=disable"]
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:

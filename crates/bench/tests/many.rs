@@ -122,6 +122,7 @@ fn lower_open_files(files: u64) {
 
 /// Not a test: the responder of `benches/connections`, for so many connections. It says where it is and ends with its input.
 #[test]
+#[ignore = "no test: benches/connections runs it"]
 fn serves_other_programs_when_asked() {
     let connections = setting("WEIR_RESPONDER", 0);
     if connections > 0 {

@@ -19,8 +19,9 @@ class Skip(Exception):
 
 
 class Case:
-    def __init__(self, kind, function, ways, name=None):
+    def __init__(self, kind, function, ways, name=None, only=None):
         self.kind = kind
+        self.only = only
         self.function = function
         self.ways = ways
         self.name = name or function.__name__.removeprefix("test_")
@@ -34,9 +35,11 @@ def both(function=None, *, ways=DEFAULT_WAYS):
     return function
 
 
-def weir(function):
-    """Run once, with the context."""
-    REGISTRY.append(Case("weir", function, ()))
+def weir(function=None, *, only=None):
+    """Run once, with the context. `only`: of the suite's servers it is about this one."""
+    if function is None:
+        return lambda f: weir(f, only=only)
+    REGISTRY.append(Case("weir", function, (), only=only))
     return function
 
 

@@ -230,6 +230,8 @@ def main():
     for test in case.REGISTRY:
         if args.tests and not any(part in test.name for part in args.tests):
             continue
+        if test.only not in (None, args.server):
+            continue
         began = time.monotonic()
         RUNNERS[test.kind](context, report, test)
         print(f"    # {test.name}: {time.monotonic() - began:.2f} s", flush=True)
