@@ -205,7 +205,7 @@ pub struct Front {
     pub(crate) insert_id: u64,
     /// The server on which LAST_INSERT_ID() gives it by itself; 0 for none.
     pub(crate) insert_server: u64,
-    /// The server that gave the last reply to a text.
+    /// The server that gave the last reply to a text, or to another command that has made its warnings others.
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send,
-    try_receive,
+    IDLE, MODERN, OLD, OPEN, asked, back, back_with, c, connect_params, error_in, exchange, front, knowledge,
+    packets, receive, s, send, try_receive,
 };
 use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
@@ -256,6 +256,57 @@ fn warnings_that_the_next_clients_request_has_wiped_away_are_asked_for_by_runnin
     exchange(&mut fronts[0], &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
     let sent = send(&mut fronts[0], &mut back, 1, &c::query("SHOW WARNINGS"));
     assert_eq!(asked(&sent.to_server), ["SHOW WARNINGS"]);
+}
+
+#[test]
+fn warnings_brought_back_are_gone_when_another_client_has_run_a_statement_there() {
+    for version in ["9.7.4", "11.4.2-MariaDB"] {
+        let mut back = back_with(7, connect_params(None), version);
+        back.know(&knowledge());
+        let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+        for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+            send(front, &mut back, owner, &c::query(&format!("SELECT {owner}/0")));
+        }
+        let [mut first, mut second] = fronts;
+        receive(&mut back, Some(&mut first), &s::result_at(1, COLUMNS, ROWS, IDLE, 1).0);
+        receive(&mut back, Some(&mut second), &s::result(COLUMNS, ROWS));
+        let answer = s::warnings("1365", "Division by 0");
+        for _ in 0..2 {
+            let sent = send(&mut first, &mut back, 1, &c::query("SHOW WARNINGS"));
+            assert_eq!(asked(&sent.to_server), ["SELECT 1/0"], "{version}");
+            receive(&mut back, Some(&mut first), &s::result_at(1, COLUMNS, ROWS, IDLE, 1).0);
+            assert_eq!(receive(&mut back, Some(&mut first), &answer).to_client, answer);
+            // MariaDB's warnings are gone behind this read of a table, and nothing in its answer tells.
+            send(&mut second, &mut back, 2, &c::query("SELECT a, b FROM t"));
+            receive(&mut back, Some(&mut second), &s::result(COLUMNS, ROWS));
+        }
+    }
+}
+
+#[test]
+fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t"));
+    receive(&mut back, Some(&mut front), &s::prepared(1, 0));
+    fails(&mut front, &mut back, &c::query("SELECT a FROM none"), false);
+    assert_eq!(asked(&send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t")).to_server), [""; 0]);
+    receive(&mut back, Some(&mut front), &[]);
+    let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["DO (SELECT 1 FROM (SELECT 1) x)"]);
+}
+
+#[test]
+fn warnings_to_which_the_error_of_anothers_command_was_added_are_not_shown() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    let [first, second] = &mut fronts;
+    exchange(first, &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
+    send(second, &mut back, 2, &c::command(Command::InitDb, b"none"));
+    receive(&mut back, Some(second), &s::err(1, 1049, "Unknown database 'none'"));
+    receive(&mut back, Some(second), &s::ok(IDLE));
+    let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["DO (SELECT 1 FROM (SELECT 1) x)"]);
 }
 
 #[test]

@@ -149,7 +149,11 @@ impl Back {
             self.needs_setup = front.own_trackers == 0;
         }
         self.bring_insert_id(entry, front, out);
-        if !self.knows_found_rows(entry, front) || !self.bring_warnings(entry, front, out) {
+        let can_run = self.knows_found_rows(entry, front) && self.bring_warnings(entry, front, out);
+        if !entry.ahead.is_empty() {
+            self.warned_client = 0;
+        }
+        if !can_run {
             return Ok(());
         }
         if entry.ahead.is_empty() {
@@ -157,7 +161,6 @@ impl Back {
         } else {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
-            self.warned_client = 0;
         }
         Ok(())
     }
@@ -173,7 +176,7 @@ impl Back {
         let class = &front.request.class;
         let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
         let asks = runs && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
+        let is_here = self.shows_warnings_of(Some(front));
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
             && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));

@@ -19,7 +19,7 @@ impl Front {
         self.phase = Phase::Idle;
         self.reply_begun = false;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
-            self.finish_command(request.command, outcome);
+            self.finish_command(request.command, outcome, server);
             return false;
         }
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());

@@ -20,7 +20,7 @@ use weir_sql::{Class, Uses, Verb};
 
 impl Front {
     /// The reply to a command that runs no text is done.
-    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome) {
+    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome, server: u64) {
         self.has_run();
         let silent = matches!(
             command,
@@ -34,9 +34,11 @@ impl Front {
         } else if outcome.failed || outcome.warnings > 0 {
             self.last_result = true;
             self.warnings = None;
+            self.last_server = server;
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
             self.last_result = false;
             self.warnings = None;
+            self.last_server = server;
         } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
             // It would be another read now.
             self.keep_warnings(Kept::Lost);
