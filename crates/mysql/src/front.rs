@@ -316,7 +316,13 @@ impl Request {
             remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || runs_code(&self.class))
+        runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+    }
+
+    /// The variables that a statement sets are in the session as soon as it is prepared: their type is another one than
+    /// that of variables that nobody has named.
+    pub(crate) fn makes_variables(&self) -> bool {
+        self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
     }
 }
 
@@ -616,6 +622,13 @@ impl Front {
     /// The collation the client logged in with.
     pub(crate) fn login_collation(&self) -> u16 {
         self.login_collation
+    }
+
+    /// A statement was prepared.
+    pub(crate) fn note_variables(&mut self) {
+        if self.request.makes_variables() {
+            self.pins.insert(Pin::UserVariable);
+        }
     }
 
     /// Adds a reason that only a reply shows.
