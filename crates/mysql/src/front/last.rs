@@ -10,6 +10,8 @@
 //!   UPDATE sets it to the rows it matched.
 //! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB keeps them
 //!   over statements that neither use a table nor warn.
+//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or COM_STMT_PREPARE, EXECUTE, FETCH,
+//!   RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
@@ -29,6 +31,14 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
+        self.counted = match (command, outcome.failed) {
+            (Command::StmtPrepare, false) => outcome.warnings.into(),
+            (Command::StmtPrepare | Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => {
+                failed.into()
+            }
+            (_, true) => self.counted + 1,
+            (_, false) => self.counted,
+        };
         if outcome.appended {
             // See `keep_error`.
         } else if outcome.failed || outcome.warnings > 0 {
@@ -71,6 +81,8 @@ impl Front {
             self.last_result = false;
             self.warnings = None;
         }
+        // Of one that failed all will be counted when they are asked for.
+        self.counted = if outcome.failed { 1 } else { outcome.warnings.into() };
         matches!(found, Found::OnServer)
     }
 
@@ -197,16 +209,18 @@ impl Front {
 
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
-        let (all, _) = match self.traits.flavour {
-            Flavour::MySql => self.warning_counts()?,
-            Flavour::MariaDb => (0, 0),
+        let counted = match self.traits.flavour {
+            Flavour::MySql if self.last_result => return None,
+            Flavour::MySql => self.counted,
+            Flavour::MariaDb => 0,
         };
-        Some(u16::try_from(all).unwrap_or(u16::MAX))
+        Some(u16::try_from(counted).unwrap_or(u16::MAX))
     }
 
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
+        self.counted = 1;
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
             self.keep_error(payload);
         }
@@ -236,6 +250,21 @@ impl Front {
         }
         let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
         self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
+    }
+
+    /// A statement has taken them away that no server has run.
+    pub(super) fn forget_warnings(&mut self) {
+        self.last_result = false;
+        self.warnings = None;
+        self.counted = 0;
+    }
+
+    /// A server has said what the last statement left.
+    pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
+        if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
+            self.counted = warnings.counts().0;
+        }
+        self.keep_warnings(Kept::Answer(warnings));
     }
 
     /// The warnings of the last statement are here now; the server may go.

@@ -71,6 +71,9 @@ impl Front {
         let (target, seq) = (self.request.number, self.reply_seq);
         let mark = out.len();
         let behind = self.take_behind_kill();
+        if self.request.command == Command::Query && self.traits.flavour == Flavour::MySql {
+            self.forget_warnings();
+        }
         let mut next = Vec::new();
         match outcome {
             // Whoever interrupts itself is told so, as by a server. That closes behind it, without a word.

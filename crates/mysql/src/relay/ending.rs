@@ -181,7 +181,7 @@ impl Back {
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
             if let Some(kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
-                front.keep_warnings(Kept::Answer(*kept));
+                front.keep_shown(*kept, entry.command);
             }
         }
         Ok(true)
