@@ -297,6 +297,25 @@ fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
 }
 
 #[test]
+fn warnings_stay_for_a_statement_that_has_to_be_prepared_where_they_are() {
+    let mut backs = [7, 8].map(|id| {
+        let mut back = back_with(id, connect_params(None), "11.4.2-MariaDB");
+        back.know(&knowledge());
+        back
+    });
+    let [first, second] = &mut backs;
+    let mut front = front(1, MODERN, first);
+    send(&mut front, first, 1, &c::prepare("GET DIAGNOSTICS @n = NUMBER"));
+    receive(first, Some(&mut front), &s::prepared(1, 0));
+    // Its transaction is why nobody asks for them.
+    exchange(&mut front, second, &c::query("BEGIN"), &s::ok(OPEN));
+    send(&mut front, second, 1, &c::query("SELECT a FROM none"));
+    receive(second, Some(&mut front), &[s::err(1, 1146, "no such table"), s::ok(OPEN)].concat());
+    let sent = send(&mut front, second, 1, &c::execute(1));
+    assert_eq!(asked(&sent.to_server), ["StmtPrepare GET DIAGNOSTICS @n = NUMBER"], "and nothing else");
+}
+
+#[test]
 fn warnings_to_which_the_error_of_anothers_command_was_added_are_not_shown() {
     let mut back = back(7);
     let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];

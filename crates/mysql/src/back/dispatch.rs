@@ -8,7 +8,7 @@ use crate::front::{AsksSession, Front};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
-use crate::session_state::{State, client_trackers, put_query, setup_query};
+use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::Kept;
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
@@ -180,7 +180,9 @@ impl Back {
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
             && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
-        if !asks || is_answered || is_here && entry.ahead.is_empty() {
+        // What goes ahead has no table and does not warn: MariaDB keeps them.
+        let last = entry.ahead.is_empty() || self.session.flavour == Flavour::MariaDb;
+        if !asks || is_answered || is_here && last {
             return true;
         }
         if class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get) {
@@ -190,6 +192,8 @@ impl Back {
             return true;
         }
         match front.warnings() {
+            // What goes ahead takes them away.
+            None if is_here && front.warnings_are_on_server() => {}
             None => {
                 put_query(out, CLEAR_WARNINGS);
                 entry.ahead.push_back(Ahead::State);

@@ -231,6 +231,11 @@ impl Front {
         self.warnings.as_deref()
     }
 
+    /// The last statement left warnings, which only its server knows.
+    pub(crate) fn warnings_are_on_server(&self) -> bool {
+        self.last_result
+    }
+
     /// Nothing but the warnings of its last statement keeps a server with this client.
     pub(crate) fn only_warnings_pin(&self) -> bool {
         let mut others = self.lasting_pins();
