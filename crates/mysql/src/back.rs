@@ -13,6 +13,7 @@
 
 mod dispatch;
 mod finish;
+mod gone;
 mod insert_id;
 mod send;
 mod texts;

@@ -2,7 +2,7 @@
 //!
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 
-use super::{Ahead, Back, Entry, PrepareAhead, Stage};
+use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{AsksSession, Front};
 use crate::message::Command;
@@ -95,6 +95,7 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let missing = self.find_statement(entry, front, request)?;
+        self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
         let mut shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
         if let Some(shaped) = shaped.as_mut().filter(|_| nowhere.is_some()) {
@@ -163,6 +164,22 @@ impl Back {
             entry.held = request.to_vec();
         }
         Ok(())
+    }
+
+    /// Its client's schema is gone: the words of the server about that are those about the table that the request names.
+    fn say_what_is_gone(&self, entry: &mut Entry, front: &Front, request: &[u8]) {
+        if entry.lost_schema.is_none() || self.session.flavour != Flavour::MariaDb {
+            return;
+        }
+        let text = match (entry.command, &entry.key) {
+            (Command::Query | Command::StmtPrepare, _) => request.get(HEADER_BYTES + 1..),
+            (Command::StmtExecute, Some(key)) => Some(&*key.text.text),
+            _ => None,
+        };
+        let schema = front.state.schema.as_deref().unwrap_or_default();
+        if let Some(words) = text.and_then(|text| gone::no_such_table(schema, text)) {
+            entry.lost_schema = Some(words.into());
+        }
     }
 
     pub(super) fn move_ahead(&mut self, entry: &mut Entry, to: &State, out: &mut Vec<u8>) {
