@@ -234,8 +234,8 @@ pub struct Front {
     last_result: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
-    /// What MySQL's commands that are no statements count of them.
-    counted: u64,
+    /// What MySQL's commands that are no statements count of them; `None` when only the server knows.
+    counted: Option<u64>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
@@ -363,7 +363,7 @@ impl Front {
             one_shot: false,
             last_result: false,
             warnings: None,
-            counted: 0,
+            counted: Some(0),
             asks_insert_id: false,
             insert_unknown: false,
             own_trackers: 0,

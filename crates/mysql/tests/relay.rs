@@ -10,6 +10,7 @@ use common::{
 use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
+use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Pin};
 
 const COLUMNS: &[&str] = &["a", "b"];
@@ -784,6 +785,38 @@ fn more_long_data_than_is_kept_goes_ahead_and_pins() {
     assert_eq!(sent.to_server, c::execute_long(71));
     receive(&mut back, Some(&mut front), &s::inserted(1, 0));
     assert!(front.pins().is_empty(), "{:?}", front.pins());
+}
+
+#[test]
+fn temporary_tables_leave_what_is_known_of_the_catalogue() {
+    for (text, unsettles) in [
+        ("CREATE TEMPORARY TABLE a (n int)", false),
+        ("CREATE OR REPLACE TEMPORARY TABLE a (n int)", false),
+        ("DROP TEMPORARY TABLE a", false),
+        ("/* so */ drop temporary table if exists a, b;", false),
+        ("DROP TABLE a", true),
+        ("CREATE TABLE a (n int)", true),
+        ("CREATE TEMPORARY TABLE a (n int); DROP FUNCTION f", true),
+        ("DROP TEMPORARY TABLE a /*!; DROP FUNCTION f */", true),
+        ("CREATE TABLE temporary SELECT 1", true),
+    ] {
+        for prepared in [false, true] {
+            let known = Knowledge::settled(Catalogue::default());
+            let mut back = back(7);
+            let mut front = front(1, MODERN, &mut back);
+            back.know(&known);
+            front.know(&known);
+            let state = known.state();
+            if prepared && !text.contains(';') {
+                send(&mut front, &mut back, 1, &c::prepare(text));
+                receive(&mut back, Some(&mut front), &s::prepared(1, 0));
+                send(&mut front, &mut back, 1, &c::execute(1));
+            } else {
+                send(&mut front, &mut back, 1, &c::query(text));
+            }
+            assert_eq!(known.state() != state, unsettles, "{text}");
+        }
+    }
 }
 
 #[test]

@@ -9,11 +9,11 @@ use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
-use crate::warnings::Kept;
+use crate::warnings::{Kept, Piece, Words};
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
-use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
+use weir_wire::{Boundary, Fault, FaultKind, Owner};
 
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
@@ -39,7 +39,7 @@ impl Back {
         entry.leaves_trace = !front.request.leaves_no_trace();
         entry.taints = front.request.taints() || !whole;
         entry.reply.add_shift(std::mem::take(&mut front.shift));
-        self.judge(&mut entry, front);
+        self.judge(&mut entry, front, request);
         if self.queue.iter().any(Entry::blocks) {
             entry.held = request.to_vec();
         } else if let Err(fault) = self.start(&mut entry, front, request, out) {
@@ -52,7 +52,10 @@ impl Back {
     }
 
     /// What runs here may change the catalogue, or do more than is known.
-    fn judge(&mut self, entry: &mut Entry, front: &Front) {
+    fn judge(&mut self, entry: &mut Entry, front: &mut Front, bytes: &[u8]) {
+        let changes = front.request.class.ddl
+            && front.request.class.verb != Verb::Truncate
+            && !is_temporary(front, bytes);
         let request = &front.request;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
             return;
@@ -61,8 +64,7 @@ impl Back {
         if state == 0 || request.judged_by != state {
             self.doubtful |= runs_user_code(&request.class);
         }
-        let temporary = request.class.pins.contains(Pin::TemporaryTable) && request.class.proven;
-        if request.class.ddl && !temporary && request.class.verb != Verb::Truncate {
+        if changes {
             entry.unsettled = Some(self.knowledge.unsettle());
         }
     }
@@ -363,6 +365,28 @@ fn refuse(entry: &mut Entry, text: &str) {
     entry.ahead_error = Some(error.into());
     entry.outcome.failed = true;
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+}
+
+/// The request makes or drops temporary tables only, of which the catalogue knows nothing.
+fn is_temporary(front: &mut Front, bytes: &[u8]) -> bool {
+    let (class, number) = (&front.request.class, front.request.number);
+    if class.statements != 1 || class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT) {
+        return false;
+    }
+    let text = match front.request.command {
+        Command::StmtExecute => {
+            let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+            statement.map(|statement| &*statement.text.text)
+        }
+        _ => bytes.get(HEADER_BYTES + 1..),
+    };
+    let words: Vec<Piece<'_>> = Words::new(text.unwrap_or_default()).take(4).collect();
+    let begins = |wanted: &[&[u8]]| {
+        wanted.len() <= words.len() && wanted.iter().zip(&words).all(|(word, piece)| piece.is(word))
+    };
+    begins(&[b"DROP", b"TEMPORARY"])
+        || begins(&[b"CREATE", b"TEMPORARY"])
+        || begins(&[b"CREATE", b"OR", b"REPLACE", b"TEMPORARY"])
 }
 
 /// The text may ask which schema is the default one: DATABASE() or SCHEMA().

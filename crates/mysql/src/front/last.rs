@@ -32,11 +32,10 @@ impl Front {
             self.row_count = row_count(outcome);
         }
         self.counted = match (command, outcome.failed) {
-            (Command::StmtPrepare, false) => outcome.warnings.into(),
-            (Command::StmtPrepare | Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => {
-                failed.into()
-            }
-            (_, true) => self.counted + 1,
+            (Command::StmtPrepare, false) => Some(outcome.warnings.into()),
+            (Command::StmtPrepare, true) => None,
+            (Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => Some(failed.into()),
+            (_, true) => self.counted.map(|counted| counted + 1),
             (_, false) => self.counted,
         };
         if outcome.appended {
@@ -82,7 +81,7 @@ impl Front {
             self.warnings = None;
         }
         // Of one that failed all will be counted when they are asked for.
-        self.counted = if outcome.failed { 1 } else { outcome.warnings.into() };
+        self.counted = (!outcome.failed).then_some(outcome.warnings.into());
         matches!(found, Found::OnServer)
     }
 
@@ -209,18 +208,16 @@ impl Front {
 
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
-        let counted = match self.traits.flavour {
-            Flavour::MySql if self.last_result => return None,
-            Flavour::MySql => self.counted,
-            Flavour::MariaDb => 0,
-        };
-        Some(u16::try_from(counted).unwrap_or(u16::MAX))
+        match self.traits.flavour {
+            Flavour::MySql => self.counted.map(|counted| u16::try_from(counted).unwrap_or(u16::MAX)),
+            Flavour::MariaDb => Some(0),
+        }
     }
 
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
-        self.counted = 1;
+        self.counted = Some(1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
             self.keep_error(payload);
         }
@@ -261,13 +258,13 @@ impl Front {
     pub(super) fn forget_warnings(&mut self) {
         self.last_result = false;
         self.warnings = None;
-        self.counted = 0;
+        self.counted = Some(0);
     }
 
     /// A server has said what the last statement left.
     pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
         if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
-            self.counted = warnings.counts().0;
+            self.counted = Some(warnings.counts().0);
         }
         self.keep_warnings(Kept::Answer(warnings));
     }
@@ -276,6 +273,7 @@ impl Front {
     pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
         self.warnings = Some(Box::new(warnings));
         self.last_result = false;
+        self.counted.get_or_insert(1);
     }
 
     /// This text leaves the warnings of the statement before it as they are, unless it warns itself.
