@@ -26,7 +26,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Shows, Skipped};
+use crate::warnings::{Kept, Left, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -127,6 +127,14 @@ impl Traits {
     /// The status flags of a session that has just begun.
     pub(crate) fn fresh_status(self) -> u16 {
         if self.autocommit_off { 0 } else { status::AUTOCOMMIT }
+    }
+}
+
+impl Outcome {
+    /// What it says of warnings.
+    pub(crate) fn left(&self) -> Left {
+        let (error, warnings) = if self.failed { (self.error, 0) } else { (0, self.warnings) };
+        Left { error, warnings }
     }
 }
 
@@ -579,7 +587,7 @@ impl Front {
             warning_counts: self.warning_counts(),
             diagnostics: match self.warnings() {
                 Some(Kept::Answer(warnings)) => Some(warnings),
-                Some(Kept::Read(_) | Kept::Lost) | None => None,
+                Some(Kept::Read(..) | Kept::Lost) | None => None,
             },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,

@@ -285,6 +285,35 @@ fn warnings_brought_back_are_gone_when_another_client_has_run_a_statement_there(
 }
 
 #[test]
+fn a_read_that_ends_otherwise_when_it_is_run_again_tells_nothing_of_the_first_time() {
+    let mut back = back_with(7, connect_params(None), "11.4.2-MariaDB");
+    back.know(&knowledge());
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    let warned = s::result_at(1, COLUMNS, ROWS, IDLE, 1).0;
+    for then in [Some(s::result(COLUMNS, ROWS)), Some(s::err(1, 1146, "no such table")), None] {
+        for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+            send(front, &mut back, owner, &c::query("SELECT a + 1, b FROM t"));
+        }
+        let [first, second] = &mut fronts;
+        receive(&mut back, Some(first), &warned);
+        receive(&mut back, Some(second), &s::result(COLUMNS, ROWS));
+        let Some(then) = then else {
+            // In other settings, or in another schema, it is another read.
+            exchange(first, &mut back, &c::query("SET sql_warnings = 1"), &s::ok(IDLE));
+            let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+            assert_eq!(asked(&sent.to_server), [""; 0]);
+            assert_eq!(error_in(&receive(&mut back, Some(first), &[]).to_client).0, 1105);
+            return;
+        };
+        let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+        assert_eq!(asked(&sent.to_server), ["SELECT a + 1, b FROM t"]);
+        let got = receive(&mut back, Some(first), &then);
+        assert_eq!((error_in(&got.to_client).0, got.done), (1105, vec![(1, Boundary::Idle)]));
+        assert_eq!(asked(&got.to_server), [""; 0]);
+    }
+}
+
+#[test]
 fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
     let mut back = back(7);
     let mut front = front(1, MODERN, &mut back);

@@ -15,6 +15,10 @@ use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner};
 
+/// Of warnings that cannot be had.
+pub(crate) const NOT_KNOWN: &str =
+    "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
+
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 
@@ -218,12 +222,12 @@ impl Back {
                 entry.ahead.push_back(Ahead::State);
                 return true;
             }
-            Some(Kept::Read(text)) => {
+            Some(Kept::Read(text, left)) => {
                 frame::put(out, 0, |out| {
                     out.push(Command::Query as u8);
                     out.extend_from_slice(text);
                 });
-                entry.ahead.push_back(Ahead::Repeat);
+                entry.ahead.push_back(Ahead::Repeat(Some(*left)));
                 return true;
             }
             Some(Kept::Answer(warnings)) => {
@@ -242,8 +246,7 @@ impl Back {
             // The server that knows has gone to others.
             Some(Kept::Lost) => {}
         }
-        let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
-        refuse(entry, text);
+        refuse(entry, NOT_KNOWN);
         false
     }
 
@@ -359,12 +362,17 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
 
 /// The request will not run: its client gets this error when what went ahead is answered.
 fn refuse(entry: &mut Entry, text: &str) {
+    give_up(entry, text);
+    entry.outcome.failed = true;
+    entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+}
+
+/// The same, where something that goes ahead is still under way.
+pub(crate) fn give_up(entry: &mut Entry, text: &str) {
     let mut error = Vec::new();
     ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
     entry.refusal = Some(error.clone().into());
     entry.ahead_error = Some(error.into());
-    entry.outcome.failed = true;
-    entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
 }
 
 /// The request makes or drops temporary tables only, of which the catalogue knows nothing.

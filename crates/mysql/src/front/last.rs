@@ -48,7 +48,7 @@ impl Front {
             self.last_result = false;
             self.warnings = None;
             self.last_server = server;
-        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
+        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(..))) {
             // It would be another read now.
             self.keep_warnings(Kept::Lost);
         }
@@ -79,6 +79,11 @@ impl Front {
         } else if !request.leaves_warnings {
             self.last_result = false;
             self.warnings = None;
+        } else if matches!(class.verb, Verb::Use | Verb::Set)
+            && matches!(self.warnings(), Some(Kept::Read(..)))
+        {
+            // It would be another read now.
+            self.keep_warnings(Kept::Lost);
         }
         // Of one that failed all will be counted when they are asked for.
         self.counted = (!outcome.failed).then_some(outcome.warnings.into());
@@ -202,7 +207,7 @@ impl Front {
         match self.warnings() {
             None => (!self.last_result).then_some((0, 0)),
             Some(Kept::Answer(warnings)) => Some(warnings.counts()),
-            Some(Kept::Read(_) | Kept::Lost) => None,
+            Some(Kept::Read(..) | Kept::Lost) => None,
         }
     }
 

@@ -154,7 +154,7 @@ impl Back {
         }
         if self.others_are_sent() {
             front.keep_warnings(match self.texts.get(&entry.text) {
-                Some(text) => Kept::Read(text.into()),
+                Some(text) => Kept::Read(text.into(), entry.outcome.left()),
                 None => Kept::Lost,
             });
             return false;
