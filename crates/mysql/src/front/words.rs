@@ -5,7 +5,7 @@
 use super::find::query_of;
 use super::{Front, Phase, Request};
 use crate::message::ok::OkPacket;
-use crate::message::{Command, ok, status};
+use crate::message::{Capabilities, Command, ok, status};
 use crate::session_state::Flavour;
 use crate::{error, frame};
 use weir_auth::login::KillOutcome;
@@ -114,9 +114,10 @@ impl Front {
         self.reply_begun = false;
     }
 
-    /// An OK; with `first` an EOF it has no room for more.
+    /// An OK; with `first` an EOF has no room for more for clients of old.
     pub(crate) fn put_ok(&mut self, first: u8, out: &mut Vec<u8>) {
-        let untold = if first == ok::OK { self.take_untold() } else { Vec::new() };
+        let has_room = first == ok::OK || self.capabilities.has(Capabilities::DEPRECATE_EOF);
+        let untold = if has_room { self.take_untold() } else { Vec::new() };
         let status = self.status & !status::OF_THE_REPLY;
         let ok = OkPacket { status, changes: &untold, ..OkPacket::default() };
         frame::put(out, 1, |out| ok.write(first, self.capabilities, out));
