@@ -26,7 +26,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Shows, Skipped};
+use crate::warnings::{Kept, Left, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -130,6 +130,14 @@ impl Traits {
     }
 }
 
+impl Outcome {
+    /// What it says of warnings.
+    pub(crate) fn left(&self) -> Left {
+        let (error, warnings) = if self.failed { (self.error, 0) } else { (0, self.warnings) };
+        Left { error, warnings }
+    }
+}
+
 /// How the reply to a request ended, for [`Front::finish`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Outcome {
@@ -205,7 +213,7 @@ pub struct Front {
     pub(crate) insert_id: u64,
     /// The server on which LAST_INSERT_ID() gives it by itself; 0 for none.
     pub(crate) insert_server: u64,
-    /// The server that gave the last reply to a text.
+    /// The server that gave the last reply to a text, or to another command that has made its warnings others.
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,
@@ -234,6 +242,8 @@ pub struct Front {
     last_result: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
+    /// What MySQL's commands that are no statements count of them; `None` when only the server knows.
+    counted: Option<u64>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
@@ -316,7 +326,13 @@ impl Request {
             remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || runs_code(&self.class))
+        runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+    }
+
+    /// The variables that a statement sets are in the session as soon as it is prepared: their type is another one than
+    /// that of variables that nobody has named.
+    pub(crate) fn makes_variables(&self) -> bool {
+        self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
     }
 }
 
@@ -355,6 +371,7 @@ impl Front {
             one_shot: false,
             last_result: false,
             warnings: None,
+            counted: Some(0),
             asks_insert_id: false,
             insert_unknown: false,
             own_trackers: 0,
@@ -570,7 +587,7 @@ impl Front {
             warning_counts: self.warning_counts(),
             diagnostics: match self.warnings() {
                 Some(Kept::Answer(warnings)) => Some(warnings),
-                Some(Kept::Read(_) | Kept::Lost) | None => None,
+                Some(Kept::Read(..) | Kept::Lost) | None => None,
             },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
@@ -616,6 +633,13 @@ impl Front {
     /// The collation the client logged in with.
     pub(crate) fn login_collation(&self) -> u16 {
         self.login_collation
+    }
+
+    /// A statement was prepared.
+    pub(crate) fn note_variables(&mut self) {
+        if self.request.makes_variables() {
+            self.pins.insert(Pin::UserVariable);
+        }
     }
 
     /// Adds a reason that only a reply shows.

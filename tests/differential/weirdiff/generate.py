@@ -156,7 +156,7 @@ class Generator:
                 continue
             if "%c%" in draw.text:
                 draw = draw.of_client(model.name.lower())
-            if extended and "p" in flags:
+            if (extended and "p" in flags) or (several and "T" in flags):
                 draw = draw.keeping()
             draw = self.suspect(draw)
             if allowed(draw):

@@ -377,7 +377,8 @@ class Client:
     def error(self, packet):
         code = struct.unpack_from("<H", packet, 1)[0]
         self.warned = True
-        text = said(packet[3:])
+        # An error may cite a text with this client's number.
+        text = re.sub(rf"\b{self.thread}\b", "N", said(packet[3:]))
         # Ids of statements and connections.
         return ("error", code, re.sub(r"\(\d+\)|id: \d+|connection \d+|thread \d+", "N", text))
 

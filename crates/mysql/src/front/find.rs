@@ -189,6 +189,7 @@ impl Front {
             let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
             warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, &untold, out);
             self.answered_here(-1);
+            self.counted = Some(0);
             return Found::Answered { len };
         }
         let extra = Extra {
@@ -420,6 +421,7 @@ impl Front {
                 let ok = OkPacket { status: idle, changes: &untold, ..OkPacket::default() };
                 frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
                 self.answered_here(0);
+                self.counted = Some(0);
                 return Ok(Found::Answered { len });
             }
             Command::StmtClose if !statement.cursor && !statement.sent_ahead => {

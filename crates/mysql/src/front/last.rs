@@ -10,6 +10,8 @@
 //!   UPDATE sets it to the rows it matched.
 //! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB keeps them
 //!   over statements that neither use a table nor warn.
+//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or COM_STMT_PREPARE, EXECUTE, FETCH,
+//!   RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
@@ -20,7 +22,7 @@ use weir_sql::{Class, Uses, Verb};
 
 impl Front {
     /// The reply to a command that runs no text is done.
-    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome) {
+    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome, server: u64) {
         self.has_run();
         let silent = matches!(
             command,
@@ -29,15 +31,24 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
+        self.counted = match (command, outcome.failed) {
+            (Command::StmtPrepare, false) => Some(outcome.warnings.into()),
+            (Command::StmtPrepare, true) => None,
+            (Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => Some(failed.into()),
+            (_, true) => self.counted.map(|counted| counted + 1),
+            (_, false) => self.counted,
+        };
         if outcome.appended {
             // See `keep_error`.
         } else if outcome.failed || outcome.warnings > 0 {
             self.last_result = true;
             self.warnings = None;
+            self.last_server = server;
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
             self.last_result = false;
             self.warnings = None;
-        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
+            self.last_server = server;
+        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(..))) {
             // It would be another read now.
             self.keep_warnings(Kept::Lost);
         }
@@ -68,7 +79,14 @@ impl Front {
         } else if !request.leaves_warnings {
             self.last_result = false;
             self.warnings = None;
+        } else if matches!(class.verb, Verb::Use | Verb::Set)
+            && matches!(self.warnings(), Some(Kept::Read(..)))
+        {
+            // It would be another read now.
+            self.keep_warnings(Kept::Lost);
         }
+        // Of one that failed all will be counted when they are asked for.
+        self.counted = (!outcome.failed).then_some(outcome.warnings.into());
         matches!(found, Found::OnServer)
     }
 
@@ -189,22 +207,22 @@ impl Front {
         match self.warnings() {
             None => (!self.last_result).then_some((0, 0)),
             Some(Kept::Answer(warnings)) => Some(warnings.counts()),
-            Some(Kept::Read(_) | Kept::Lost) => None,
+            Some(Kept::Read(..) | Kept::Lost) => None,
         }
     }
 
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
-        let (all, _) = match self.traits.flavour {
-            Flavour::MySql => self.warning_counts()?,
-            Flavour::MariaDb => (0, 0),
-        };
-        Some(u16::try_from(all).unwrap_or(u16::MAX))
+        match self.traits.flavour {
+            Flavour::MySql => self.counted.map(|counted| u16::try_from(counted).unwrap_or(u16::MAX)),
+            Flavour::MariaDb => Some(0),
+        }
     }
 
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
+        self.counted = Some(1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
             self.keep_error(payload);
         }
@@ -213,6 +231,11 @@ impl Front {
     /// The last statement left warnings: what of them is kept here.
     pub(crate) fn warnings(&self) -> Option<&Kept> {
         self.warnings.as_deref()
+    }
+
+    /// The last statement left warnings, which only its server knows.
+    pub(crate) fn warnings_are_on_server(&self) -> bool {
+        self.last_result
     }
 
     /// Nothing but the warnings of its last statement keeps a server with this client.
@@ -236,10 +259,26 @@ impl Front {
         self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
     }
 
+    /// A statement has taken them away that no server has run.
+    pub(super) fn forget_warnings(&mut self) {
+        self.last_result = false;
+        self.warnings = None;
+        self.counted = Some(0);
+    }
+
+    /// A server has said what the last statement left.
+    pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
+        if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
+            self.counted = Some(warnings.counts().0);
+        }
+        self.keep_warnings(Kept::Answer(warnings));
+    }
+
     /// The warnings of the last statement are here now; the server may go.
     pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
         self.warnings = Some(Box::new(warnings));
         self.last_result = false;
+        self.counted.get_or_insert(1);
     }
 
     /// This text leaves the warnings of the statement before it as they are, unless it warns itself.

@@ -4,7 +4,7 @@
 
 use super::prepare::{read_definition, take_reply};
 use super::{Progress, Reply, Way, malformed, whole};
-use crate::back::{Ahead, Back, Entry, Stage, put_execute};
+use crate::back::{Ahead, Back, Entry, NOT_KNOWN, Stage, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok;
@@ -35,7 +35,7 @@ impl Back {
             self.ahead_done(entry, way)?;
             return Ok(0);
         };
-        if matches!(ahead, Ahead::Repeat) {
+        if matches!(ahead, Ahead::Repeat(_)) {
             return self.read_repeated(entry, way, input);
         }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
@@ -65,7 +65,7 @@ impl Back {
                     return Ok(header.total());
                 }
             }
-            Ahead::Repeat => {}
+            Ahead::Repeat(_) => {}
             Ahead::AskInsertId => {
                 let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
                 if over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))? {
@@ -90,7 +90,7 @@ impl Back {
                     entry.ahead.pop_front();
                     if let Some(payload) = entry.first.take() {
                         put_execute(id, &payload, way.to_server);
-                        entry.ahead.push_back(Ahead::Repeat);
+                        entry.ahead.push_back(Ahead::Repeat(None));
                     }
                 }
             }
@@ -111,8 +111,12 @@ impl Back {
         };
         self.mid_message = false;
         entry.reply = Reply::new(entry.command);
-        entry.outcome = Outcome::default();
-        entry.ahead.pop_front();
+        let left = std::mem::take(&mut entry.outcome).left();
+        if let Some(Ahead::Repeat(Some(expected))) = entry.ahead.pop_front()
+            && left != expected
+        {
+            give_up(entry, NOT_KNOWN);
+        }
         if entry.ahead.is_empty() {
             self.ahead_done(entry, way)?;
         }

@@ -154,7 +154,7 @@ impl Back {
         }
         if self.others_are_sent() {
             front.keep_warnings(match self.texts.get(&entry.text) {
-                Some(text) => Kept::Read(text.into()),
+                Some(text) => Kept::Read(text.into(), entry.outcome.left()),
                 None => Kept::Lost,
             });
             return false;
@@ -181,7 +181,7 @@ impl Back {
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
             if let Some(kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
-                front.keep_warnings(Kept::Answer(*kept));
+                front.keep_shown(*kept, entry.command);
             }
         }
         Ok(true)
