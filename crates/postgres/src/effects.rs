@@ -117,6 +117,10 @@ impl Effects {
         if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
             pins.insert(Pin::LastResult);
         }
+        if class.touched().is_some_and(|touched| touched.tells.is_any()) {
+            // Which setting its server knows from now on is not known, so no other one can be told of it.
+            pins.insert(Pin::Setting);
+        }
         let names = class.set().filter(|set| set.complete).map(|set| {
             set.assignments
                 .iter()

@@ -7,7 +7,7 @@
 //! owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
-use crate::frame::{Header, ServerTag, body, server_header};
+use crate::frame::{Header, ServerTag, body, put, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::CLOSE_COMPLETE;
@@ -149,6 +149,11 @@ impl Back {
             let visible = self.way(front.is_some()) == Way::Forward;
             match self.queue.pop() {
                 Some(Owed::KnownClose { .. }) if visible => to_client.extend_from_slice(CLOSE_COMPLETE),
+                Some(Owed::KnownShape { statement }) if visible => {
+                    let types = statement.shape().map_or(&[0, 0][..], Shape::types);
+                    put(to_client, b't', |out| out.extend_from_slice(types));
+                    put(to_client, b'n', |_| {});
+                }
                 _ => {}
             }
         }
@@ -224,6 +229,7 @@ impl Back {
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::KnownClose { .. }
+                | Owed::KnownShape { .. }
                 | Owed::Sync
                 | Owed::CopyEnd,
             )

@@ -14,7 +14,7 @@ use crate::message::query::{FLUSH, Object, put_parse, put_statement, read_bind, 
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
 use std::sync::Arc;
-use weir_wire::{Fault, Pin, Pins};
+use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
@@ -241,6 +241,13 @@ impl Back {
         }
     }
 
+    /// In a failed transaction nothing can be prepared, but what is and gives no rows can be described.
+    fn is_told_by_heart(&mut self, statement: &Statement, owner: Owner) -> bool {
+        self.boundary == Boundary::Failed
+            && statement.shape().is_some_and(|shape| !shape.has_columns())
+            && self.prepared.find(statement, owner).is_none()
+    }
+
     pub(super) fn evict(&mut self, out: &mut Vec<u8>) {
         while let Some(name) = self.prepared.evict() {
             put_statement(out, b'C', &name);
@@ -406,6 +413,10 @@ impl Back {
                 out.extend_from_slice(message);
             }
             Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
+                Some(statement) if self.is_told_by_heart(&statement, front.owner) => {
+                    self.queue.push(Owed::KnownShape { statement });
+                    return Ok(());
+                }
                 Some(statement) => {
                     let (statement, server_name) = self.ensure(front, name, statement, out);
                     if self.shape_is_for_client(&statement) {

@@ -10,7 +10,7 @@ use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::message::reply::read_parameter;
 use crate::prepared::{NAME_BYTES, NAME_PREFIX};
-use crate::relay::{Internal, Kind, Owed};
+use crate::relay::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
@@ -141,6 +141,7 @@ impl Back {
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::KnownClose { .. }
+                | Owed::KnownShape { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::CopyEnd,
             ) => {
@@ -205,6 +206,13 @@ impl Back {
             && let Some(entry) = self.queue.head_mut()
         {
             entry.succeeded.extend(effects.of_failure());
+        }
+        if let Owed::Parse { undo: Some(undo), .. } = &owed
+            && let Undo::Brought(id) = **undo
+            && let Some(own) = self.own_names.as_deref_mut()
+        {
+            own.lost(id);
+            own.missed |= is_of_failed_transaction(body);
         }
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
             taken_name.clone_from(taken);
@@ -283,6 +291,11 @@ fn is_refusal(body: &[u8]) -> bool {
     const ABOUT_TEXT: [&[u8]; 5] = [b"0A", b"22", b"3D", b"3F", b"42"];
     let class = field(body, b'C').and_then(|code| code.get(..2));
     class.is_some_and(|class| ABOUT_TEXT.contains(&class))
+}
+
+/// The transaction had failed, unseen.
+fn is_of_failed_transaction(body: &[u8]) -> bool {
+    field(body, b'C') == Some(b"25P02")
 }
 
 fn server_name_at(text: &[u8]) -> Option<usize> {
