@@ -445,6 +445,11 @@ impl Traces {
         }
     }
 
+    /// There is no reason but that of [`Traces::pin_softly`].
+    pub fn is_soft(&self) -> bool {
+        self.soft && self.pins == Pins::from(Pin::LastResult)
+    }
+
     /// The server has statements under the names that their client gave them: both stay together.
     pub fn hold_names(&mut self) {
         self.names = true;

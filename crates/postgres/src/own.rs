@@ -111,6 +111,11 @@ impl Front {
         self.asks_sequence && self.drew_at != 0
     }
 
+    /// It keeps its server only because it may ask next what it has drawn from a sequence.
+    pub fn is_kept_in_case(&self) -> bool {
+        self.traces.is_soft()
+    }
+
     /// It has wishes that not every server fulfils.
     pub(crate) fn is_choosy(&mut self) -> bool {
         if self.wants_own && self.startup_parameters().is_none() {
@@ -150,6 +155,12 @@ impl Back {
     /// It knows what the client has drawn from a sequence.
     pub fn is_favourite(&self, front: &Front) -> bool {
         self.drawn_by == front.id() && self.server_pid() == front.drew_at
+    }
+
+    /// The client has not asked what it has drawn, and others wait.
+    pub fn let_go(&mut self, front: &mut Front) {
+        front.traces.soften();
+        self.traces.soften();
     }
 
     /// Of the placeholders that may be asked for it knows none that the client has not named.
