@@ -66,6 +66,11 @@ impl Shape {
         &self.types
     }
 
+    /// How many parameters it has.
+    pub fn parameters(&self) -> Option<u16> {
+        self.types.first_chunk::<2>().map(|count| u16::from_be_bytes(*count))
+    }
+
     /// It gives rows.
     pub fn has_columns(&self) -> bool {
         self.columns.is_some()

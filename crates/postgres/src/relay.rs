@@ -138,8 +138,9 @@ pub(crate) enum Owed {
         /// The body of the ParameterDescription, once it has come.
         types: Option<Box<[u8]>>,
     },
-    /// An error: what the client was told of the statement is not so any more. Sent in its place was a Bind of nothing.
-    Doomed,
+    /// An error: this one (a body), or that what the client was told of the statement is not so any more. Sent in its place
+    /// was a Bind of nothing.
+    Doomed(Option<Box<[u8]>>),
     /// BindComplete.
     Bind { statement: Option<Arc<Statement>> },
     /// ParameterDescription first if `of_statement`, then RowDescription or NoData.
@@ -181,7 +182,7 @@ impl Owed {
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
             | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
@@ -211,7 +212,7 @@ impl Owed {
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
             | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
@@ -312,7 +313,7 @@ impl Queue {
             | Owed::FunctionCall { .. }
             | Owed::Parse { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
             | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
@@ -431,7 +432,7 @@ impl Queue {
                 | Owed::FunctionCall { .. }
                 | Owed::Parse { .. }
                 | Owed::Shape { .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }

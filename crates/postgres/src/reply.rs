@@ -216,7 +216,7 @@ impl Back {
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync
                 | Owed::Shape { visible: false, .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Parse { hidden: true, .. },
             ) => Way::Hide,
             Some(
@@ -345,7 +345,7 @@ impl Back {
             self.unnamed.take_if(|unnamed| Arc::ptr_eq(&unnamed.statement, &statement));
             // An error takes the place of what the client asks for: the server skips it as it would have.
             put_bind_nobody(to_server);
-            self.queue.push_next(Owed::Doomed);
+            self.queue.push_next(Owed::Doomed(None));
         }
     }
 

@@ -353,6 +353,7 @@ ONLY_CHANGES = re.compile(r"(ALTER|DROP|TRUNCATE|COMMENT|ANALYZE)\b[^;]*$")
 
 class PostgresGenerator(Generator):
     statements = STATEMENTS
+    failure_ends = True
     families = {
         # What a session is about: classes and how often they are drawn.
         "all": {},

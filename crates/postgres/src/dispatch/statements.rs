@@ -10,9 +10,12 @@ use crate::back::{Back, Unnamed};
 use crate::effects::{Effects, Judge};
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
-use crate::message::query::{FLUSH, Object, put_parse, put_statement, read_bind, read_object, read_parse};
+use crate::message::query::{
+    Bind, FLUSH, Object, count_parameters, put_parse, put_statement, read_bind, read_object, read_parse,
+};
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
+use crate::reset::put_bind_nobody;
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 
@@ -364,6 +367,15 @@ impl Back {
             return Ok(());
         } else {
             let name = match known {
+                Some(statement)
+                    if self.boundary == Boundary::Failed
+                        && self.prepared.find(&statement, front.owner).is_none()
+                        && let Some(refusal) = refusal_of_parameters(&statement, &bind) =>
+                {
+                    put_bind_nobody(out);
+                    self.queue.push(Owed::Doomed(Some(refusal)));
+                    return Ok(());
+                }
                 Some(statement) => {
                     let (statement, server_name) = self.ensure(front, bind.statement, statement, out);
                     bound = Some(statement);
@@ -469,6 +481,19 @@ impl Back {
         self.queue.push(Owed::Close { undo });
         Ok(())
     }
+}
+
+/// What the server says of a Bind with too few or too many parameters, before it says that the transaction has failed.
+fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[u8]>> {
+    let (wanted, found) = (statement.shape()?.parameters()?, count_parameters(bind.rest).ok()?);
+    let name = String::from_utf8_lossy(bind.statement);
+    let text = format!(
+        "bind message supplies {found} parameters, but prepared statement \"{name}\" requires {wanted}"
+    );
+    let mut body = b"SERROR\0VERROR\0C08P01\0M".to_vec();
+    put_cstr(&mut body, text.as_bytes());
+    body.push(0);
+    (wanted != found).then(|| body.into())
 }
 
 fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {

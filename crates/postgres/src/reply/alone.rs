@@ -126,7 +126,10 @@ impl Back {
         let kind = entry.kind;
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;
-        let doomed = matches!(self.queue.next(), Some(Owed::Doomed));
+        let doomed = match self.queue.next_mut() {
+            Some(Owed::Doomed(told)) => Some(told.take()),
+            _ => None,
+        };
         let quiet = matches!(
             self.queue.next(),
             Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Quiet))
@@ -135,7 +138,7 @@ impl Back {
             Some(
                 Owed::Parse { .. }
                 | Owed::Shape { .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
@@ -178,8 +181,11 @@ impl Back {
                     put_as_fatal(to_client, body);
                     return Step::Consumed(message.len());
                 }
-                if doomed {
-                    put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE);
+                if let Some(told) = doomed {
+                    match told {
+                        Some(told) => put(to_client, b'E', |out| out.extend_from_slice(&told)),
+                        None => put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE),
+                    }
                     return Step::Consumed(message.len());
                 }
                 if way == Way::Forward && !contains_server_name(body) {
