@@ -158,6 +158,8 @@ struct Batch {
     changes_names: bool,
     /// Which there are matters to a text of it.
     names_matter: bool,
+    /// The same of a text that was only prepared in it so far.
+    names_will_matter: bool,
     /// What was parsed in it needs a server that was opened for this client, once it runs.
     wants_own: bool,
     /// The state of the catalogue by which its texts were judged.
@@ -181,6 +183,7 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
         names_matter: false,
+        names_will_matter: false,
         wants_own: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
@@ -477,9 +480,11 @@ impl Front {
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
+                let names_matter = self.scan.batch.names_matter;
                 self.scan.batch.note_names(&effects);
+                self.scan.batch.names_will_matter |= effects.statement_names;
                 // What it is like is asked before it runs, when no other statement can stand in.
-                self.scan.batch.names_matter |= effects.executes.is_some();
+                self.scan.batch.names_matter = names_matter || effects.executes.is_some();
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
@@ -490,6 +495,7 @@ impl Front {
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
+                self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
                 self.wants_own |= self.scan.batch.wants_own;
                 let named = !bind.statement.is_empty();
                 self.scan.batch.uses_names |= named;
@@ -638,6 +644,9 @@ impl Front {
     /// What the server it goes to must have is known.
     fn note_questions(&mut self, batch: Batch) {
         self.names_matter |= batch.names_matter;
+        // Who has names on a server stays there.
+        self.wants_own |=
+            batch.names_matter && self.startup_differs && !self.is_at_home && !self.traces.holds_names();
         self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
@@ -652,6 +661,8 @@ impl Front {
         }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
+        // Nothing of it is there yet: names can be brought in front of it.
+        self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
         self.note_questions(self.scan.batch);
         self.wants_own |= self.scan.batch.wants_own;
         let choosy = self.is_choosy();

@@ -88,7 +88,6 @@ impl Front {
     /// It may tie its client to its server, as far as that shows in its text.
     pub(crate) fn may_tie(&self, effects: &Effects) -> bool {
         !effects.pins.is_empty()
-            || effects.statement_names
             || (effects.draws && self.asks_later)
             || (effects.creates && self.has_temporary_path())
     }
