@@ -11,7 +11,7 @@
 use crate::cancel::ClientKey;
 use crate::dispatch::leaves_nothing;
 use crate::effects::{Effects, Judge, Traces};
-use crate::error::{Severity, put_as_fatal, put_error, words_of};
+use crate::error::{Severity, put_error, put_refusal, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
@@ -939,7 +939,7 @@ impl Front {
 
     /// Last words: a server's refusal of Weir's login, as `Connect::rejection` gave it.
     pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
-        put_as_fatal(out, rejection);
+        put_refusal(out, rejection);
     }
 
     /// PostgreSQL has no login on top of a session.
