@@ -57,6 +57,8 @@ pub struct Front {
     pub(crate) asks_outright: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
+    /// It may tie the client to its server.
+    pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
     pub(crate) names_matter: bool,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
@@ -262,6 +264,7 @@ impl Front {
             asks_sequence: false,
             asks_outright: false,
             draws: false,
+            ties: false,
             names_matter: false,
             drew_at: 0,
             wants_own: false,
@@ -547,7 +550,8 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
         batch.texts = batch.texts.saturating_add(1);
-        let ties = self.startup_differs && self.may_tie(effects);
+        self.ties |= !effects.pins.is_empty();
+        let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);
         }

@@ -168,7 +168,9 @@ class Generator:
 
     def suspect(self, draw):
         """A definition that does more than it did makes all that names it suspect."""
-        return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
+        if not self.effects or not (draw.reads | draw.writes) & EFFECTS_ON:
+            return draw
+        return Draw(draw.text, draw.reads, draw.writes | {"w", "lock"}, draw.flags | {"k"}, draw.family)
 
     def of_client(self, model, draw):
         """What a request is where this client sends it."""

@@ -240,4 +240,7 @@ def fields(payload):
         if part and part[:1] not in b"FLR":
             said = TEMP.sub(r"pg_\1temp_N", part.decode("utf-8", "backslashreplace"))
             out.append(PLACE.sub("tuple (N,N)", said) if said[0] == "W" else said)
+    if "CXX000" in out:
+        # An internal error: PostgreSQL says numbers of its catalogue, and where it has come upon them.
+        return [re.sub(r"\d+", "N", said) for said in out if said[0] != "W"]
     return out

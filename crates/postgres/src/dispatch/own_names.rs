@@ -13,7 +13,9 @@ use crate::front::Front;
 use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
 use crate::relay::{Internal, Owed, Undo};
+use crate::session_state::{Change, put_changes};
 use std::sync::Arc;
+use weir_sql::Scope;
 use weir_wire::Boundary;
 
 impl Back {
@@ -63,15 +65,25 @@ impl Back {
     ) -> Box<OwnNames> {
         let mut own = Box::new(OwnNames::default());
         let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
-        // One that cannot be read any more must not fail its client's transaction. What is prepared survives its savepoint.
+        // One that cannot be read any more must not fail its client's transaction, nor lock anything in it. What is prepared
+        // survives the savepoint.
         let in_transaction = self.boundary == Boundary::InTransaction || self.queue.len() > 1;
-        let guarded = at_start && in_transaction && !statements.is_empty();
+        let differs = self.has_other_settings();
+        let guarded = at_start && (in_transaction || differs) && !statements.is_empty();
         if guarded {
             self.end_ahead(at_start, bytes);
+            if !in_transaction {
+                self.put_quietly(b"BEGIN", bytes);
+            }
             self.put_quietly(b"SAVEPOINT weir_names", bytes);
         }
         for (name, statement) in statements {
-            if !guarded {
+            if guarded && differs && statement.origin().private == 0 {
+                // It was read under the search path of its client's start.
+                let path = Change { name: "search_path", value: front.startup.get("search_path") };
+                put_changes(bytes, std::iter::once(&path), Scope::Transaction);
+                self.queue.push(Owed::Internal(Internal::Quiet));
+            } else if !guarded {
                 self.end_ahead(at_start, bytes);
             }
             if again {
@@ -85,8 +97,10 @@ impl Back {
                 self.put_quietly(b"ROLLBACK TO SAVEPOINT weir_names", bytes);
             }
         }
-        if guarded {
+        if guarded && in_transaction {
             self.put_quietly(b"RELEASE SAVEPOINT weir_names", bytes);
+        } else if guarded {
+            self.put_quietly(b"ROLLBACK", bytes);
         } else {
             self.end_ahead(at_start, bytes);
         }

@@ -258,15 +258,19 @@ impl Back {
         }
     }
 
-    /// Under which settings a statement that is sent now will be parsed.
-    fn origin(&self, front: &mut Front) -> Origin {
+    /// Its client may have given it settings that Weir does not know.
+    pub(super) fn has_other_settings(&self) -> bool {
         let pins = self.traces.pins();
-        let unknown = pins.contains(Pin::Setting)
+        pins.contains(Pin::Setting)
             || pins.contains(Pin::Unrecognised)
             || pins.contains(Pin::TemporaryTable)
             || pins.contains(Pin::Code)
             || self.may_have_set
-            || self.queue.may_change_settings(front.owner);
+    }
+
+    /// Under which settings a statement that is sent now will be parsed.
+    fn origin(&self, front: &mut Front) -> Origin {
+        let unknown = self.has_other_settings() || self.queue.may_change_settings(front.owner);
         let private = if unknown { front.next_private() } else { 0 };
         Origin { plan_key: self.applied.plan_key(), private }
     }
@@ -368,8 +372,7 @@ impl Back {
         } else {
             let name = match known {
                 Some(statement)
-                    if self.boundary == Boundary::Failed
-                        && self.prepared.find(&statement, front.owner).is_none()
+                    if self.prepared.find(&statement, front.owner).is_none()
                         && let Some(refusal) = refusal_of_parameters(&statement, &bind) =>
                 {
                     put_bind_nobody(out);
@@ -483,7 +486,8 @@ impl Back {
     }
 }
 
-/// What the server says of a Bind with too few or too many parameters, before it says that the transaction has failed.
+/// What the server says of a Bind with too few or too many parameters before it says anything else of the statement: that the
+/// transaction has failed, that columns have changed.
 fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[u8]>> {
     let (wanted, found) = (statement.shape()?.parameters()?, count_parameters(bind.rest).ok()?);
     let name = String::from_utf8_lossy(bind.statement);

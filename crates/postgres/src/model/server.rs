@@ -245,7 +245,7 @@ impl Server {
         }
         let done = |tag: &str| Ok(s::complete(tag));
         match words.as_slice() {
-            ["begin"] => {
+            ["begin" | "BEGIN"] => {
                 self.boundary = Boundary::InTransaction;
                 done("BEGIN")
             }
@@ -336,6 +336,9 @@ impl Server {
     fn set_config(&mut self, text: &str) -> Reply {
         for call in text.split("pg_catalog.set_config(").skip(1) {
             let (name, value) = call.split_once(',').unwrap();
+            if name == "E'search_path'" {
+                continue;
+            }
             assert_eq!(name, "E'timezone'");
             self.zone = match value.split_once(",false").unwrap().0 {
                 "NULL" => self.startup_zone.clone(),
