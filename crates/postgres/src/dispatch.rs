@@ -201,6 +201,7 @@ impl Back {
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
         let outright = std::mem::take(&mut front.asks_outright);
+        front.ties = false;
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
@@ -274,6 +275,7 @@ impl Back {
             return false;
         }
         for change in changes.iter().filter(|change| change.name.contains('.')) {
+            self.knowledge.note_placeholders();
             self.told.get_or_insert_default().add(change.name);
         }
         let queries = put_queries(out, &changes);

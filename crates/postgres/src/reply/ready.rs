@@ -299,6 +299,7 @@ impl Back {
                 self.traces.clear();
                 self.own_names = None;
                 self.doubtful = false;
+                self.temporary_path = false;
                 self.applied = Arc::default();
                 if self.queue.len() == 1 {
                     self.prepared.clear();

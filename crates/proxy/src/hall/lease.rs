@@ -340,6 +340,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.end_lease(cx, key);
             } else {
                 self.count_pins(key, pins);
+                self.await_question(cx, key);
             }
         }
         if eof || (self.draining && boundary == Boundary::Idle) {
