@@ -243,7 +243,7 @@ pub struct Front {
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
     /// What MySQL's commands that are no statements count of them; `None` when only the server knows.
-    counted: Option<u64>,
+    counted: Option<u32>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
@@ -554,6 +554,11 @@ impl Front {
     /// A server's farewell comes in the place of an answer, or behind it; its connection ends then.
     pub fn is_told_the_end(&self) -> bool {
         false
+    }
+
+    /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its own.
+    pub(crate) fn part(&mut self) {
+        self.parting = true;
     }
 
     /// Nothing waits.

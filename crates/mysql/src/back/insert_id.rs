@@ -13,10 +13,17 @@
 
 use super::{Ahead, Back, Entry};
 use crate::front::{Front, Outcome, Request};
+use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::session_state::{Flavour, put_query};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
+
+const ASK: &str = "SELECT LAST_INSERT_ID() LIMIT 1";
+/// ... and the session is left with 0.
+const ASK_AND_CLEAR: &str = "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1";
+/// ER_QUERY_INTERRUPTED.
+const QUERY_INTERRUPTED: u16 = 1317;
 
 /// Whose value LAST_INSERT_ID() of a session gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +91,7 @@ impl Back {
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
             (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
                 // Only this session knows.
-                put_query(out, "SELECT LAST_INSERT_ID() LIMIT 1");
+                put_query(out, ASK);
                 entry.ahead.push_back(Ahead::AskInsertId);
                 (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
             }
@@ -151,12 +158,27 @@ impl Back {
             return false;
         }
         let (columns, text) = match front.asks_insert_id {
-            true => (1, "SELECT LAST_INSERT_ID() LIMIT 1"),
-            false => (2, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"),
+            true => (1, ASK),
+            false => (2, ASK_AND_CLEAR),
         };
         entry.reply.asked_columns = columns;
         put_query(out, text);
         true
+    }
+
+    /// The question was hit by a KILL QUERY that was meant for the statement in front of it: it is asked again.
+    pub(crate) fn ask_insert_id_again(
+        &mut self,
+        entry: &mut Entry,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let interrupted = ErrPacket::read(payload).is_ok_and(|err| err.code == QUERY_INTERRUPTED);
+        if interrupted {
+            entry.reply.asked = 0;
+            put_query(out, if entry.reply.asked_columns == 1 { ASK } else { ASK_AND_CLEAR });
+        }
+        interrupted
     }
 
     /// A packet of the answer; true when it was the last. `None` when it is malformed.
@@ -174,7 +196,9 @@ impl Back {
         if payload.first() == Some(&ok::ERR) {
             self.insert_id = InsertId::Foreign;
             if let Some(front) = front {
+                // Nobody will know it any more, and with a server of its own it would have lost that, too.
                 front.insert_unknown = false;
+                front.part();
             }
             return Some(true);
         }

@@ -35,7 +35,7 @@ impl Front {
             (Command::StmtPrepare, false) => Some(outcome.warnings.into()),
             (Command::StmtPrepare, true) => None,
             (Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => Some(failed.into()),
-            (_, true) => self.counted.map(|counted| counted + 1),
+            (_, true) => self.counted.map(|counted| counted.saturating_add(1)),
             (_, false) => self.counted,
         };
         if outcome.appended {
@@ -269,7 +269,7 @@ impl Front {
     /// A server has said what the last statement left.
     pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
         if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
-            self.counted = Some(warnings.counts().0);
+            self.counted = Some(u32::try_from(warnings.counts().0).unwrap_or(u32::MAX));
         }
         self.keep_warnings(Kept::Answer(warnings));
     }

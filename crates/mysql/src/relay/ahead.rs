@@ -67,6 +67,9 @@ impl Back {
             }
             Ahead::Repeat(_) => {}
             Ahead::AskInsertId => {
+                if self.ask_insert_id_again(entry, payload, way.to_server) {
+                    return Ok(header.total());
+                }
                 let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
                 if over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))? {
                     entry.ahead.pop_front();
