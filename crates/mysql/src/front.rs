@@ -243,7 +243,7 @@ pub struct Front {
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
     /// What MySQL's commands that are no statements count of them; `None` when only the server knows.
-    counted: Option<u32>,
+    counted: Option<u16>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.

@@ -214,7 +214,7 @@ impl Front {
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
         match self.traits.flavour {
-            Flavour::MySql => self.counted.map(|counted| u16::try_from(counted).unwrap_or(u16::MAX)),
+            Flavour::MySql => self.counted,
             Flavour::MariaDb => Some(0),
         }
     }
@@ -269,7 +269,7 @@ impl Front {
     /// A server has said what the last statement left.
     pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
         if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
-            self.counted = Some(u32::try_from(warnings.counts().0).unwrap_or(u32::MAX));
+            self.counted = Some(u16::try_from(warnings.counts().0).unwrap_or(u16::MAX));
         }
         self.keep_warnings(Kept::Answer(warnings));
     }
