@@ -57,6 +57,8 @@ pub struct Front {
     pub(crate) asks_outright: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
+    /// It has transaction control: what it has drawn may be asked behind it in the same transaction.
+    pub(crate) controls: bool,
     /// It may tie the client to its server.
     pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
@@ -145,6 +147,7 @@ struct Batch {
     fingerprint: u32,
     asks_sequence: bool,
     draws: bool,
+    controls: bool,
     /// Texts so far.
     texts: u8,
     parses: bool,
@@ -176,6 +179,7 @@ impl Batch {
         fingerprint: 0,
         asks_sequence: false,
         draws: false,
+        controls: false,
         texts: 0,
         parses: false,
         parses_unnamed: false,
@@ -206,6 +210,7 @@ impl Batch {
     fn note_sequences(&mut self, effects: &Effects) {
         self.asks_sequence |= effects.asks_sequence;
         self.draws |= effects.draws;
+        self.controls |= effects.controls;
     }
 
     /// A text of these effects is run or prepared in it.
@@ -264,6 +269,7 @@ impl Front {
             asks_sequence: false,
             asks_outright: false,
             draws: false,
+            controls: false,
             ties: false,
             names_matter: false,
             drew_at: 0,
@@ -655,6 +661,7 @@ impl Front {
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
+        self.controls |= batch.controls;
     }
 
     /// The first `at` bytes go ahead of a batch that has not ended.

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from .script import Act
 
 
-# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars).
-EFFECTS_ON = frozenset(["d1", "d2", "fo"])
+# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars); and what d1 may be renamed to.
+EFFECTS_ON = frozenset(["d1", "d2", "d3", "fo"])
 
 
 @dataclass(frozen=True)

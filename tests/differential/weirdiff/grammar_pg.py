@@ -61,7 +61,7 @@ STATEMENTS = [
     (1, "effect", "SELECT index('f', {n})", "w:w k"),
     (1, "effect", "SELECT lower({n})", "w:w k"),
     (1, "effect", "SELECT broadcast('f{n}') FROM t WHERE id = {i}", "w:w r:t k"),
-    (1, "effect", "SELECT count(*) FROM t WHERE log(v) > 0 AND id < 3", "w:w r:t k"),
+    (1, "effect", "SELECT count(*) FROM t WHERE log(v) > 0 AND id = {i}", "w:w r:t k"),
     (1, "effect", "SELECT public.log('f{n}')", "w:w k"),
     (1, "ddl", "CREATE OPERATOR public.@@@ (LEFTARG = text, RIGHTARG = text, FUNCTION = op_log)", "w:ddl w:op k"),
     (2, "ddl", "SELECT 'a'::text @@@ 'b{n}'", "w:w r:op k"),

@@ -372,8 +372,8 @@ impl Back {
         } else {
             let name = match known {
                 Some(statement)
-                    if self.prepared.find(&statement, front.owner).is_none()
-                        && let Some(refusal) = refusal_of_parameters(&statement, &bind) =>
+                    if let Some(refusal) = refusal_of_parameters(&statement, &bind)
+                        && self.prepared.find(&statement, front.owner).is_none() =>
                 {
                     put_bind_nobody(out);
                     self.queue.push(Owed::Doomed(Some(refusal)));
@@ -490,6 +490,9 @@ impl Back {
 /// transaction has failed, that columns have changed.
 fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[u8]>> {
     let (wanted, found) = (statement.shape()?.parameters()?, count_parameters(bind.rest).ok()?);
+    if wanted == found {
+        return None;
+    }
     let name = String::from_utf8_lossy(bind.statement);
     let text = format!(
         "bind message supplies {found} parameters, but prepared statement \"{name}\" requires {wanted}"
@@ -497,7 +500,7 @@ fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[
     let mut body = b"SERROR\0VERROR\0C08P01\0M".to_vec();
     put_cstr(&mut body, text.as_bytes());
     body.push(0);
-    (wanted != found).then(|| body.into())
+    Some(body.into())
 }
 
 fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {
