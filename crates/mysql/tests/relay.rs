@@ -1009,7 +1009,13 @@ fn a_file_goes_from_client_to_server() {
     let sent = send(&mut front, &mut back, 1, &file);
     assert_eq!(sent.to_server, file);
     let got = receive(&mut back, Some(&mut front), &s::ok_with(5, IDLE, 0, b""));
-    assert_eq!((got.to_client, got.done), (s::ok_with(5, IDLE, 0, b""), vec![(1, Boundary::Idle)]));
+    assert_eq!((got.to_client, got.done), (s::ok_with(5, IDLE, 0, b""), vec![]));
+    // The OK does not tell the id that it has made.
+    assert_eq!(asked(&got.to_server), ["SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"]);
+    let got = receive(&mut back, Some(&mut front), &s::result(COLUMNS, &[&["41", "0"]]));
+    assert_eq!((got.to_client, got.done), (vec![], vec![(1, Boundary::Idle)]));
+    let sent = send(&mut front, &mut back, 1, &c::query("SELECT LAST_INSERT_ID()"));
+    assert_eq!(asked(&sent.to_server), ["SET last_insert_id=41"]);
 }
 
 #[test]

@@ -132,6 +132,8 @@ bit_set! {
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
         /// them is meant, too.
         TRACKERS = 35,
+        /// MySQL's LOAD DATA and LOAD XML: the OK does not tell the id that it makes.
+        LOAD = 36,
     }
 }
 

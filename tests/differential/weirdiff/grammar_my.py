@@ -147,7 +147,7 @@ STATEMENTS = [
     (1, "read", "SELECT TIMESTAMP'2024-02-29 12:00:00', FROM_UNIXTIME(1709208000)", ""),
     (1, "read", "SELECT \"id\" FROM t WHERE id = {i}", "r:t"),
     (1, "read", "SELECT 'a\\\\'", ""),
-    (1, "read", "SHOW VARIABLES LIKE 'time_zone'", ""),
+    (1, "read", "SHOW VARIABLES LIKE 'time_zone'", "T"),
     (1, "var", "SET @a := {n}, @b = @a", "k"),
     (1, "var", "SET @a = (SELECT count(*) FROM t WHERE id < {i})", "r:t k"),
     (1, "var", "SELECT @a := @a + 1", "k"),

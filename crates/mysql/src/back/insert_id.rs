@@ -6,7 +6,7 @@
 //! INSERT has made none, because no row gets the id 0.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without LAST_INSERT_ID(expr) whose OK
-//! says 0 has changed nothing; functions and triggers put the value back, procedures and views that set it do not.
+//! says 0 has changed nothing; a LOAD DATA may have, whose OK always says 0; functions and triggers put the value back, procedures and views that set it do not.
 //! `SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
 //!
 //! Owns: whose value a session has, bringing a client's, asking. Must not know: other questions.
@@ -129,6 +129,7 @@ impl Back {
             // What was made is what the client has already, or it was given.
             InsertUse::Makes
                 if outcome.insert_id == front.insert_id
+                    && !front.request.class.uses.contains(Uses::LOAD)
                     && !front.insert_unknown
                     && front.request.class.statements == 1
                     && !outcome.failed
@@ -145,10 +146,11 @@ impl Back {
         front.insert_server = self.server_id();
     }
 
-    /// Statements that ended so may have made an id. MariaDB does not tell it of an INSERT with RETURNING.
+    /// Statements that ended so may have made an id. Neither tells it of LOAD DATA, MariaDB not of an INSERT with RETURNING.
     fn may_have_made(&self, class: &Class, outcome: &Outcome) -> bool {
         let silent = outcome.affected_rows.is_none() || class.statements > 1;
-        outcome.failed || outcome.insert_id != 0 || silent && self.session.flavour == Flavour::MariaDb
+        let silent = silent && self.session.flavour == Flavour::MariaDb;
+        outcome.failed || outcome.insert_id != 0 || silent || class.uses.contains(Uses::LOAD)
     }
 
     /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks. Where the client
