@@ -143,6 +143,8 @@ pub(crate) struct Outcome {
     pub error: u16,
     /// Warnings of the last result.
     pub warnings: u16,
+    /// The same as a COM_PING behind it says: errors count. `None` when no server has said it.
+    pub conditions: Option<u16>,
     /// The id some INSERT made; 0 for none.
     pub insert_id: u64,
     /// Rows changed by the last result; `None` when it had rows.
@@ -151,6 +153,8 @@ pub(crate) struct Outcome {
     pub rows: u64,
     /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.
     pub matched_rows: Option<u64>,
+    /// The last result failed behind its columns.
+    pub broke_off: bool,
     /// Some result had rows, or might have had.
     pub had_rows: bool,
     /// The tracker said that the session changed.
@@ -234,6 +238,9 @@ pub struct Front {
     last_result: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
+    /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when only its server
+    /// knows.
+    conditions: Option<u16>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
@@ -355,6 +362,7 @@ impl Front {
             one_shot: false,
             last_result: false,
             warnings: None,
+            conditions: Some(0),
             asks_insert_id: false,
             insert_unknown: false,
             own_trackers: 0,

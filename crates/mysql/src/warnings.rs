@@ -80,6 +80,11 @@ impl Warnings {
         Ok(Progress::More)
     }
 
+    /// Nothing of the answer has come.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.wanted.is_none()
+    }
+
     /// The list behind a request that Weir refused: that error.
     pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
         let mut warnings = Warnings { columns: columns(extended), own: true, ..Warnings::default() };
@@ -91,6 +96,20 @@ impl Warnings {
             warnings.rows.push(row.into());
         }
         warnings
+    }
+
+    /// Messages of Weir's text, in the words of its client's.
+    pub(crate) fn reword(&mut self, from: &[u8], to: &[u8]) {
+        for row in &mut self.rows {
+            let mut r = Reader::new(row);
+            let values = [(); 3].map(|()| lenenc::string(&mut r).ok());
+            let [Some(level), Some(code), Some(message)] = values else { continue };
+            if message == from {
+                let mut own = Vec::with_capacity(row.len());
+                [level, code, to].iter().for_each(|value| lenenc::put_string(&mut own, value));
+                *row = own.into();
+            }
+        }
     }
 
     /// An error behind what is there already, as MySQL adds it.
@@ -454,6 +473,41 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
     }
 }
 
+/// The variables that a text asks for may be trackers of the session: not where each SHOW VARIABLES says LIKE with other names.
+pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
+    const TRACKER: &[u8] = b"session_track";
+    let of_others = |piece: Piece<'_>| match piece.bytes {
+        [quote @ (b'\'' | b'"'), pattern @ .., end] if quote == end && !pattern.contains(&b'\\') => {
+            let fixed = pattern.split(|byte| matches!(byte, b'%' | b'_')).next().unwrap_or_default();
+            let common = fixed.len().min(TRACKER.len());
+            !fixed.is_empty()
+                && !fixed
+                    .get(..common)
+                    .unwrap_or_default()
+                    .eq_ignore_ascii_case(TRACKER.get(..common).unwrap_or_default())
+        }
+        _ => false,
+    };
+    let mut words = Words::new(text);
+    let mut others = false;
+    while let Some(piece) = words.next() {
+        if piece.is(b"VARIABLES") {
+            others = words.next().is_some_and(|like| like.is(b"LIKE")) && words.next().is_some_and(of_others);
+            if !others {
+                return true;
+            }
+        }
+        let tells: [&[u8]; 4] =
+            [b"SESSION_VARIABLES", b"SYSTEM_VARIABLES", b"VARIABLES_BY_THREAD", b"VARIABLES_INFO"];
+        if tells.iter().any(|word| piece.is(word))
+            || piece.bytes.windows(TRACKER.len()).any(|it| it.eq_ignore_ascii_case(TRACKER))
+        {
+            return true;
+        }
+    }
+    !others
+}
+
 /// LIMIT stands in it, wherever.
 pub(crate) fn limits(text: &[u8]) -> bool {
     Words::new(text).any(|piece| piece.is(b"LIMIT"))
@@ -517,6 +571,10 @@ pub(crate) struct Piece<'a> {
 impl Piece<'_> {
     pub(crate) fn is(&self, word: &[u8]) -> bool {
         self.bytes.eq_ignore_ascii_case(word)
+    }
+
+    pub(crate) fn start(&self) -> usize {
+        self.start
     }
 
     fn number(&self) -> Option<u64> {
@@ -622,6 +680,27 @@ mod tests {
             b"SHOW WARNINGS LIMIT @a",
         ] {
             assert_eq!(wanted(text), None);
+        }
+    }
+
+    #[test]
+    fn variables_that_are_no_trackers() {
+        for text in ["SHOW VARIABLES LIKE 'time_zone'", "show session variables like \"wait%\"; SELECT 1"] {
+            assert!(!may_show_trackers(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "SHOW VARIABLES",
+            "SHOW VARIABLES LIKE '%'",
+            "SHOW VARIABLES LIKE 'se%'",
+            "SHOW VARIABLES LIKE 'session_track_schema'",
+            "SHOW VARIABLES LIKE 'x'; SHOW VARIABLES",
+            "SHOW VARIABLES LIKE 'x'; SELECT @@session_track_schema",
+            "SHOW VARIABLES WHERE variable_name = 'x'",
+            "SHOW VARIABLES LIKE 'x' /*! ; SHOW VARIABLES */",
+            "SELECT @@session_track_schema",
+        ] {
+            let executable = text.contains("/*!");
+            assert!(may_show_trackers(text.as_bytes()) || executable, "{text}");
         }
     }
 

@@ -132,6 +132,12 @@ bit_set! {
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
         /// them is meant, too.
         TRACKERS = 35,
+        /// MySQL: code that it runs reads `ROW_COUNT()`, perhaps before it runs a statement of its own.
+        CODE_ROW_COUNT = 36,
+        /// The same of `FOUND_ROWS()`.
+        CODE_FOUND_ROWS = 37,
+        /// The same of [`Uses::TRACKERS`].
+        CODE_TRACKERS = 38,
     }
 }
 
@@ -444,7 +450,7 @@ pub enum Kill {
     },
     /// `KILL [HARD|SOFT] QUERY ID n` (MariaDB): a number of the server's that stands for one request only.
     QueryId,
-    /// Anything else: an expression, `KILL USER name`, several of them.
+    /// Anything else: an expression, `KILL USER name`.
     Other,
 }
 
@@ -637,7 +643,7 @@ impl Class {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }
 
-    /// The KILL in it; [`Kill::Other`] if there are several.
+    /// The first KILL in it.
     pub fn kill(&self) -> Option<Kill> {
         self.details.as_deref()?.kill
     }

@@ -378,6 +378,9 @@ class Client:
         code = struct.unpack_from("<H", packet, 1)[0]
         self.warned = True
         text = said(packet[3:])
+        if code == 1064 and self.thread:
+            # Ids of connections have different lengths, and so is what a citation has room for behind them.
+            text = re.sub(r"\d+(\.\.\.)?' at", "' at", text).split(str(self.thread))[0]
         # Ids of statements and connections.
         return ("error", code, re.sub(r"\(\d+\)|id: \d+|connection \d+|thread \d+", "N", text))
 

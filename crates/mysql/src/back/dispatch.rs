@@ -8,7 +8,8 @@ use crate::front::{AsksSession, Front};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
-use crate::session_state::{State, client_trackers, put_query, setup_query};
+use crate::reset::put_command;
+use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::Kept;
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
+
+/// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a setting.
+const MOST_ROWS_BROUGHT: u64 = 1000;
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -152,12 +156,14 @@ impl Back {
         if !self.knows_found_rows(entry, front) || !self.bring_warnings(entry, front, out) {
             return Ok(());
         }
+        self.bring_counts(entry, front, out);
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             self.warned_client = 0;
+            self.last_client = 0;
         }
         Ok(())
     }
@@ -180,8 +186,9 @@ impl Back {
         if !asks || is_answered || is_here && entry.ahead.is_empty() {
             return true;
         }
-        if class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get) {
-            // It asks about a statement of its own.
+        let behind = class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get);
+        if behind && front.traits.flavour == Flavour::MySql {
+            // It asks about a statement of its own. On MariaDB that may leave what is there.
             put_query(out, CLEAR_WARNINGS);
             entry.ahead.push_back(Ahead::State);
             return true;
@@ -216,9 +223,51 @@ impl Back {
             // The server that knows has gone to others.
             Some(Kept::Lost) => {}
         }
+        if behind {
+            put_query(out, CLEAR_WARNINGS);
+            entry.ahead.push_back(Ahead::State);
+            return true;
+        }
         let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
         refuse(entry, text);
         false
+    }
+
+    /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its client's, and so does a
+    /// statement behind one that leaves FOUND_ROWS() as it was. More than one row that was changed cannot be brought.
+    fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+        let class = &front.request.class;
+        let is_here = self.last_client == front.id() && front.last_server == self.server_id;
+        let is_here = is_here && entry.ahead.is_empty();
+        let in_doubt = !class.proven && class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
+        let unread = !is_here && (in_doubt || class.verb == Verb::Execute);
+        let behind =
+            class.statements > 1 && class.verb != Verb::Select && class.uses.contains(Uses::FOUND_ROWS);
+        let asks_found = unread || behind || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let asks_count = unread || class.uses.contains(Uses::CODE_ROW_COUNT) && !(is_here && !asks_found);
+        if !asks_found && !asks_count || !matches!(entry.command, Command::Query | Command::StmtExecute) {
+            return;
+        }
+        let answers = front.answers();
+        let mut select = None;
+        if asks_found {
+            select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
+        }
+        if asks_count {
+            select = match answers.row_count {
+                -1 => select.or_else(|| Some(rows_of(1))),
+                1 => Some("SELECT NULL INTO @weir".to_owned()),
+                _ => select,
+            };
+        }
+        if let Some(select) = select {
+            put_query(out, &select);
+            entry.ahead.push_back(Ahead::Repeat);
+        }
+        if asks_count && answers.row_count == 0 {
+            put_command(out, Command::Ping);
+            entry.ahead.push_back(Ahead::State);
+        }
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:
@@ -331,6 +380,17 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
     differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
 }
 
+/// A SELECT of so many rows.
+fn rows_of(rows: u64) -> String {
+    match rows {
+        0 => "SELECT 1 FROM DUAL WHERE 0".to_owned(),
+        1 => "SELECT 1".to_owned(),
+        _ => format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
+        ),
+    }
+}
+
 /// The request will not run: its client gets this error when what went ahead is answered.
 fn refuse(entry: &mut Entry, text: &str) {
     let mut error = Vec::new();
@@ -338,6 +398,7 @@ fn refuse(entry: &mut Entry, text: &str) {
     entry.refusal = Some(error.clone().into());
     entry.ahead_error = Some(error.into());
     entry.outcome.failed = true;
+    entry.outcome.conditions = Some(1);
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
 }
 

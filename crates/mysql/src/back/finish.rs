@@ -23,6 +23,7 @@ impl Back {
         let failed = entry.outcome.failed;
         if entry.owner == INTERNAL {
             self.warned_client = 0;
+            self.last_client = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
                 self.doubtful = false;
@@ -38,6 +39,7 @@ impl Back {
             }
             self.found_client = 0;
             self.warned_client = 0;
+            self.last_client = 0;
             self.tainted |= entry.taints;
             self.session.known &= !entry.leaves_trace;
             return;
@@ -60,6 +62,9 @@ impl Back {
             true => self.warned_client,
             false => 0,
         };
+        let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
+        let goes_on = runs_text || self.last_client == front.id();
+        self.last_client = if undisturbed && goes_on { front.id() } else { 0 };
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
         }

@@ -19,7 +19,7 @@ impl Front {
         self.phase = Phase::Idle;
         self.reply_begun = false;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
-            self.finish_command(request.command, outcome);
+            self.finish_command(request.command, outcome, server);
             return false;
         }
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
@@ -166,6 +166,7 @@ impl Front {
         self.one_shot = false;
         self.last_result = false;
         self.warnings = None;
+        self.conditions = Some(0);
         self.insert_id = 0;
         self.insert_server = 0;
         self.insert_unknown = false;

@@ -13,14 +13,14 @@
 
 use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
-use crate::message::{Capabilities, Command};
+use crate::message::{Capabilities, Command, status};
 use crate::session_state::Flavour;
 use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
 
 impl Front {
     /// The reply to a command that runs no text is done.
-    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome) {
+    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome, server: u64) {
         self.has_run();
         let silent = matches!(
             command,
@@ -29,11 +29,23 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
+        self.conditions = match command {
+            // They leave the conditions of the last statement, and add their own.
+            Command::Ping
+            | Command::InitDb
+            | Command::Statistics
+            | Command::StmtClose
+            | Command::StmtSendLongData => {
+                self.conditions.map(|n| n.saturating_add(u16::from(outcome.failed)))
+            }
+            _ => outcome.conditions,
+        };
         if outcome.appended {
             // See `keep_error`.
         } else if outcome.failed || outcome.warnings > 0 {
             self.last_result = true;
             self.warnings = None;
+            self.last_server = server;
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
             self.last_result = false;
             self.warnings = None;
@@ -48,6 +60,7 @@ impl Front {
         let class = &request.class;
         self.has_run();
         self.last_server = server;
+        self.conditions = outcome.conditions;
         if class.verb != Verb::Get || class.statements != 1 || outcome.failed {
             self.row_count = row_count(outcome);
         }
@@ -56,7 +69,8 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid;
+                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid
+                    || class.uses.contains(Uses::WARNINGS);
                 self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
@@ -76,6 +90,7 @@ impl Front {
     pub(super) fn answered_here(&mut self, row_count: i64) {
         self.has_run();
         self.row_count = row_count;
+        self.conditions = Some(0);
         self.last_server = 0;
     }
 
@@ -97,10 +112,17 @@ impl Front {
             // What returns no rows has hardly selected any.
             _ if !single && !outcome.had_rows => Found::Kept,
             // Several statements are rarely asked about, so that only who asks pays for it.
-            _ if class.statements > 1 && !self.asks_found_rows && !class.skips_rows => {
+            _ if class.statements > 1
+                && !self.asks_found_rows
+                && !class.skips_rows
+                && !class.uses.contains(Uses::WARNINGS) =>
+            {
                 Found::Known(outcome.rows)
             }
             _ if !single => Found::OnServer,
+            _ if outcome.broke_off => Found::OnServer,
+            // Its rows are still to come.
+            _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,
             Verb::Select if has_rows && !class.skips_rows && request.skipped == Skipped::Unsaid => {
                 Found::Known(outcome.rows)
@@ -179,6 +201,15 @@ impl Front {
         self.found_rows == ROWS_UNKNOWN
     }
 
+    /// What FOUND_ROWS() gives behind COM_CHANGE_USER; `None` when only a server knows.
+    pub(crate) fn found_rows_left(&self) -> Option<u64> {
+        match self.found_rows {
+            ROWS_UNKNOWN => None,
+            ROWS_FRESH => Some(u64::from(self.traits.flavour == Flavour::MariaDb)),
+            rows => Some(rows),
+        }
+    }
+
     /// A server has said what FOUND_ROWS() is.
     pub(crate) fn keep_found_rows(&mut self, rows: u64) {
         self.found_rows = rows;
@@ -195,16 +226,32 @@ impl Front {
 
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
-        let (all, _) = match self.traits.flavour {
-            Flavour::MySql => self.warning_counts()?,
-            Flavour::MariaDb => (0, 0),
-        };
-        Some(u16::try_from(all).unwrap_or(u16::MAX))
+        match self.traits.flavour {
+            Flavour::MySql => self.conditions,
+            Flavour::MariaDb => Some(0),
+        }
+    }
+
+    /// An error that Weir answers to a command stands behind warnings that only its server has, so that server has to say it.
+    pub(super) fn adds_to_warnings_elsewhere(&self) -> bool {
+        self.last_result && self.traits.flavour == Flavour::MySql
+    }
+
+    /// A server has said it.
+    pub(crate) fn keep_conditions(&mut self, conditions: u16) {
+        self.conditions = Some(conditions);
+    }
+
+    /// Weir answers a statement: the warnings of the one before it are over.
+    pub(super) fn forget_warnings(&mut self) {
+        self.last_result = false;
+        self.warnings = None;
     }
 
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
+        self.conditions = Some(1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
             self.keep_error(payload);
         }

@@ -110,7 +110,9 @@ impl Back {
             Progress::Ended { bytes, .. } => bytes,
         };
         self.mid_message = false;
+        let shift = entry.reply.shift;
         entry.reply = Reply::new(entry.command);
+        entry.reply.add_shift(shift);
         entry.outcome = Outcome::default();
         entry.ahead.pop_front();
         if entry.ahead.is_empty() {
@@ -163,7 +165,7 @@ impl Back {
         }
         // It has not run.
         front.request.class = Class::default();
-        entry.outcome = Outcome { failed: true, ..Outcome::default() };
+        entry.outcome = Outcome { failed: true, conditions: Some(1), ..Outcome::default() };
         if !entry.whole {
             // The client is told when it has sent all of it.
             entry.ahead_error = Some(error);

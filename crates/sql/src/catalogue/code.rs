@@ -104,12 +104,21 @@ impl Code {
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
         // What it asks of its session is its client's: who runs it must find that there.
-        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET, Uses::TRACKERS];
+        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET];
         for uses in
             [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH].into_iter().chain(ids)
         {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);
+            }
+        }
+        for (uses, of_code) in [
+            (Uses::ROW_COUNT, Uses::CODE_ROW_COUNT),
+            (Uses::FOUND_ROWS, Uses::CODE_FOUND_ROWS),
+            (Uses::TRACKERS, Uses::CODE_TRACKERS),
+        ] {
+            if class.uses.contains(uses) {
+                facts.own.uses.insert(of_code);
             }
         }
         if class.uses.contains(Uses::BLOCK) {
