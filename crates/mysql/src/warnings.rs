@@ -163,6 +163,7 @@ impl Warnings {
         capabilities: Capabilities,
         status: u16,
         changes: &[u8],
+        binary: bool,
         out: &mut Vec<u8>,
     ) {
         let mut seq = frame::put(out, 1, |out| lenenc::put_number(out, self.columns.len() as u64));
@@ -187,7 +188,10 @@ impl Warnings {
         let (skip, most) =
             [wanted.skip, wanted.most].map(|n| usize::try_from(n).unwrap_or(usize::MAX)).into();
         for row in rows.skip(skip).take(most) {
-            seq = frame::put_payload(out, seq, row);
+            match in_binary(row).filter(|_| binary) {
+                Some(row) => seq = frame::put_payload(out, seq, &row),
+                None => seq = frame::put_payload(out, seq, row),
+            }
         }
         eof(out, seq);
     }
@@ -213,6 +217,18 @@ fn columns(extended: bool) -> Vec<Box<[u8]>> {
             out.into()
         })
         .into()
+}
+
+/// The row as the answer to an execution: a zero, no NULLs, and the code as a number of 32 bits.
+fn in_binary(row: &[u8]) -> Option<Vec<u8>> {
+    let mut r = Reader::new(row);
+    let [level, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
+    let code: u32 = std::str::from_utf8(code?).ok()?.parse().ok()?;
+    let mut out = vec![0, 0];
+    lenenc::put_string(&mut out, level?);
+    out.extend_from_slice(&code.to_le_bytes());
+    lenenc::put_string(&mut out, message?);
+    Some(out)
 }
 
 /// The first of its values, the level, says Error.
@@ -506,6 +522,24 @@ pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
         }
     }
     !others
+}
+
+/// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
+pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
+    /// Nobody writes a longer one by hand: it is full of values.
+    const TEXT_BYTES: usize = 4 * 1024;
+    if text.len() > TEXT_BYTES {
+        return false;
+    }
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    let words = || Words::new(text).skip(1);
+    let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
+    let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
+    let first = words().find(|piece| !plain.iter().any(|word| piece.is(word)));
+    let several = verb == Verb::Delete && !first.as_ref().is_some_and(one_table);
+    let subquery = has(b"select") && words().any(|piece| piece.is(b"SELECT"));
+    let joins = has(b"join") && words().any(|piece| piece.is(b"JOIN"));
+    several || subquery || joins || verb == Verb::Delete && has(b"using")
 }
 
 /// LIMIT stands in it, wherever.

@@ -200,18 +200,7 @@ impl Front {
         if let Some(found) = self.refuse_file(&class, len, out) {
             return found;
         }
-        if class.uses.contains(Uses::WARNINGS)
-            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
-            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
-            && !warnings.is_better_shown()
-            && self.shift == 0
-            && let Some(wanted) = warnings::wanted(text)
-        {
-            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
-            let rare = self.rare.as_deref_mut().filter(|_| has_room);
-            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
-            warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, &untold, out);
-            self.answered_here(-1);
+        if self.shift == 0 && self.shows_warnings(&class, text, false, out) {
             return Found::Answered { len };
         }
         let extra = Extra {
@@ -232,6 +221,25 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.
+    fn shows_warnings(&mut self, class: &Class, text: &[u8], binary: bool, out: &mut Vec<u8>) -> bool {
+        if class.uses.contains(Uses::WARNINGS)
+            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
+            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && !warnings.is_better_shown()
+            && let Some(wanted) = warnings::wanted(text)
+        {
+            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
+            let rare = self.rare.as_deref_mut().filter(|_| has_room);
+            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
+            let status = self.status & !status::OF_THE_REPLY;
+            warnings.put(wanted, self.capabilities, status, &untold, binary, out);
+            self.answered_here(-1);
+            return true;
+        }
+        false
     }
 
     /// The server refuses the text and cites it: several statements where only one is allowed.
@@ -511,6 +519,16 @@ impl Front {
                 }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
+                if self.request.class.uses.contains(Uses::WARNINGS) && params == 0 && !execute.cursor {
+                    let (class, text) = (self.request.class.clone(), statement.text.clone());
+                    if self.shows_warnings(&class, &text.text, true, out) {
+                        return Ok(Found::Answered { len });
+                    }
+                }
+                let Some(statement) = self.statements.as_deref_mut().and_then(|all| all.get_mut(number))
+                else {
+                    return Ok(Found::Incomplete);
+                };
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
                 if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));

@@ -69,8 +69,7 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid
-                    || class.uses.contains(Uses::WARNINGS);
+                let rare = request.skipped != Skipped::Unsaid || class.uses.contains(Uses::WARNINGS);
                 self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
@@ -109,8 +108,8 @@ impl Front {
         let has_rows = outcome.affected_rows.is_none();
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
-            // What returns no rows has hardly selected any.
-            _ if !single && !outcome.had_rows => Found::Kept,
+            // What returns no rows has hardly selected any; a routine may.
+            _ if !single && !outcome.had_rows && class.verb != Verb::Call => Found::Kept,
             // Several statements are rarely asked about, so that only who asks pays for it.
             _ if class.statements > 1
                 && !self.asks_found_rows
@@ -144,6 +143,14 @@ impl Front {
             },
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
+            Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
+                told
+            }
+            Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do
+                if request.skipped == Skipped::Other =>
+            {
+                Found::OnServer
+            }
             Verb::Do if mysql => Found::Known(1),
             Verb::Begin
             | Verb::Commit
@@ -175,6 +182,13 @@ impl Front {
 
     /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
     pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
+        let changes = matches!(
+            class.verb,
+            Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do | Verb::Create
+        );
+        if changes && class.statements == 1 && warnings::selects(class.verb, text) {
+            return Skipped::Other;
+        }
         let single = class.verb == Verb::Select && class.statements == 1;
         if single && class.skips_rows {
             warnings::skipped(text, self.traits.flavour)
