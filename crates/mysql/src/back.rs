@@ -226,6 +226,8 @@ pub struct Back {
     pub(crate) warned_client: u32,
     /// The client whose request was the last thing that ran here: code finds what that has left.
     pub(crate) last_client: u32,
+    /// The client whose FOUND_ROWS() this session gives.
+    pub(crate) found_here: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
@@ -292,6 +294,7 @@ impl Back {
             found_client: 0,
             warned_client: 0,
             last_client: 0,
+            found_here: 0,
             broken: false,
             injected_prepares: 0,
             tainted: false,
@@ -476,6 +479,7 @@ impl Back {
         self.found_client = 0;
         self.warned_client = 0;
         self.last_client = 0;
+        self.found_here = 0;
         self.quiet_transaction = false;
         self.tainted = false;
     }

@@ -218,6 +218,8 @@ pub struct Front {
     found_server: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
+    /// The last text may have changed FOUND_ROWS().
+    found_changed: bool,
     /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
     found_asks: bool,
     pins: Pins,
@@ -350,6 +352,7 @@ impl Front {
             found_rows: ROWS_FRESH,
             found_server: 0,
             asks_found_rows: false,
+            found_changed: false,
             found_asks: false,
             pins: Pins::NONE,
             locks: Locks::NONE,

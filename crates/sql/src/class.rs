@@ -138,6 +138,8 @@ bit_set! {
         CODE_FOUND_ROWS = 37,
         /// The same of [`Uses::TRACKERS`].
         CODE_TRACKERS = 38,
+        /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs what is not read.
+        CODE_SELECTS = 39,
     }
 }
 

@@ -239,12 +239,18 @@ impl Back {
         let class = &front.request.class;
         let is_here = self.last_client == front.id() && front.last_server == self.server_id;
         let is_here = is_here && entry.ahead.is_empty();
+        let found_is_here = self.found_here == front.id() && entry.ahead.is_empty();
         let in_doubt = !class.proven && class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
-        let unread = !is_here && (in_doubt || class.verb == Verb::Execute);
+        let unread = in_doubt || class.verb == Verb::Execute;
         let behind =
             class.statements > 1 && class.verb != Verb::Select && class.uses.contains(Uses::FOUND_ROWS);
-        let asks_found = unread || behind || class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let asks_count = unread || class.uses.contains(Uses::CODE_ROW_COUNT) && !(is_here && !asks_found);
+        // It may leave what is there.
+        let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS);
+        let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let wants_count = unread || class.uses.contains(Uses::CODE_ROW_COUNT);
+        let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
+        let asks_found = wants_found && !found_is_here && !lasting;
+        let asks_count = wants_count && (!is_here || asks_found);
         if !asks_found && !asks_count || !matches!(entry.command, Command::Query | Command::StmtExecute) {
             return;
         }
@@ -263,6 +269,7 @@ impl Back {
         if let Some(select) = select {
             put_query(out, &select);
             entry.ahead.push_back(Ahead::Repeat);
+            self.found_here = if asks_found { front.id() } else { 0 };
         }
         if asks_count && answers.row_count == 0 {
             put_command(out, Command::Ping);

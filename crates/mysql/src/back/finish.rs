@@ -24,6 +24,7 @@ impl Back {
         if entry.owner == INTERNAL {
             self.warned_client = 0;
             self.last_client = 0;
+            self.found_here = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
                 self.doubtful = false;
@@ -40,6 +41,7 @@ impl Back {
             self.found_client = 0;
             self.warned_client = 0;
             self.last_client = 0;
+            self.found_here = 0;
             self.tainted |= entry.taints;
             self.session.known &= !entry.leaves_trace;
             return;
@@ -69,6 +71,11 @@ impl Back {
             self.count_change();
         }
         let only_here = front.finish(&entry.outcome, self.server_id);
+        match front.found_rows_changed() {
+            _ if !last_here => self.found_here = 0,
+            true if runs_text => self.found_here = front.id(),
+            true | false => {}
+        }
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {
                 true => front.keep_error(error),

@@ -17,6 +17,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::session_state::Flavour;
 use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
+use weir_wire::Pin;
 
 impl Front {
     /// The reply to a command that runs no text is done.
@@ -65,11 +66,14 @@ impl Front {
             self.row_count = row_count(outcome);
         }
         let found = self.found_rows_after(request, outcome);
+        self.found_changed = !matches!(found, Found::Kept);
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                let rare = request.skipped != Skipped::Unsaid || class.uses.contains(Uses::WARNINGS);
+                let rare = request.skipped != Skipped::Unsaid
+                    || class.statements > 1
+                    || self.status & status::CURSOR_EXISTS != 0;
                 self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
@@ -109,7 +113,7 @@ impl Front {
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
             // What returns no rows has hardly selected any; a routine may.
-            _ if !single && !outcome.had_rows && class.verb != Verb::Call => Found::Kept,
+            _ if !single && !outcome.had_rows && !calls_what_selects(class) => Found::Kept,
             // Several statements are rarely asked about, so that only who asks pays for it.
             _ if class.statements > 1
                 && !self.asks_found_rows
@@ -205,6 +209,16 @@ impl Front {
         (self.asks_found_rows || self.found_asks) && self.found_rows_are_on(server)
     }
 
+    /// The last text may have changed it.
+    pub(crate) fn found_rows_changed(&self) -> bool {
+        self.found_changed
+    }
+
+    /// This client uses FOUND_ROWS().
+    pub(crate) fn asks_found_rows(&self) -> bool {
+        self.asks_found_rows
+    }
+
     /// FOUND_ROWS() is known by this server only.
     pub(crate) fn found_rows_are_on(&self, server: u64) -> bool {
         self.found_rows == ROWS_UNKNOWN && self.found_server == server
@@ -279,7 +293,7 @@ impl Front {
     /// Nothing but the warnings of its last statement keeps a server with this client.
     pub(crate) fn only_warnings_pin(&self) -> bool {
         let mut others = self.lasting_pins();
-        others.remove(weir_wire::Pin::LastResult);
+        others.remove(Pin::LastResult);
         self.last_result && others.is_empty()
     }
 
@@ -341,6 +355,12 @@ enum Found {
     Known(u64),
     /// Only its server knows.
     OnServer,
+}
+
+/// It calls a routine that selects something, or nobody knows what it does.
+fn calls_what_selects(class: &Class) -> bool {
+    let unread = !class.proven || class.pins.contains(Pin::Code);
+    class.verb == Verb::Call && (unread || class.uses.contains(Uses::CODE_SELECTS))
 }
 
 /// What ROW_COUNT() gives behind it.

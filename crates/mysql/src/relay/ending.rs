@@ -227,6 +227,7 @@ impl Back {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.warned_client = 0;
             self.last_client = 0;
+            self.found_here = 0;
             self.found_client = 0;
             front.phase = Phase::Busy;
             return Stage::AskSettings;
@@ -241,6 +242,7 @@ impl Back {
         };
         self.warned_client = 0;
         self.last_client = 0;
+        self.found_here = 0;
         self.found_client = 0;
         front.phase = Phase::Busy;
         stage

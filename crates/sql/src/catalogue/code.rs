@@ -146,6 +146,13 @@ impl Code {
     fn end_statement(&mut self) {
         let set = self.recogniser.end_code_statement();
         if let Some((verb, target)) = set {
+            let leaves = matches!(
+                verb,
+                Verb::Insert | Verb::Replace | Verb::Set | Verb::Begin | Verb::Commit | Verb::Rollback
+            );
+            if !self.made_up && !leaves {
+                self.facts.own.uses.insert(Uses::CODE_SELECTS);
+            }
             if !self.made_up && !reads_only(verb) {
                 self.facts.writes = true;
             }
@@ -250,6 +257,9 @@ impl Code {
 impl Sink for Code {
     fn token(&mut self, token: Token<'_>) {
         let word = if token.kind == Kind::Word { lookup(token.text).word } else { Word::Name };
+        if word == Word::Select && self.is_routine() {
+            self.facts.own.uses.insert(Uses::CODE_SELECTS);
+        }
         if token.kind == Kind::Semicolon {
             self.end_statement();
             self.last = Word::Name;

@@ -780,7 +780,7 @@ fn prepared_statements_files_and_kills() {
             ("KILL QUERY ?", "kill kill parameter query"),
             ("KILL", "kill kill ?"),
             ("KILL 99999999999999999999999", "kill kill ?"),
-            ("KILL 5; KILL 6", "kill x2 kill ?"),
+            ("KILL 5; KILL 6", "kill x2 kill 5"),
         ],
     );
 }
