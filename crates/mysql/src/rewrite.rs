@@ -378,7 +378,9 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     let counts = answers.warning_counts.filter(|_| class.uses.contains(Uses::WARNINGS));
     let Some((all, errors)) = counts.filter(|_| class.verb == Verb::Select) else { return Vec::new() };
     // On MariaDB a statement that uses a table begins with none.
-    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(text);
+    let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+    let first = text.get(..end).unwrap_or(text);
+    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(first);
     let (all, errors) = if cleared { (0, 0) } else { (all, errors) };
     let mut found = Vec::new();
     for variable in crate::warnings::counts_in(text) {

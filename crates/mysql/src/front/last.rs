@@ -113,7 +113,13 @@ impl Front {
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
             // What returns no rows has hardly selected any; a routine may.
-            _ if !single && !outcome.had_rows && !calls_what_selects(class) => Found::Kept,
+            _ if !single
+                && !outcome.had_rows
+                && !calls_what_selects(class)
+                && !(mysql && class.verb == Verb::Update) =>
+            {
+                Found::Kept
+            }
             // Several statements are rarely asked about, so that only who asks pays for it.
             _ if class.statements > 1
                 && !self.asks_found_rows

@@ -148,7 +148,19 @@ impl Code {
         if let Some((verb, target)) = set {
             let leaves = matches!(
                 verb,
-                Verb::Insert | Verb::Replace | Verb::Set | Verb::Begin | Verb::Commit | Verb::Rollback
+                Verb::Insert
+                    | Verb::Replace
+                    | Verb::Set
+                    | Verb::Begin
+                    | Verb::Commit
+                    | Verb::Rollback
+                    | Verb::Savepoint
+                    | Verb::Release
+                    | Verb::RollbackTo
+                    | Verb::Create
+                    | Verb::Alter
+                    | Verb::Drop
+                    | Verb::Truncate
             );
             if !self.made_up && !leaves {
                 self.facts.own.uses.insert(Uses::CODE_SELECTS);
