@@ -148,7 +148,7 @@ pub(crate) struct Entry {
     /// Its warnings were asked for.
     pub asked_warnings: bool,
     /// The message of its error in the server's words, and in those that its client got.
-    pub reworded: Option<Box<(Box<[u8]>, Box<[u8]>)>>,
+    pub reworded: Option<Box<[Box<[u8]>; 2]>>,
     /// It has been sent as its client wrote it, to be refused in the same way.
     pub original_sent: bool,
     /// Its place among the texts that may have to be asked again.

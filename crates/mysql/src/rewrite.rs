@@ -139,14 +139,14 @@ pub(crate) fn cited(message: &[u8], sent: &[u8], names: &Names, flavour: Flavour
 pub(crate) fn restored(words: &[u8], names: &Names, flavour: Flavour) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut at = 0;
-    let mut pairs: Vec<(Box<[u8]>, Box<[u8]>)> = Vec::new();
+    let mut pairs: Vec<[Box<[u8]>; 2]> = Vec::new();
     for name in names.iter().filter(|name| name.shows) {
-        pairs.push((name.put.clone(), name.said.clone()));
+        pairs.push([name.put.clone(), name.said.clone()]);
         let printed = |words| Name::printed(words, flavour).into();
-        pairs.push((printed(&name.put), printed(&name.said)));
+        pairs.push([printed(&name.put), printed(&name.said)]);
     }
     while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
-        let next = pairs.iter().filter_map(|(put, said)| {
+        let next = pairs.iter().filter_map(|[put, said]| {
             let found = rest.windows(put.len()).position(|window| window == &**put)?;
             Some((found, put.len(), said))
         });

@@ -620,7 +620,7 @@ impl AsksSession {
         let shows = class.verb == Verb::Show && class.statements == 1;
         let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        let of_text = class.uses.contains(Uses::TRACKERS) && !(read && !warnings::may_show_trackers(text));
+        let of_text = class.uses.contains(Uses::TRACKERS) && (!read || warnings::may_show_trackers(text));
         if of_text || class.uses.contains(Uses::CODE_TRACKERS) {
             AsksSession::Trackers
         } else if (shows || class.uses.contains(Uses::PROCESS_LIST))

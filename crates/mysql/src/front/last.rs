@@ -113,10 +113,10 @@ impl Front {
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
             // What returns no rows has hardly selected any; a routine may.
-            _ if !single
-                && !outcome.had_rows
-                && !calls_what_selects(class)
-                && !(mysql && class.verb == Verb::Update) =>
+            _ if !(single
+                || outcome.had_rows
+                || calls_what_selects(class)
+                || mysql && class.verb == Verb::Update) =>
             {
                 Found::Kept
             }

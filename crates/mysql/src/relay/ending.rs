@@ -200,7 +200,7 @@ impl Back {
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
             if let Some(mut kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
-                if let Some((from, to)) = entry.reworded.as_deref() {
+                if let Some([from, to]) = entry.reworded.as_deref() {
                     kept.reword(from, to);
                 }
                 front.keep_warnings(Kept::Answer(*kept));

@@ -332,7 +332,7 @@ impl Back {
         if let Some(message) = reworded(entry, way, &err) {
             let own = ErrPacket { message: &message, ..err };
             way.put(header, entry.reply.shift, |out, _| own.write(out));
-            entry.reworded = Some(Box::new((err.message.into(), message.into())));
+            entry.reworded = Some(Box::new([err.message.into(), message.into()]));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
