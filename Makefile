@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz
+.PHONY: help setup demo test lint unit drivers drivers-newest differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -127,6 +127,15 @@ sim: ## The simulator, 100,000 seeds (SEEDS=N for another number)
 
 models: ## What threads share, in very many orders of their steps (MODELS_ORDERS=N)
 	@MODELS_ORDERS=$${MODELS_ORDERS-1000000} cargo test --release --manifest-path models/Cargo.toml --target-dir target/models
+
+panics: ## 100 panics of Weir's threads under 1,000 clients on each database (PANICS=N)
+	@tests/setup
+	cargo build --bin weir
+	@tests/panics/panics
+
+coverage: ## Which lines the tests run: the Rust tests and the suites on real servers
+	@tests/setup
+	@tests/coverage
 
 mutants: ## Weir broken in one place at a time: does a test say so (NAMES='...' for some of them)
 	@tests/mutants/mutants $(NAMES)

@@ -251,6 +251,26 @@ fn a_lost_server_costs_nobody_else_a_transaction() {
     }
 }
 
+/// A client inserts, and its server ends at each moment around the answer: when only the server knew the id that was made, the
+/// client learns that its session is lost, and not an older id.
+#[test]
+fn an_id_that_went_with_its_server_is_no_older_one() {
+    // How a server ends is drawn.
+    for (seed, dies_us) in (0..8).flat_map(|seed| (5_000..5_060).map(move |us| (seed, us))) {
+        let mut plan = Plan::scene(vec![part(
+            MYSQL,
+            [
+                at(1_000, Say("INSERT INTO t VALUES (1) /* */")),
+                at(5_000, Say("INSERT INTO t VALUES (1) /* */")),
+                at(200_000, Say("SELECT LAST_INSERT_ID() /* */")),
+            ],
+        )]);
+        plan.seed = seed;
+        let what = format!("seed {seed}, the server ends after {dies_us} us");
+        play(&what, with(plan, dies_us, Fault::DatabaseDies(1, 1_000_000)));
+    }
+}
+
 /// A database dies at each moment at which servers connect to it and begin TLS. Clients learn that it is not there, and not that
 /// its TLS has failed; where TLS is preferred, nothing is asked in clear.
 #[test]

@@ -332,6 +332,22 @@ def who_keeps_its_server_after_all_has_it(_context):
 
 
 @weir
+def temporary_tables_of_one_leave_the_sharing_of_others(_context):
+    """A temporary table is in no catalogue: what is known of the database holds while clients make and drop them, so no server
+    is reset between others."""
+    with start(settings=["pool.catalogue_check_interval=3600"]) as w, Wire(w.target()) as wire, Wire(w.target()) as other:
+        before = [w.metric(name, protocol="mysql") for name in ("weir_server_resets", "weir_catalogue_reads")]
+        for _ in range(3):
+            wire.ask("create temporary table own (n int)")
+            wire.ask("insert into own values (1)")
+            assert wire.ask("select n from own") == [["1"]]
+            wire.ask("drop temporary table own")
+            assert other.ask("select 1") == [["1"]]
+        after = [w.metric(name, protocol="mysql") for name in ("weir_server_resets", "weir_catalogue_reads")]
+        assert after == before, (before, after)
+
+
+@weir
 def who_asks_about_its_last_statement_shares_with_nobody(_context):
     with start() as w, Wire(w.target()) as a, Wire(w.target()) as b:
         a.ask("select i from big limit 2")

@@ -55,6 +55,19 @@ def start(most, settings=(), **kw):
         w.kill()
 
 
+@contextlib.contextmanager
+def or_refused():
+    """What is refused, lost or closed here is what a panic costs."""
+    try:
+        yield
+    except REFUSED:
+        pass
+    except AssertionError as e:
+        # MySQL's last words to an idle client, which has just begun to ask.
+        if "packet number 0 where 1" not in str(e):
+            raise
+
+
 def panics(w):
     return w.metric("weir_panics")
 
@@ -94,15 +107,13 @@ class Load:
     def run(self, i):
         while not self.stop.is_set():
             try:
-                with contextlib.suppress(*REFUSED), wires.Wire(self.w.target()) as wire:
+                with or_refused(), wires.Wire(self.w.target()) as wire:
                     for turn in range(20):
                         if self.stop.is_set():
                             return
                         self.turn(wire, i, turn)
             except AssertionError as e:
-                # MySQL's last words to an idle client, which has just begun to ask.
-                if "packet number 0 where 1" not in str(e):
-                    self.wrong.append(repr(e))
+                self.wrong.append(repr(e))
 
     def turn(self, wire, i, turn):
         tag = f"{i}/{turn}"
@@ -134,7 +145,7 @@ def a_panic_costs_the_clients_of_one_worker_and_nothing_else(_context):
 
                 def asked(place=place, before=before):
                     # Asked once more if the worker was another's victim, or never gets there by this client.
-                    with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as wire:
+                    with or_refused(), wires.Wire(w.target()) as wire:
                         wire.ask(f"select 'weir panics at {place}'")
                         wire.close(politely=False)
                     return panics(w) > before
@@ -157,7 +168,8 @@ def a_panic_costs_the_clients_of_one_worker_and_nothing_else(_context):
         for client in clients:
             client.ask("begin")
             client.ask("select 1 from counted where i = 1")
-        assert connections(admin) == POOL
+        # One that was too old has closed, and the database may still be about to notice.
+        eventually(lambda: connections(admin) == POOL, "as many as the pool may have")
         for client in clients:
             client.close()
         eventually(lambda: in_transaction(admin) == 0, "nothing is left open")

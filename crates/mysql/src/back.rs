@@ -13,10 +13,12 @@
 
 mod dispatch;
 mod finish;
+mod gone;
 mod insert_id;
 mod send;
 mod texts;
 
+pub(crate) use self::dispatch::{NOT_KNOWN, give_up};
 use self::insert_id::{InsertId, InsertUse};
 pub(crate) use self::send::put_execute;
 use self::texts::Texts;
@@ -29,6 +31,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{Key, PrepareReply, ServerStatements};
 use crate::relay::Reply;
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
+use crate::warnings::{Kept, Left};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,8 +49,9 @@ pub(crate) enum Ahead {
     State,
     /// It prepares a statement the request needs.
     Prepare(PrepareAhead),
-    /// A read whose warnings the request asks for is run again; its rows go nowhere.
-    Repeat,
+    /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a statement's types
+    /// is. The rows go nowhere.
+    Repeat(Option<Left>),
     /// What is LAST_INSERT_ID() here?
     AskInsertId,
     /// A condition like the one the client's last statement left is raised.
@@ -449,7 +453,7 @@ impl Back {
     pub(crate) fn shows_warnings_of(&self, front: Option<&Front>) -> bool {
         front.is_some_and(|front| {
             let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
-            is_here && front.warnings().is_none()
+            is_here && matches!(front.warnings(), None | Some(Kept::Read(..)))
         })
     }
 

@@ -26,7 +26,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Shows, Skipped};
+use crate::warnings::{Kept, Left, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -130,6 +130,14 @@ impl Traits {
     }
 }
 
+impl Outcome {
+    /// What it says of warnings.
+    pub(crate) fn left(&self) -> Left {
+        let (error, warnings) = if self.failed { (self.error, 0) } else { (0, self.warnings) };
+        Left { error, warnings }
+    }
+}
+
 /// How the reply to a request ended, for [`Front::finish`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Outcome {
@@ -209,7 +217,7 @@ pub struct Front {
     pub(crate) insert_id: u64,
     /// The server on which LAST_INSERT_ID() gives it by itself; 0 for none.
     pub(crate) insert_server: u64,
-    /// The server that gave the last reply to a text.
+    /// The server that gave the last reply to a text, or to another command that has made its warnings others.
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,
@@ -325,7 +333,13 @@ impl Request {
             remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || runs_code(&self.class))
+        runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+    }
+
+    /// The variables that a statement sets are in the session as soon as it is prepared: their type is another one than
+    /// that of variables that nobody has named.
+    pub(crate) fn makes_variables(&self) -> bool {
+        self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
     }
 }
 
@@ -550,6 +564,11 @@ impl Front {
         false
     }
 
+    /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its own.
+    pub(crate) fn part(&mut self) {
+        self.parting = true;
+    }
+
     /// Nothing waits.
     pub fn hasten(&mut self) {}
 
@@ -581,7 +600,7 @@ impl Front {
             warning_counts: self.warning_counts(),
             diagnostics: match self.warnings() {
                 Some(Kept::Answer(warnings)) => Some(warnings),
-                Some(Kept::Read(_) | Kept::Lost) | None => None,
+                Some(Kept::Read(..) | Kept::Lost) | None => None,
             },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
@@ -627,6 +646,13 @@ impl Front {
     /// The collation the client logged in with.
     pub(crate) fn login_collation(&self) -> u16 {
         self.login_collation
+    }
+
+    /// A statement was prepared.
+    pub(crate) fn note_variables(&mut self) {
+        if self.request.makes_variables() {
+            self.pins.insert(Pin::UserVariable);
+        }
     }
 
     /// Adds a reason that only a reply shows.

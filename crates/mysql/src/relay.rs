@@ -33,6 +33,7 @@ use crate::front::Front;
 use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command};
 use crate::rewrite::Names;
+use crate::session_state::Flavour;
 use crate::warnings::Warnings;
 use weir_wire::{Fault, FaultKind, INTERNAL, Step, limits};
 
@@ -209,6 +210,10 @@ impl Back {
                 }
                 Stage::Local => {
                     self.answer_prepare(entry, way);
+                    if self.session.flavour == Flavour::MySql {
+                        // It would have forgotten them.
+                        self.warned_client = 0;
+                    }
                     entry.stage = Stage::Finished;
                 }
                 Stage::Ahead => match self.read_ahead(entry, way, input)? {

@@ -30,10 +30,18 @@ const SIGNAL_BYTES: usize = 128;
 pub(crate) enum Kept {
     /// All of them.
     Answer(Warnings),
-    /// The read that leaves them, for when its client asks.
-    Read(Box<[u8]>),
+    /// The read that leaves them, for when its client asks, and how it ended.
+    Read(Box<[u8]>, Left),
     /// Nothing.
     Lost,
+}
+
+/// What a reply says of warnings and errors. A read that ends otherwise when it is run again leaves others: somebody has changed what
+/// it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub error: u16,
+    pub warnings: u16,
 }
 
 /// The answer to SHOW WARNINGS, payload by payload.

@@ -4,12 +4,13 @@
 mod common;
 
 use common::{
-    IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send,
-    try_receive,
+    IDLE, MODERN, OLD, OPEN, asked, back, back_with, c, connect_params, error_in, exchange, front, knowledge,
+    packets, receive, s, send, try_receive,
 };
 use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
+use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Pin};
 
 const COLUMNS: &[&str] = &["a", "b"];
@@ -260,6 +261,105 @@ fn warnings_that_the_next_clients_request_has_wiped_away_are_asked_for_by_runnin
     exchange(&mut fronts[0], &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
     let sent = send(&mut fronts[0], &mut back, 1, &c::query("SHOW WARNINGS"));
     assert_eq!(asked(&sent.to_server), ["SHOW WARNINGS"]);
+}
+
+#[test]
+fn warnings_brought_back_are_gone_when_another_client_has_run_a_statement_there() {
+    for version in ["9.7.4", "11.4.2-MariaDB"] {
+        let mut back = back_with(7, connect_params(None), version);
+        back.know(&knowledge());
+        let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+        for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+            send(front, &mut back, owner, &c::query(&format!("SELECT {owner}/0")));
+        }
+        let [mut first, mut second] = fronts;
+        receive(&mut back, Some(&mut first), &s::result_at(1, COLUMNS, ROWS, IDLE, 1).0);
+        receive(&mut back, Some(&mut second), &s::result(COLUMNS, ROWS));
+        let answer = s::warnings("1365", "Division by 0");
+        for _ in 0..2 {
+            let sent = send(&mut first, &mut back, 1, &c::query("SHOW WARNINGS"));
+            assert_eq!(asked(&sent.to_server), ["SELECT 1/0"], "{version}");
+            receive(&mut back, Some(&mut first), &s::result_at(1, COLUMNS, ROWS, IDLE, 1).0);
+            assert_eq!(receive(&mut back, Some(&mut first), &answer).to_client, answer);
+            // MariaDB's warnings are gone behind this read of a table, and nothing in its answer tells.
+            send(&mut second, &mut back, 2, &c::query("SELECT a, b FROM t"));
+            receive(&mut back, Some(&mut second), &s::result(COLUMNS, ROWS));
+        }
+    }
+}
+
+#[test]
+fn a_read_that_ends_otherwise_when_it_is_run_again_tells_nothing_of_the_first_time() {
+    let mut back = back_with(7, connect_params(None), "11.4.2-MariaDB");
+    back.know(&knowledge());
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    let warned = s::result_at(1, COLUMNS, ROWS, IDLE, 1).0;
+    for then in [Some(s::result(COLUMNS, ROWS)), Some(s::err(1, 1146, "no such table")), None] {
+        for (front, owner) in fronts.iter_mut().zip([1, 2]) {
+            send(front, &mut back, owner, &c::query("SELECT a + 1, b FROM t"));
+        }
+        let [first, second] = &mut fronts;
+        receive(&mut back, Some(first), &warned);
+        receive(&mut back, Some(second), &s::result(COLUMNS, ROWS));
+        let Some(then) = then else {
+            // In other settings, or in another schema, it is another read.
+            exchange(first, &mut back, &c::query("SET sql_warnings = 1"), &s::ok(IDLE));
+            let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+            assert_eq!(asked(&sent.to_server), [""; 0]);
+            assert_eq!(error_in(&receive(&mut back, Some(first), &[]).to_client).0, 1105);
+            return;
+        };
+        let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+        assert_eq!(asked(&sent.to_server), ["SELECT a + 1, b FROM t"]);
+        let got = receive(&mut back, Some(first), &then);
+        assert_eq!((error_in(&got.to_client).0, got.done), (1105, vec![(1, Boundary::Idle)]));
+        assert_eq!(asked(&got.to_server), [""; 0]);
+    }
+}
+
+#[test]
+fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t"));
+    receive(&mut back, Some(&mut front), &s::prepared(1, 0));
+    fails(&mut front, &mut back, &c::query("SELECT a FROM none"), false);
+    assert_eq!(asked(&send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t")).to_server), [""; 0]);
+    receive(&mut back, Some(&mut front), &[]);
+    let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["DO (SELECT 1 FROM (SELECT 1) x)"]);
+}
+
+#[test]
+fn warnings_stay_for_a_statement_that_has_to_be_prepared_where_they_are() {
+    let mut backs = [7, 8].map(|id| {
+        let mut back = back_with(id, connect_params(None), "11.4.2-MariaDB");
+        back.know(&knowledge());
+        back
+    });
+    let [first, second] = &mut backs;
+    let mut front = front(1, MODERN, first);
+    send(&mut front, first, 1, &c::prepare("GET DIAGNOSTICS @n = NUMBER"));
+    receive(first, Some(&mut front), &s::prepared(1, 0));
+    // Its transaction is why nobody asks for them.
+    exchange(&mut front, second, &c::query("BEGIN"), &s::ok(OPEN));
+    send(&mut front, second, 1, &c::query("SELECT a FROM none"));
+    receive(second, Some(&mut front), &[s::err(1, 1146, "no such table"), s::ok(OPEN)].concat());
+    let sent = send(&mut front, second, 1, &c::execute(1));
+    assert_eq!(asked(&sent.to_server), ["StmtPrepare GET DIAGNOSTICS @n = NUMBER"], "and nothing else");
+}
+
+#[test]
+fn warnings_to_which_the_error_of_anothers_command_was_added_are_not_shown() {
+    let mut back = back(7);
+    let mut fronts = [front(1, MODERN, &mut back), front(2, MODERN, &mut back)];
+    let [first, second] = &mut fronts;
+    exchange(first, &mut back, &c::query("SELECT a, b FROM t"), &s::result(COLUMNS, ROWS));
+    send(second, &mut back, 2, &c::command(Command::InitDb, b"none"));
+    receive(&mut back, Some(second), &s::err(1, 1049, "Unknown database 'none'"));
+    receive(&mut back, Some(second), &s::ok(IDLE));
+    let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
+    assert_eq!(asked(&sent.to_server), ["DO (SELECT 1 FROM (SELECT 1) x)"]);
 }
 
 #[test]
@@ -722,6 +822,38 @@ fn more_long_data_than_is_kept_goes_ahead_and_pins() {
 }
 
 #[test]
+fn temporary_tables_leave_what_is_known_of_the_catalogue() {
+    for (text, unsettles) in [
+        ("CREATE TEMPORARY TABLE a (n int)", false),
+        ("CREATE OR REPLACE TEMPORARY TABLE a (n int)", false),
+        ("DROP TEMPORARY TABLE a", false),
+        ("/* so */ drop temporary table if exists a, b;", false),
+        ("DROP TABLE a", true),
+        ("CREATE TABLE a (n int)", true),
+        ("CREATE TEMPORARY TABLE a (n int); DROP FUNCTION f", true),
+        ("DROP TEMPORARY TABLE a /*!; DROP FUNCTION f */", true),
+        ("CREATE TABLE temporary SELECT 1", true),
+    ] {
+        for prepared in [false, true] {
+            let known = Knowledge::settled(Catalogue::default());
+            let mut back = back(7);
+            let mut front = front(1, MODERN, &mut back);
+            back.know(&known);
+            front.know(&known);
+            let state = known.state();
+            if prepared && !text.contains(';') {
+                send(&mut front, &mut back, 1, &c::prepare(text));
+                receive(&mut back, Some(&mut front), &s::prepared(1, 0));
+                send(&mut front, &mut back, 1, &c::execute(1));
+            } else {
+                send(&mut front, &mut back, 1, &c::query(text));
+            }
+            assert_eq!(known.state() != state, unsettles, "{text}");
+        }
+    }
+}
+
+#[test]
 fn last_insert_id_moves_with_its_client() {
     let (mut one, mut two) = (back(7), back(8));
     let mut a = front(1, MODERN, &mut one);
@@ -882,7 +1014,13 @@ fn a_file_goes_from_client_to_server() {
     let sent = send(&mut front, &mut back, 1, &file);
     assert_eq!(sent.to_server, file);
     let got = receive(&mut back, Some(&mut front), &s::ok_with(5, IDLE, 0, b""));
-    assert_eq!((got.to_client, got.done), (s::ok_with(5, IDLE, 0, b""), vec![(1, Boundary::Idle)]));
+    assert_eq!((got.to_client, got.done), (s::ok_with(5, IDLE, 0, b""), vec![]));
+    // The OK does not tell the id that it has made.
+    assert_eq!(asked(&got.to_server), ["SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"]);
+    let got = receive(&mut back, Some(&mut front), &s::result(COLUMNS, &[&["41", "0"]]));
+    assert_eq!((got.to_client, got.done), (vec![], vec![(1, Boundary::Idle)]));
+    let sent = send(&mut front, &mut back, 1, &c::query("SELECT LAST_INSERT_ID()"));
+    assert_eq!(asked(&sent.to_server), ["SET last_insert_id=41"]);
 }
 
 #[test]

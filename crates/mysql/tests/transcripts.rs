@@ -192,6 +192,8 @@ fn file() -> Session {
     lines.extend(ask("LOAD DATA LOCAL INFILE 'f' INTO TABLE t", s::packet(1, b"\xFBf")));
     lines.push(Client([s::packet(2, b"a,b\n"), s::packet(3, b"")].concat()));
     lines.push(Server(s::ok_with(4, IDLE, 0, b"")));
+    // What LAST_INSERT_ID() is now.
+    lines.push(Server(s::result(&["a", "b"], &[&["41", "0"]])));
     lines.extend(ask("SELECT a FROM t", s::packet(1, b"\xFB/etc/passwd")));
     lines.push(Server(s::ok_with(3, IDLE, 0, b"")));
     Session { name: "files", capabilities: MODERN, moves_at: None, lines }

@@ -43,6 +43,8 @@ pub struct Back {
     pub(crate) may_have_set: bool,
     /// The client that may have drawn from a sequence here last; 0 for none.
     pub(crate) drawn_by: u32,
+    /// Values that others have drawn may be there beneath that client's, if it has drawn at all.
+    pub(crate) mixes_drawn: bool,
     /// What clients have left behind here.
     pub(crate) traces: Traces,
     /// What must not be sent before the server has answered what is in front of it.
@@ -132,6 +134,7 @@ impl Back {
             boundary: Boundary::Idle,
             may_have_set: false,
             drawn_by: 0,
+            mixes_drawn: false,
             traces: Traces::default(),
             held: None,
             stop: None,

@@ -53,15 +53,16 @@ macro_rules! account {
 /// Asks for the fingerprint and the account alone.
 pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
 
-/// Everything behind the functions. The first column says what a row is.
+/// Everything behind the functions. The first column says what a row is. What shows a definition locks what that mentions
+/// until its transaction ends; so that no DDL of a client waits for the whole reading, each of these is a transaction of its own.
 macro_rules! the_rest {
     () => {
-        "SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; \
-         SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); \
+        " COMMIT; SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; BEGIN; \
+         SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); COMMIT; BEGIN; \
          SELECT 'u', c.relname, pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '^.*? DO (ALSO |INSTEAD )?', '') \
-            FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; \
+            FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; COMMIT; BEGIN; \
          SELECT 't', c.relname, p.proname, pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), ' WHEN (.*) EXECUTE ') \
-            FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; \
+            FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; COMMIT; \
          SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
             FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid; \
          SELECT 'w', c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid \
@@ -106,13 +107,14 @@ macro_rules! functions {
 pub const WHOLE: &str = concat!(
     fingerprint!(),
     account!(),
-    "; ",
+    "; BEGIN; ",
     functions!("pg_catalog.concat_ws(' ', NULLIF(p.prosrc, ''), pg_catalog.pg_get_function_sqlbody(p.oid))"),
     the_rest!()
 );
 
 /// The same before PostgreSQL 14.
-pub const WHOLE_OLD: &str = concat!(fingerprint!(), account!(), "; ", functions!("p.prosrc"), the_rest!());
+pub const WHOLE_OLD: &str =
+    concat!(fingerprint!(), account!(), "; BEGIN; ", functions!("p.prosrc"), the_rest!());
 
 /// The first version with `pg_get_function_sqlbody`.
 const SQL_BODIES: u32 = 14;

@@ -201,25 +201,35 @@ impl Back {
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
         let outright = std::mem::take(&mut front.asks_outright);
+        front.ties = false;
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
-        if !std::mem::take(&mut front.asks_sequence) {
+        let asks = std::mem::take(&mut front.asks_sequence);
+        // Who stays here asks here, and where clients ask at all nobody draws on top of what others have drawn.
+        let stays = std::mem::take(&mut front.controls)
+            || self.boundary == Boundary::InTransaction
+            || !front.traces.pins().is_empty();
+        let covers = draws
+            && self.drawn_by != 0
+            && self.drawn_by != front.id()
+            && (stays || front.knowledge.are_sequences_asked());
+        if !asks && !covers {
             return;
         }
         let here = self.server_pid();
-        let asks_what_it_drew = outright && front.drew_at != 0 && !draws;
+        let asks_what_it_drew = asks && outright && front.drew_at != 0 && !draws;
         if asks_what_it_drew {
             front.knowledge.note_sequences_asked();
         }
         if self.boundary == Boundary::Failed
             || self.skipping
             || self.needs_sync
-            || (self.drawn_by == front.id() && front.drew_at == here)
+            || (self.drawn_by == front.id() && front.drew_at == here && !self.mixes_drawn)
         {
             return;
         }
-        self.drawn_by = 0;
+        (self.drawn_by, self.mixes_drawn) = (0, false);
         front.asks_later |= asks_what_it_drew;
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
@@ -256,6 +266,8 @@ impl Back {
         }
         self.temporary_path |= effects.temporary_path;
         if effects.draws {
+            // It may draw, and may not.
+            self.mixes_drawn |= self.drawn_by != 0 && self.drawn_by != front.id();
             self.drawn_by = front.id();
             front.drew_at = self.server_pid();
         }
@@ -274,6 +286,7 @@ impl Back {
             return false;
         }
         for change in changes.iter().filter(|change| change.name.contains('.')) {
+            self.knowledge.note_placeholders();
             self.told.get_or_insert_default().add(change.name);
         }
         let queries = put_queries(out, &changes);

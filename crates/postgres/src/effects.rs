@@ -117,6 +117,10 @@ impl Effects {
         if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
             pins.insert(Pin::LastResult);
         }
+        if class.touched().is_some_and(|touched| touched.tells.is_any()) {
+            // Which setting its server knows from now on is not known, so no other one can be told of it.
+            pins.insert(Pin::Setting);
+        }
         let names = class.set().filter(|set| set.complete).map(|set| {
             set.assignments
                 .iter()
@@ -439,6 +443,11 @@ impl Traces {
         if std::mem::take(&mut self.soft) {
             self.pins.remove(Pin::LastResult);
         }
+    }
+
+    /// There is no reason but that of [`Traces::pin_softly`].
+    pub fn is_soft(&self) -> bool {
+        self.soft && self.pins == Pins::from(Pin::LastResult)
     }
 
     /// The server has statements under the names that their client gave them: both stay together.

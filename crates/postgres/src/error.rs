@@ -269,9 +269,45 @@ pub fn put_as_fatal(out: &mut Vec<u8>, body: &[u8]) {
     });
 }
 
+/// What a client reads behind a server's words about an account: it has logged in to Weir already.
+const WEIRS_OWN_LOGIN: &[u8] =
+    b"The database server refused Weir's own login, and not this client's to Weir. \
+    Check the user and password of this database in Weir's configuration.";
+
+/// [`put_as_fatal`] of what a server said of Weir's own login. Of an account (class 28, invalid authorization) it reads as if the
+/// client's were meant.
+pub fn put_refusal(out: &mut Vec<u8>, body: &[u8]) {
+    let is_of_account = field(body, b'C').is_some_and(|code| code.starts_with(b"28"));
+    if !is_of_account || field(body, b'H').is_some() {
+        return put_as_fatal(out, body);
+    }
+    let mut with_hint: Vec<u8> = Vec::with_capacity(body.len() + WEIRS_OWN_LOGIN.len() + 2);
+    for (field, text) in fields(body).chain([(b'H', WEIRS_OWN_LOGIN)]) {
+        with_hint.push(field);
+        put_cstr(&mut with_hint, text);
+    }
+    with_hint.push(0);
+    put_as_fatal(out, &with_hint);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_of_weirs_own_login_says_whose_it_is() {
+        let mut out = Vec::new();
+        put_refusal(
+            &mut out,
+            b"SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user \"app\"\0\0",
+        );
+        let body = &out[5..];
+        assert_eq!(field(body, b'C'), Some(&b"28P01"[..]));
+        assert_eq!(field(body, b'H'), Some(WEIRS_OWN_LOGIN));
+        let mut out = Vec::new();
+        put_refusal(&mut out, b"SFATAL\0VFATAL\0C3D000\0Mdatabase \"x\" does not exist\0\0");
+        assert_eq!(field(&out[5..], b'H'), None, "that is the client's business");
+    }
 
     #[test]
     fn every_fault_has_a_sqlstate_and_words() {

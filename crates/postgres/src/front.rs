@@ -11,7 +11,7 @@
 use crate::cancel::ClientKey;
 use crate::dispatch::leaves_nothing;
 use crate::effects::{Effects, Judge, Traces};
-use crate::error::{Severity, put_as_fatal, put_error, words_of};
+use crate::error::{Severity, put_error, put_refusal, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
@@ -57,6 +57,10 @@ pub struct Front {
     pub(crate) asks_outright: bool,
     /// The same request may draw itself.
     pub(crate) draws: bool,
+    /// It has transaction control: what it has drawn may be asked behind it in the same transaction.
+    pub(crate) controls: bool,
+    /// It may tie the client to its server.
+    pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
     pub(crate) names_matter: bool,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
@@ -143,6 +147,7 @@ struct Batch {
     fingerprint: u32,
     asks_sequence: bool,
     draws: bool,
+    controls: bool,
     /// Texts so far.
     texts: u8,
     parses: bool,
@@ -158,6 +163,8 @@ struct Batch {
     changes_names: bool,
     /// Which there are matters to a text of it.
     names_matter: bool,
+    /// The same of a text that was only prepared in it so far.
+    names_will_matter: bool,
     /// What was parsed in it needs a server that was opened for this client, once it runs.
     wants_own: bool,
     /// The state of the catalogue by which its texts were judged.
@@ -172,6 +179,7 @@ impl Batch {
         fingerprint: 0,
         asks_sequence: false,
         draws: false,
+        controls: false,
         texts: 0,
         parses: false,
         parses_unnamed: false,
@@ -181,6 +189,7 @@ impl Batch {
         uses_unnamed: false,
         changes_names: false,
         names_matter: false,
+        names_will_matter: false,
         wants_own: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
@@ -201,6 +210,7 @@ impl Batch {
     fn note_sequences(&mut self, effects: &Effects) {
         self.asks_sequence |= effects.asks_sequence;
         self.draws |= effects.draws;
+        self.controls |= effects.controls;
     }
 
     /// A text of these effects is run or prepared in it.
@@ -259,6 +269,8 @@ impl Front {
             asks_sequence: false,
             asks_outright: false,
             draws: false,
+            controls: false,
+            ties: false,
             names_matter: false,
             drew_at: 0,
             wants_own: false,
@@ -477,9 +489,11 @@ impl Front {
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
+                let names_matter = self.scan.batch.names_matter;
                 self.scan.batch.note_names(&effects);
+                self.scan.batch.names_will_matter |= effects.statement_names;
                 // What it is like is asked before it runs, when no other statement can stand in.
-                self.scan.batch.names_matter |= effects.executes.is_some();
+                self.scan.batch.names_matter = names_matter || effects.executes.is_some();
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
@@ -490,6 +504,7 @@ impl Front {
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
+                self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
                 self.wants_own |= self.scan.batch.wants_own;
                 let named = !bind.statement.is_empty();
                 self.scan.batch.uses_names |= named;
@@ -541,7 +556,8 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
         batch.texts = batch.texts.saturating_add(1);
-        let ties = self.startup_differs && self.may_tie(effects);
+        self.ties |= !effects.pins.is_empty();
+        let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);
         }
@@ -638,10 +654,14 @@ impl Front {
     /// What the server it goes to must have is known.
     fn note_questions(&mut self, batch: Batch) {
         self.names_matter |= batch.names_matter;
+        // Who has names on a server stays there.
+        self.wants_own |=
+            batch.names_matter && self.startup_differs && !self.is_at_home && !self.traces.holds_names();
         self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
+        self.controls |= batch.controls;
     }
 
     /// The first `at` bytes go ahead of a batch that has not ended.
@@ -652,6 +672,8 @@ impl Front {
         }
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
+        // Nothing of it is there yet: names can be brought in front of it.
+        self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
         self.note_questions(self.scan.batch);
         self.wants_own |= self.scan.batch.wants_own;
         let choosy = self.is_choosy();
@@ -928,7 +950,7 @@ impl Front {
 
     /// Last words: a server's refusal of Weir's login, as `Connect::rejection` gave it.
     pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
-        put_as_fatal(out, rejection);
+        put_refusal(out, rejection);
     }
 
     /// PostgreSQL has no login on top of a session.

@@ -83,6 +83,15 @@ impl Front {
         if let Some(touched) = touched.filter(|touched| !touched.reads.is_empty()) {
             self.rare.get_or_insert_default().reads.add_all(&touched.reads);
         }
+        if self.settles(effects) {
+            // It stays where this runs, and may ask there for anything.
+            self.rare.get_or_insert_default().reads.add_any();
+        }
+    }
+
+    /// It ties its client to a server, which has been told of placeholders by others.
+    pub(crate) fn settles(&self, effects: &Effects) -> bool {
+        !effects.pins.is_empty() && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known()
     }
 
     /// It may tie its client to its server, as far as that shows in its text.
@@ -105,9 +114,14 @@ impl Front {
         !pins.is_empty() || (effects.pins.is_empty() && self.may_tie(effects))
     }
 
-    /// It asks what it has drawn from a sequence, which one server knows.
+    /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may ask there later.
     pub fn has_favourite(&self) -> bool {
-        self.asks_sequence && self.drew_at != 0
+        (self.asks_sequence || self.ties) && self.drew_at != 0
+    }
+
+    /// It keeps its server only because it may ask next what it has drawn from a sequence.
+    pub fn is_kept_in_case(&self) -> bool {
+        self.traces.is_soft()
     }
 
     /// It has wishes that not every server fulfils.
@@ -116,11 +130,12 @@ impl Front {
             // Bytes that no startup packet of Weir's carries.
             self.wants_own = false;
         }
-        if self.wants_own && !self.asks_sequence {
+        let chooses = self.wants_own || self.rare.as_deref().is_some_and(|rare| !rare.reads.is_empty());
+        if chooses && !self.asks_sequence {
             // What the last request has drawn is asked by the next one or by none.
             self.traces.soften();
         }
-        self.wants_own || self.rare.as_deref().is_some_and(|rare| !rare.reads.is_empty())
+        chooses
     }
 }
 
@@ -149,6 +164,12 @@ impl Back {
     /// It knows what the client has drawn from a sequence.
     pub fn is_favourite(&self, front: &Front) -> bool {
         self.drawn_by == front.id() && self.server_pid() == front.drew_at
+    }
+
+    /// The client has not asked what it has drawn, and others wait.
+    pub fn let_go(&mut self, front: &mut Front) {
+        front.traces.soften();
+        self.traces.soften();
     }
 
     /// Of the placeholders that may be asked for it knows none that the client has not named.
@@ -188,6 +209,12 @@ impl Back {
         self.traces.pin_for_good(Pin::Setting);
     }
 
+    /// To add placeholders that it is told of.
+    pub(crate) fn told(&mut self) -> &mut SettingNames {
+        self.knowledge.note_placeholders();
+        self.told.get_or_insert_default()
+    }
+
     /// In front of a request that asks for placeholders: those that its client has named elsewhere are made known.
     fn tell(&mut self, Rare { told: named, reads, .. }: &Rare, out: &mut Vec<u8>) {
         if self.boundary == Boundary::Failed || self.skipping || self.needs_sync {
@@ -204,8 +231,7 @@ impl Back {
         let changes: Vec<_> = unknown.iter().map(|&name| Change { name, value: None }).collect();
         let mut bytes = Vec::new();
         put_changes(&mut bytes, changes.iter(), Scope::Session);
-        let told = self.told.get_or_insert_default();
-        unknown.iter().for_each(|name| told.add(name));
+        unknown.iter().for_each(|name| self.told().add(name));
         self.queue.push(Owed::Internal(Internal::Quiet));
         self.unnamed = None;
         self.write(&bytes, out);
@@ -230,7 +256,7 @@ impl Back {
     pub(crate) fn note_told(&mut self, front: &mut Front, touched: &Touched) {
         if !touched.tells.is_empty() {
             front.rare.get_or_insert_default().told.add_all(&touched.tells);
-            self.told.get_or_insert_default().add_all(&touched.tells);
+            self.told().add_all(&touched.tells);
         }
     }
 

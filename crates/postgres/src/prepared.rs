@@ -60,6 +60,23 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// The body of its ParameterDescription.
+    pub fn types(&self) -> &[u8] {
+        &self.types
+    }
+
+    /// How many parameters it has.
+    pub fn parameters(&self) -> Option<u16> {
+        self.types.first_chunk::<2>().map(|count| u16::from_be_bytes(*count))
+    }
+
+    /// It gives rows.
+    pub fn has_columns(&self) -> bool {
+        self.columns.is_some()
+    }
+}
+
 fn columns_of(body: &[u8]) -> Result<u64, weir_wire::Short> {
     let mut reader = Reader::new(body);
     let mut hasher = std::hash::DefaultHasher::new();
@@ -200,6 +217,11 @@ impl Statement {
     /// Under which settings it was parsed.
     pub fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Its key.
@@ -398,6 +420,8 @@ pub struct OwnNames {
     /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet that they
     /// are what their client was told.
     unproven: Vec<u64>,
+    /// Those that could not be prepared under the settings of that moment.
+    lost: Vec<u64>,
     /// Some were to be prepared behind an error that nobody knew of yet: the server has skipped them.
     pub(crate) missed: bool,
 }
@@ -411,6 +435,18 @@ impl OwnNames {
     /// The server must say of what columns it is before it is used.
     pub fn must_ask(&self, statement: &Statement) -> bool {
         statement.keeps_columns() && self.unproven.contains(&statement.id)
+    }
+
+    /// The statement of this number could not be prepared.
+    pub fn lost(&mut self, id: u64) {
+        self.lost.push(id);
+    }
+
+    /// It could not be prepared; that is to be tried again.
+    pub fn take_lost(&mut self, statement: &Statement) -> bool {
+        let before = self.lost.len();
+        self.lost.retain(|&id| id != statement.id);
+        self.lost.len() < before
     }
 
     /// It is what its client was told.

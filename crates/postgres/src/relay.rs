@@ -88,6 +88,8 @@ pub(crate) enum Undo {
     Unnamed { name: Box<[u8]>, statement: Arc<Statement> },
     /// All names were taken away.
     AllUnnamed(Names),
+    /// The statement of this number was prepared again under its client's name for it; see `dispatch/own_names.rs`.
+    Brought(u64),
     /// The unnamed statement was replaced by this one, or closed. What was there before is known from replies.
     Replaced(Option<Arc<Statement>>),
 }
@@ -136,8 +138,9 @@ pub(crate) enum Owed {
         /// The body of the ParameterDescription, once it has come.
         types: Option<Box<[u8]>>,
     },
-    /// An error: what the client was told of the statement is not so any more. Sent in its place was a Bind of nothing.
-    Doomed,
+    /// An error: this one (a body), or that what the client was told of the statement is not so any more. Sent in its place
+    /// was a Bind of nothing.
+    Doomed(Option<Box<[u8]>>),
     /// BindComplete.
     Bind { statement: Option<Arc<Statement>> },
     /// ParameterDescription first if `of_statement`, then RowDescription or NoData.
@@ -148,6 +151,8 @@ pub(crate) enum Owed {
     Close { undo: Option<Box<Undo>> },
     /// CloseComplete by Weir itself.
     KnownClose { undo: Option<Box<Undo>> },
+    /// ParameterDescription and NoData by Weir itself.
+    KnownShape { statement: Arc<Statement> },
     /// CloseComplete for a Close that Weir added. With a name when that must not stay behind.
     HiddenClose { leftover: Option<Box<[u8]>> },
     /// ReadyForQuery.
@@ -161,7 +166,7 @@ pub(crate) enum Owed {
 impl Owed {
     /// Weir answers it, nothing comes from the server.
     pub fn is_synthetic(&self) -> bool {
-        matches!(self, Owed::KnownClose { .. } | Owed::CopyEnd)
+        matches!(self, Owed::KnownClose { .. } | Owed::KnownShape { .. } | Owed::CopyEnd)
     }
 
     /// What it would have to put right in its client's map, which from now on is none of its business.
@@ -177,7 +182,8 @@ impl Owed {
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
+            | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
             | Owed::Sync
@@ -206,7 +212,8 @@ impl Owed {
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
+            | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
             | Owed::Sync
@@ -236,6 +243,7 @@ pub(crate) fn put_right(undo: Option<Box<Undo>>, failed: bool, front: Option<&mu
             }
         }
         Undo::AllUnnamed(names) => prepared.restore_names(names),
+        Undo::Brought(_) => {}
         // A Parse that fails has already dropped the statement it was to replace.
         Undo::Replaced(_) if failed => prepared.answered = None,
         Undo::Replaced(_) => {}
@@ -305,7 +313,8 @@ impl Queue {
             | Owed::FunctionCall { .. }
             | Owed::Parse { .. }
             | Owed::Shape { .. }
-            | Owed::Doomed
+            | Owed::Doomed(_)
+            | Owed::KnownShape { .. }
             | Owed::Bind { .. }
             | Owed::Describe { .. }
             | Owed::Close { .. }
@@ -423,14 +432,14 @@ impl Queue {
                 | Owed::FunctionCall { .. }
                 | Owed::Parse { .. }
                 | Owed::Shape { .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync => return false,
-                Owed::KnownClose { .. } => at += 1,
+                Owed::KnownClose { .. } | Owed::KnownShape { .. } => at += 1,
             }
         }
         false

@@ -7,7 +7,7 @@
 //! owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
-use crate::frame::{Header, ServerTag, body, server_header};
+use crate::frame::{Header, ServerTag, body, put, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::CLOSE_COMPLETE;
@@ -149,6 +149,11 @@ impl Back {
             let visible = self.way(front.is_some()) == Way::Forward;
             match self.queue.pop() {
                 Some(Owed::KnownClose { .. }) if visible => to_client.extend_from_slice(CLOSE_COMPLETE),
+                Some(Owed::KnownShape { statement }) if visible => {
+                    let types = statement.shape().map_or(&[0, 0][..], Shape::types);
+                    put(to_client, b't', |out| out.extend_from_slice(types));
+                    put(to_client, b'n', |_| {});
+                }
                 _ => {}
             }
         }
@@ -211,7 +216,7 @@ impl Back {
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync
                 | Owed::Shape { visible: false, .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Parse { hidden: true, .. },
             ) => Way::Hide,
             Some(
@@ -224,6 +229,7 @@ impl Back {
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::KnownClose { .. }
+                | Owed::KnownShape { .. }
                 | Owed::Sync
                 | Owed::CopyEnd,
             )
@@ -339,7 +345,7 @@ impl Back {
             self.unnamed.take_if(|unnamed| Arc::ptr_eq(&unnamed.statement, &statement));
             // An error takes the place of what the client asks for: the server skips it as it would have.
             put_bind_nobody(to_server);
-            self.queue.push_next(Owed::Doomed);
+            self.queue.push_next(Owed::Doomed(None));
         }
     }
 

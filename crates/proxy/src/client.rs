@@ -79,6 +79,8 @@ pub struct Flags {
     pub part_open: bool,
     /// A timer is set for a batch whose end has not come.
     pub gathering: bool,
+    /// A timer is set for how long it may keep its server in case it asks that something.
+    pub kept: bool,
     /// Its login has been ended with a greeting.
     pub greeted: bool,
     /// It is counted among those who log in.

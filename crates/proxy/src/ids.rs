@@ -151,6 +151,8 @@ pub enum Kind {
     Pool,
     /// A client whose batch has no end yet: its timer.
     Batch,
+    /// A client that keeps a server in case it asks something next: its timer.
+    Kept,
 }
 
 /// Kind, wing and key in one number, for tokens and timers.
@@ -182,6 +184,7 @@ impl Tag {
             3 => Kind::Canceller,
             4 => Kind::Pool,
             5 => Kind::Batch,
+            6 => Kind::Kept,
             _ => return None,
         };
         let key = Key::from_raw(raw & ((1 << 60) - 1))?;
@@ -242,8 +245,15 @@ mod tests {
         let mut arena = Arena::default();
         for _ in 0..1000 {
             let key = arena.insert(());
-            for kind in [Kind::Listener, Kind::Client, Kind::Server, Kind::Canceller, Kind::Pool, Kind::Batch]
-            {
+            for kind in [
+                Kind::Listener,
+                Kind::Client,
+                Kind::Server,
+                Kind::Canceller,
+                Kind::Pool,
+                Kind::Batch,
+                Kind::Kept,
+            ] {
                 for wing in 0..2 {
                     let tag = Tag { kind, wing, key };
                     assert_eq!(Tag::unpack(tag.pack()), Some(tag));

@@ -47,6 +47,12 @@ pub trait Wing: Sized + 'static {
     fn is_favourite(_back: &Self::Back, _front: &Self::Front) -> bool {
         true
     }
+    /// The client keeps its server only because it may ask next what it alone knows.
+    fn is_kept_in_case(_front: &Self::Front) -> bool {
+        false
+    }
+    /// It has not, and no longer keeps it for that.
+    fn let_go(_front: &mut Self::Front, _back: &mut Self::Back) {}
     /// This server is for one client only: others never get it.
     fn is_reserved(_back: &Self::Back) -> bool {
         false

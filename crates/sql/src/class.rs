@@ -132,14 +132,16 @@ bit_set! {
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
         /// them is meant, too.
         TRACKERS = 35,
+        /// MySQL's LOAD DATA and LOAD XML: the OK does not tell the id that it makes.
+        LOAD = 36,
         /// MySQL: code that it runs reads `ROW_COUNT()`, perhaps before it runs a statement of its own.
-        CODE_ROW_COUNT = 36,
+        CODE_ROW_COUNT = 37,
         /// The same of `FOUND_ROWS()`.
-        CODE_FOUND_ROWS = 37,
+        CODE_FOUND_ROWS = 38,
         /// The same of [`Uses::TRACKERS`].
-        CODE_TRACKERS = 38,
+        CODE_TRACKERS = 39,
         /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs what is not read.
-        CODE_SELECTS = 39,
+        CODE_SELECTS = 40,
     }
 }
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from .script import Act
 
 
-# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars).
-EFFECTS_ON = frozenset(["d1", "d2", "fo"])
+# What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars); and what d1 may be renamed to.
+EFFECTS_ON = frozenset(["d1", "d2", "d3", "fo"])
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Generator:
     families = {}
     # Whether statements that would wait for another client's transaction may be drawn: where a lock's wait ends at once.
     waits_end = True
+    # Whether a statement that fails ends its transaction, with the locks that this has.
+    failure_ends = False
     # A regular expression: statements not to draw.
     avoid = None
     # The same for most sessions.
@@ -156,7 +158,7 @@ class Generator:
                 continue
             if "%c%" in draw.text:
                 draw = draw.of_client(model.name.lower())
-            if extended and "p" in flags:
+            if (extended and "p" in flags) or (several and "T" in flags):
                 draw = draw.keeping()
             draw = self.suspect(draw)
             if allowed(draw):
@@ -166,7 +168,9 @@ class Generator:
 
     def suspect(self, draw):
         """A definition that does more than it did makes all that names it suspect."""
-        return draw.keeping() if self.effects and (draw.reads | draw.writes) & EFFECTS_ON else draw
+        if not self.effects or not (draw.reads | draw.writes) & EFFECTS_ON:
+            return draw
+        return Draw(draw.text, draw.reads, draw.writes | {"w", "lock"}, draw.flags | {"k"}, draw.family)
 
     def of_client(self, model, draw):
         """What a request is where this client sends it."""
@@ -242,7 +246,7 @@ class Generator:
             if calm and ("k" in draw.flags or "t" in draw.flags) and not model.holds():
                 return False
             # What ends a transaction makes all of it seen.
-            seen = draw.writes | (frozenset(model.writes) if "t" in draw.flags else frozenset())
+            seen = draw.writes | (frozenset(model.writes) if self.may_end(model, draw) else frozenset())
             if seen & (reads | writes) or draw.reads & writes:
                 return False
             for other in others:
@@ -256,6 +260,10 @@ class Generator:
         messages, drawn = got
         then = self.of_client(model, drawn)
         return (messages, then) if then is drawn or allowed(then) else None
+
+    def may_end(self, model, draw):
+        """Whether an open transaction of this client may be over behind this."""
+        return "t" in draw.flags or (self.failure_ends and model.status != "I")
 
     def conflict(self, draw, other):
         """Whether a statement would wait for what the other client's open transaction holds."""
@@ -283,7 +291,7 @@ class Generator:
                 step.append(Act("", "wait", r.choice([0.5, 1, 2, 5, 25])))
             step.append(self.act(model, messages, drawn))
             reads |= drawn.reads
-            writes |= drawn.writes | (model.writes if "t" in drawn.flags else set())
+            writes |= drawn.writes | (model.writes if self.may_end(model, drawn) else set())
             if not before and (model.kept or "t" in drawn.flags):
                 holding += 1
         while step and step[-1].what == "wait":

@@ -10,6 +10,7 @@ A file of sections:
     steps = 6                        the smallest script has no more steps than this
     row = issue 13, PostgreSQL 9     where it is written down
     reason = a sentence
+    anywhere = yes                   the difference says all: `script` is found in the session, however large it still is
     seldom = regular expression      statements that are drawn in one session of eight only, so that the time goes into what is not known
 """
 
@@ -34,14 +35,15 @@ class Known:
             if entry.get("seldom"):
                 self.seldoms.append((entry["database"].split(), entry["seldom"]))
             self.entries.append((name, entry["database"].split(), re.compile(entry["script"]), re.compile(entry["difference"]),
-                                 int(entry["steps"]), entry["row"]))
+                                 int(entry["steps"]), entry["row"], entry.get("anywhere") == "yes"))
 
     def match(self, script, difference, failing=None):
         """The name of the entry that excuses this, or None. `failing`: the step that was answered otherwise, of a script that was not
         made smaller."""
         texts, said = (failing or script).texts(), difference.to_text()
-        for name, databases, pattern, seen, steps, _ in self.entries:
-            if script.database in databases and (failing or len(script.steps) <= steps) and pattern.search(texts) and seen.search(said):
+        for name, databases, pattern, seen, steps, _, anywhere in self.entries:
+            small = failing or anywhere or len(script.steps) <= steps
+            if script.database in databases and small and pattern.search(script.texts() if anywhere else texts) and seen.search(said):
                 return name
         return None
 

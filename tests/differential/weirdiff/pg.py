@@ -19,6 +19,8 @@ import time
 NO_ANSWER = ("no answer",)
 CLOSED = ("closed",)
 UNPACK_I = struct.Struct("!i").unpack_from
+# Where a row lies depends on which transactions were open when others were changed.
+PLACE = re.compile(r"tuple \(\d+,\d+\)")
 TEMP = re.compile(r"pg_(toast_)?temp_\d+")
 
 
@@ -236,5 +238,9 @@ def fields(payload):
     out = []
     for part in payload.split(b"\0"):
         if part and part[:1] not in b"FLR":
-            out.append(TEMP.sub(r"pg_\1temp_N", part.decode("utf-8", "backslashreplace")))
+            said = TEMP.sub(r"pg_\1temp_N", part.decode("utf-8", "backslashreplace"))
+            out.append(PLACE.sub("tuple (N,N)", said) if said[0] == "W" else said)
+    if "CXX000" in out:
+        # An internal error: PostgreSQL says numbers of its catalogue, and where it has come upon them.
+        return [re.sub(r"\d+", "N", said) for said in out if said[0] != "W"]
     return out

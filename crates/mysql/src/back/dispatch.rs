@@ -2,7 +2,7 @@
 //!
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 
-use super::{Ahead, Back, Entry, PrepareAhead, Stage};
+use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{AsksSession, Front};
 use crate::message::Command;
@@ -10,11 +10,15 @@ use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
-use crate::warnings::Kept;
+use crate::warnings::{Kept, Piece, Words};
 use crate::{binding, frame, rewrite};
 use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
-use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
+use weir_wire::{Boundary, Fault, FaultKind, Owner};
+
+/// Of warnings that cannot be had.
+pub(crate) const NOT_KNOWN: &str =
+    "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
 
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
@@ -43,7 +47,7 @@ impl Back {
         entry.leaves_trace = !front.request.leaves_no_trace();
         entry.taints = front.request.taints() || !whole;
         entry.reply.add_shift(std::mem::take(&mut front.shift));
-        self.judge(&mut entry, front);
+        self.judge(&mut entry, front, request);
         if self.queue.iter().any(Entry::blocks) {
             entry.held = request.to_vec();
         } else if let Err(fault) = self.start(&mut entry, front, request, out) {
@@ -56,7 +60,10 @@ impl Back {
     }
 
     /// What runs here may change the catalogue, or do more than is known.
-    fn judge(&mut self, entry: &mut Entry, front: &Front) {
+    fn judge(&mut self, entry: &mut Entry, front: &mut Front, bytes: &[u8]) {
+        let changes = front.request.class.ddl
+            && front.request.class.verb != Verb::Truncate
+            && !is_temporary(front, bytes);
         let request = &front.request;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
             return;
@@ -65,8 +72,7 @@ impl Back {
         if state == 0 || request.judged_by != state {
             self.doubtful |= runs_user_code(&request.class);
         }
-        let temporary = request.class.pins.contains(Pin::TemporaryTable) && request.class.proven;
-        if request.class.ddl && !temporary && request.class.verb != Verb::Truncate {
+        if changes {
             entry.unsettled = Some(self.knowledge.unsettle());
         }
     }
@@ -99,6 +105,7 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let missing = self.find_statement(entry, front, request)?;
+        self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
         let mut shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
         if let Some(shaped) = shaped.as_mut().filter(|_| nowhere.is_some()) {
@@ -153,7 +160,11 @@ impl Back {
             self.needs_setup = front.own_trackers == 0;
         }
         self.bring_insert_id(entry, front, out);
-        if !self.knows_found_rows(entry, front) || !self.bring_warnings(entry, front, out) {
+        let can_run = self.knows_found_rows(entry, front) && self.bring_warnings(entry, front, out);
+        if !entry.ahead.is_empty() {
+            self.warned_client = 0;
+        }
+        if !can_run {
             return Ok(());
         }
         self.bring_counts(entry, front, out);
@@ -162,10 +173,25 @@ impl Back {
         } else {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
-            self.warned_client = 0;
             self.last_client = 0;
         }
         Ok(())
+    }
+
+    /// Its client's schema is gone: the words of the server about that are those about the table that the request names.
+    fn say_what_is_gone(&self, entry: &mut Entry, front: &Front, request: &[u8]) {
+        if entry.lost_schema.is_none() || self.session.flavour != Flavour::MariaDb {
+            return;
+        }
+        let text = match (entry.command, &entry.key) {
+            (Command::Query | Command::StmtPrepare, _) => request.get(HEADER_BYTES + 1..),
+            (Command::StmtExecute, Some(key)) => Some(&*key.text.text),
+            _ => None,
+        };
+        let schema = front.state.schema.as_deref().unwrap_or_default();
+        if let Some(words) = text.and_then(|text| gone::no_such_table(schema, text)) {
+            entry.lost_schema = Some(words.into());
+        }
     }
 
     pub(super) fn move_ahead(&mut self, entry: &mut Entry, to: &State, out: &mut Vec<u8>) {
@@ -179,11 +205,13 @@ impl Back {
         let class = &front.request.class;
         let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
         let asks = runs && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
+        let is_here = self.shows_warnings_of(Some(front));
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
             && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
-        if !asks || is_answered || is_here && entry.ahead.is_empty() {
+        // What goes ahead has no table and does not warn: MariaDB keeps them.
+        let last = entry.ahead.is_empty() || self.session.flavour == Flavour::MariaDb;
+        if !asks || is_answered || is_here && last {
             return true;
         }
         let behind = class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get);
@@ -194,17 +222,19 @@ impl Back {
             return true;
         }
         match front.warnings() {
+            // What goes ahead takes them away.
+            None if is_here && front.warnings_are_on_server() => {}
             None => {
                 put_query(out, CLEAR_WARNINGS);
                 entry.ahead.push_back(Ahead::State);
                 return true;
             }
-            Some(Kept::Read(text)) => {
+            Some(Kept::Read(text, left)) => {
                 frame::put(out, 0, |out| {
                     out.push(Command::Query as u8);
                     out.extend_from_slice(text);
                 });
-                entry.ahead.push_back(Ahead::Repeat);
+                entry.ahead.push_back(Ahead::Repeat(Some(*left)));
                 return true;
             }
             Some(Kept::Answer(warnings)) => {
@@ -228,8 +258,7 @@ impl Back {
             entry.ahead.push_back(Ahead::State);
             return true;
         }
-        let text = "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
-        refuse(entry, text);
+        refuse(entry, NOT_KNOWN);
         false
     }
 
@@ -268,7 +297,7 @@ impl Back {
         }
         if let Some(select) = select {
             put_query(out, &select);
-            entry.ahead.push_back(Ahead::Repeat);
+            entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = if asks_found { front.id() } else { 0 };
         }
         if asks_count && answers.row_count == 0 {
@@ -400,13 +429,40 @@ fn rows_of(rows: u64) -> String {
 
 /// The request will not run: its client gets this error when what went ahead is answered.
 fn refuse(entry: &mut Entry, text: &str) {
+    give_up(entry, text);
+    entry.outcome.failed = true;
+    entry.outcome.conditions = Some(1);
+    entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+}
+
+/// The same, where something that goes ahead is still under way.
+pub(crate) fn give_up(entry: &mut Entry, text: &str) {
     let mut error = Vec::new();
     ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
     entry.refusal = Some(error.clone().into());
     entry.ahead_error = Some(error.into());
-    entry.outcome.failed = true;
-    entry.outcome.conditions = Some(1);
-    entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
+}
+
+/// The request makes or drops temporary tables only, of which the catalogue knows nothing.
+fn is_temporary(front: &mut Front, bytes: &[u8]) -> bool {
+    let (class, number) = (&front.request.class, front.request.number);
+    if class.statements != 1 || class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT) {
+        return false;
+    }
+    let text = match front.request.command {
+        Command::StmtExecute => {
+            let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+            statement.map(|statement| &*statement.text.text)
+        }
+        _ => bytes.get(HEADER_BYTES + 1..),
+    };
+    let words: Vec<Piece<'_>> = Words::new(text.unwrap_or_default()).take(4).collect();
+    let begins = |wanted: &[&[u8]]| {
+        wanted.len() <= words.len() && wanted.iter().zip(&words).all(|(word, piece)| piece.is(word))
+    };
+    begins(&[b"DROP", b"TEMPORARY"])
+        || begins(&[b"CREATE", b"TEMPORARY"])
+        || begins(&[b"CREATE", b"OR", b"REPLACE", b"TEMPORARY"])
 }
 
 /// The text may ask which schema is the default one: DATABASE() or SCHEMA().

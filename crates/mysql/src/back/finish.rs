@@ -59,11 +59,8 @@ impl Back {
         self.finish_insert_id(entry, front);
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let last_here = !self.others_are_sent();
-        self.warned_client = match last_here {
-            true if self.replaced_warnings(entry, front) => front.id(),
-            true => self.warned_client,
-            false => 0,
-        };
+        let shows_its = self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
+        self.warned_client = if last_here && shows_its { front.id() } else { 0 };
         let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
         let goes_on = runs_text || self.last_client == front.id();
         self.last_client = if undisturbed && goes_on { front.id() } else { 0 };
@@ -95,9 +92,9 @@ impl Back {
         }
     }
 
-    /// The warnings of this session are this client's now. Commands that are no statements leave them as they are; so
-    /// do, on MariaDB, statements without a table that neither warn nor fail: what is there may be another's. What asks
-    /// for warnings ran only because its client's were there.
+    /// The warnings of this session are this client's now, whosever they were. Commands that are no statements leave them as
+    /// they are; so do, on MariaDB, statements without a table that neither warn nor fail: what is there may be another's,
+    /// or, where it was another's, be gone. What asks for warnings ran only because its client's were there.
     fn replaced_warnings(&self, entry: &Entry, front: &Front) -> bool {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);

@@ -6,17 +6,24 @@
 //! INSERT has made none, because no row gets the id 0.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without LAST_INSERT_ID(expr) whose OK
-//! says 0 has changed nothing; functions and triggers put the value back, procedures and views that set it do not.
+//! says 0 has changed nothing; a LOAD DATA may have, whose OK always says 0; functions and triggers put the value back, procedures and views that set it do not.
 //! `SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
 //!
 //! Owns: whose value a session has, bringing a client's, asking. Must not know: other questions.
 
 use super::{Ahead, Back, Entry};
 use crate::front::{Front, Outcome, Request};
+use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::session_state::{Flavour, put_query};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
+
+const ASK: &str = "SELECT LAST_INSERT_ID() LIMIT 1";
+/// ... and the session is left with 0.
+const ASK_AND_CLEAR: &str = "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1";
+/// ER_QUERY_INTERRUPTED.
+const QUERY_INTERRUPTED: u16 = 1317;
 
 /// Whose value LAST_INSERT_ID() of a session gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +91,7 @@ impl Back {
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
             (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
                 // Only this session knows.
-                put_query(out, "SELECT LAST_INSERT_ID() LIMIT 1");
+                put_query(out, ASK);
                 entry.ahead.push_back(Ahead::AskInsertId);
                 (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
             }
@@ -122,6 +129,7 @@ impl Back {
             // What was made is what the client has already, or it was given.
             InsertUse::Makes
                 if outcome.insert_id == front.insert_id
+                    && !front.request.class.uses.contains(Uses::LOAD)
                     && !front.insert_unknown
                     && front.request.class.statements == 1
                     && !outcome.failed
@@ -138,10 +146,11 @@ impl Back {
         front.insert_server = self.server_id();
     }
 
-    /// Statements that ended so may have made an id. MariaDB does not tell it of an INSERT with RETURNING.
+    /// Statements that ended so may have made an id. Neither tells it of LOAD DATA, MariaDB not of an INSERT with RETURNING.
     fn may_have_made(&self, class: &Class, outcome: &Outcome) -> bool {
         let silent = outcome.affected_rows.is_none() || class.statements > 1;
-        outcome.failed || outcome.insert_id != 0 || silent && self.session.flavour == Flavour::MariaDb
+        let silent = silent && self.session.flavour == Flavour::MariaDb;
+        outcome.failed || outcome.insert_id != 0 || silent || class.uses.contains(Uses::LOAD)
     }
 
     /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks. Where the client
@@ -151,12 +160,27 @@ impl Back {
             return false;
         }
         let (columns, text) = match front.asks_insert_id {
-            true => (1, "SELECT LAST_INSERT_ID() LIMIT 1"),
-            false => (2, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1"),
+            true => (1, ASK),
+            false => (2, ASK_AND_CLEAR),
         };
         entry.reply.asked_columns = columns;
         put_query(out, text);
         true
+    }
+
+    /// The question was hit by a KILL QUERY that was meant for the statement in front of it: it is asked again.
+    pub(crate) fn ask_insert_id_again(
+        &mut self,
+        entry: &mut Entry,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let interrupted = ErrPacket::read(payload).is_ok_and(|err| err.code == QUERY_INTERRUPTED);
+        if interrupted {
+            entry.reply.asked = 0;
+            put_query(out, if entry.reply.asked_columns == 1 { ASK } else { ASK_AND_CLEAR });
+        }
+        interrupted
     }
 
     /// A packet of the answer; true when it was the last. `None` when it is malformed.
@@ -174,7 +198,9 @@ impl Back {
         if payload.first() == Some(&ok::ERR) {
             self.insert_id = InsertId::Foreign;
             if let Some(front) = front {
+                // Nobody will know it any more, and with a server of its own it would have lost that, too.
                 front.insert_unknown = false;
+                front.part();
             }
             return Some(true);
         }

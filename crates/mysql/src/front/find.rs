@@ -473,6 +473,7 @@ impl Front {
                 let ok = OkPacket { status: idle, changes: &untold, ..OkPacket::default() };
                 frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
                 self.answered_here(0);
+                self.conditions = Some(0);
                 return Ok(Found::Answered { len });
             }
             Command::StmtClose if !statement.cursor && !statement.sent_ahead => {

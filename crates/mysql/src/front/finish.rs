@@ -19,6 +19,10 @@ impl Front {
         self.phase = Phase::Idle;
         self.reply_begun = false;
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
+            // What was prepared has said so already.
+            if outcome.failed && outcome.error != PARSE_ERROR && request.makes_variables() {
+                self.pins.insert(Pin::UserVariable);
+            }
             self.finish_command(request.command, outcome, server);
             return false;
         }

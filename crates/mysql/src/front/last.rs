@@ -10,6 +10,8 @@
 //!   UPDATE sets it to the rows it matched.
 //! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB keeps them
 //!   over statements that neither use a table nor warn.
+//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or COM_STMT_PREPARE, EXECUTE, FETCH,
+//!   RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
@@ -50,7 +52,8 @@ impl Front {
         } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
             self.last_result = false;
             self.warnings = None;
-        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(_))) {
+            self.last_server = server;
+        } else if command == Command::InitDb && matches!(self.warnings(), Some(Kept::Read(..))) {
             // It would be another read now.
             self.keep_warnings(Kept::Lost);
         }
@@ -85,6 +88,11 @@ impl Front {
         } else if !request.leaves_warnings {
             self.last_result = false;
             self.warnings = None;
+        } else if matches!(class.verb, Verb::Use | Verb::Set)
+            && matches!(self.warnings(), Some(Kept::Read(..)))
+        {
+            // It would be another read now.
+            self.keep_warnings(Kept::Lost);
         }
         matches!(found, Found::OnServer)
     }
@@ -254,7 +262,7 @@ impl Front {
         match self.warnings() {
             None => (!self.last_result).then_some((0, 0)),
             Some(Kept::Answer(warnings)) => Some(warnings.counts()),
-            Some(Kept::Read(_) | Kept::Lost) => None,
+            Some(Kept::Read(..) | Kept::Lost) => None,
         }
     }
 
@@ -276,12 +284,6 @@ impl Front {
         self.conditions = Some(conditions);
     }
 
-    /// Weir answers a statement: the warnings of the one before it are over.
-    pub(super) fn forget_warnings(&mut self) {
-        self.last_result = false;
-        self.warnings = None;
-    }
-
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
@@ -294,6 +296,11 @@ impl Front {
     /// The last statement left warnings: what of them is kept here.
     pub(crate) fn warnings(&self) -> Option<&Kept> {
         self.warnings.as_deref()
+    }
+
+    /// The last statement left warnings, which only its server knows.
+    pub(crate) fn warnings_are_on_server(&self) -> bool {
+        self.last_result
     }
 
     /// Nothing but the warnings of its last statement keeps a server with this client.
@@ -317,10 +324,18 @@ impl Front {
         self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
     }
 
+    /// A statement has taken them away that no server has run.
+    pub(super) fn forget_warnings(&mut self) {
+        self.last_result = false;
+        self.warnings = None;
+        self.conditions = Some(0);
+    }
+
     /// The warnings of the last statement are here now; the server may go.
     pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
         self.warnings = Some(Box::new(warnings));
         self.last_result = false;
+        self.conditions.get_or_insert(1);
     }
 
     /// This text leaves the warnings of the statement before it as they are, unless it warns itself.

@@ -5,7 +5,7 @@
 use super::find::query_of;
 use super::{Front, Phase, Request};
 use crate::message::ok::OkPacket;
-use crate::message::{Command, ok, status};
+use crate::message::{Capabilities, Command, ok, status};
 use crate::session_state::Flavour;
 use crate::{error, frame};
 use weir_auth::login::KillOutcome;
@@ -71,6 +71,9 @@ impl Front {
         let (target, seq) = (self.request.number, self.reply_seq);
         let mark = out.len();
         let behind = self.take_behind_kill();
+        if self.request.command == Command::Query && self.traits.flavour == Flavour::MySql {
+            self.forget_warnings();
+        }
         let mut next = Vec::new();
         match outcome {
             // Whoever interrupts itself is told so, as by a server. That closes behind it, without a word.
@@ -114,9 +117,10 @@ impl Front {
         self.reply_begun = false;
     }
 
-    /// An OK; with `first` an EOF it has no room for more.
+    /// An OK; with `first` an EOF has no room for more for clients of old.
     pub(crate) fn put_ok(&mut self, first: u8, out: &mut Vec<u8>) {
-        let untold = if first == ok::OK { self.take_untold() } else { Vec::new() };
+        let has_room = first == ok::OK || self.capabilities.has(Capabilities::DEPRECATE_EOF);
+        let untold = if has_room { self.take_untold() } else { Vec::new() };
         let status = self.status & !status::OF_THE_REPLY;
         let ok = OkPacket { status, changes: &untold, ..OkPacket::default() };
         frame::put(out, 1, |out| ok.write(first, self.capabilities, out));

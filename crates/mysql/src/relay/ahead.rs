@@ -4,7 +4,7 @@
 
 use super::prepare::{read_definition, take_reply};
 use super::{Progress, Reply, Way, malformed, whole};
-use crate::back::{Ahead, Back, Entry, Stage, put_execute};
+use crate::back::{Ahead, Back, Entry, NOT_KNOWN, Stage, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok;
@@ -35,7 +35,7 @@ impl Back {
             self.ahead_done(entry, way)?;
             return Ok(0);
         };
-        if matches!(ahead, Ahead::Repeat) {
+        if matches!(ahead, Ahead::Repeat(_)) {
             return self.read_repeated(entry, way, input);
         }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
@@ -65,8 +65,11 @@ impl Back {
                     return Ok(header.total());
                 }
             }
-            Ahead::Repeat => {}
+            Ahead::Repeat(_) => {}
             Ahead::AskInsertId => {
+                if self.ask_insert_id_again(entry, payload, way.to_server) {
+                    return Ok(header.total());
+                }
                 let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
                 if over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))? {
                     entry.ahead.pop_front();
@@ -90,7 +93,7 @@ impl Back {
                     entry.ahead.pop_front();
                     if let Some(payload) = entry.first.take() {
                         put_execute(id, &payload, way.to_server);
-                        entry.ahead.push_back(Ahead::Repeat);
+                        entry.ahead.push_back(Ahead::Repeat(None));
                     }
                 }
             }
@@ -113,8 +116,12 @@ impl Back {
         let shift = entry.reply.shift;
         entry.reply = Reply::new(entry.command);
         entry.reply.add_shift(shift);
-        entry.outcome = Outcome::default();
-        entry.ahead.pop_front();
+        let left = std::mem::take(&mut entry.outcome).left();
+        if let Some(Ahead::Repeat(Some(expected))) = entry.ahead.pop_front()
+            && left != expected
+        {
+            give_up(entry, NOT_KNOWN);
+        }
         if entry.ahead.is_empty() {
             self.ahead_done(entry, way)?;
         }

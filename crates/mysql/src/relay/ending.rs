@@ -161,7 +161,7 @@ impl Back {
                 front.keep_conditions(1);
             }
             front.keep_warnings(match self.texts.get(&entry.text) {
-                Some(text) => Kept::Read(text.into()),
+                Some(text) => Kept::Read(text.into(), entry.outcome.left()),
                 None => Kept::Lost,
             });
             return false;
@@ -304,6 +304,9 @@ impl Back {
         way: &mut Way<'_>,
         payload: &[u8],
     ) -> Result<bool, Fault> {
+        if self.ask_insert_id_again(entry, payload, way.to_server) {
+            return Ok(false);
+        }
         let over = self.take_insert_id(entry, way.front.as_deref_mut(), payload);
         let over = over.ok_or_else(|| malformed("malformed LAST_INSERT_ID()"))?;
         if let Some(front) = way.front.as_deref_mut().filter(|_| over) {

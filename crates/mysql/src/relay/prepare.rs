@@ -58,6 +58,7 @@ impl Back {
         let Some(front) = way.front.as_deref_mut() else { return };
         let number = front.request.number;
         let kill = front.request.extra.as_deref().and_then(|extra| extra.kills);
+        front.note_variables();
         let class = std::mem::take(&mut front.request.class);
         let dialect = front.dialect();
         let statements = front.statements.get_or_insert_default();

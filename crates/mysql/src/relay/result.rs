@@ -322,6 +322,7 @@ impl Back {
             && let Some(lost) = entry.lost_schema.as_deref()
         {
             // It stands in one, which is gone.
+            entry.refusal = Some(lost.into());
             way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }

@@ -497,7 +497,8 @@ fn trap_14_elsewhere_a_statement_is_what_its_client_was_told_or_is_refused() {
     let types = b"t\0\0\0\x0a\0\x01\0\0\0\x17".to_vec();
     receive(&mut one, Some(&mut f), &cat(&[s::parse_complete(), types.clone(), column(23), s::idle()]));
     // Nothing runs there before the server has said what it makes of it, with the types that were found.
-    let run = cat(&[c::bind("s"), c::execute(), c::sync()]);
+    let bind = b"B\0\0\0\x12\0s\0\0\0\0\x01\0\0\0\x011\0\0".to_vec();
+    let run = cat(&[bind, c::execute(), c::sync()]);
     let sent = send(&mut f, &mut two, 1, &run);
     assert_eq!(tags(&sent.to_server), "PDH");
     assert!(sent.to_server.windows(7).any(|w| w == b"\0\x01\0\0\0\x17D"));

@@ -10,10 +10,12 @@
 use crate::back::Back;
 use crate::effects::Effects;
 use crate::front::Front;
-use crate::message::query::{SYNC, put_parse, put_statement};
+use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
-use crate::relay::{Owed, Undo};
+use crate::relay::{Internal, Owed, Undo};
+use crate::session_state::{Change, put_changes};
 use std::sync::Arc;
+use weir_sql::Scope;
 use weir_wire::Boundary;
 
 impl Back {
@@ -63,20 +65,60 @@ impl Back {
     ) -> Box<OwnNames> {
         let mut own = Box::new(OwnNames::default());
         let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
-        for (name, statement) in statements {
+        // One that cannot be read any more must not fail its client's transaction, nor lock anything in it. What is prepared
+        // survives the savepoint.
+        let in_transaction = self.boundary == Boundary::InTransaction || self.queue.len() > 1;
+        let differs = self.has_other_settings();
+        let guarded = at_start && (in_transaction || differs) && !statements.is_empty();
+        if guarded {
             self.end_ahead(at_start, bytes);
+            if !in_transaction {
+                self.put_quietly(b"BEGIN", bytes);
+            }
+            self.put_quietly(b"SAVEPOINT weir_names", bytes);
+        }
+        for (name, statement) in statements {
+            if guarded && differs && statement.origin().private == 0 {
+                // It was read under the search path of its client's start.
+                let path = Change { name: "search_path", value: front.startup.get("search_path") };
+                put_changes(bytes, std::iter::once(&path), Scope::Transaction);
+                self.queue.push(Owed::Internal(Internal::Quiet));
+            } else if !guarded {
+                self.end_ahead(at_start, bytes);
+            }
             if again {
                 put_statement(bytes, b'C', &name);
                 self.queue.push(Owed::HiddenClose { leftover: None });
             }
-            put_parse(bytes, &name, &statement.resolved_content());
-            self.injected_prepares += 1;
-            let quiet = at_start;
-            self.queue.push(Owed::Parse { statement: None, undo: None, taken: None, hidden: true, quiet });
+            self.put_own(&name, &statement, at_start, bytes);
             own.brought(&statement);
+            if guarded {
+                self.end_ahead(at_start, bytes);
+                self.put_quietly(b"ROLLBACK TO SAVEPOINT weir_names", bytes);
+            }
         }
-        self.end_ahead(at_start, bytes);
+        if guarded && in_transaction {
+            self.put_quietly(b"RELEASE SAVEPOINT weir_names", bytes);
+        } else if guarded {
+            self.put_quietly(b"ROLLBACK", bytes);
+        } else {
+            self.end_ahead(at_start, bytes);
+        }
         own
+    }
+
+    /// Prepares a statement under its client's name for it.
+    fn put_own(&mut self, name: &[u8], statement: &Statement, quiet: bool, bytes: &mut Vec<u8>) {
+        put_parse(bytes, name, &statement.resolved_content());
+        self.injected_prepares += 1;
+        let undo = Some(Box::new(Undo::Brought(statement.id())));
+        self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: true, quiet });
+    }
+
+    fn put_quietly(&mut self, text: &[u8], bytes: &mut Vec<u8>) {
+        put_query(bytes, text);
+        self.queue.push(Owed::Internal(Internal::Quiet));
+        self.unnamed = None;
     }
 
     /// What went ahead of a request ends here: an error in it is not the request's.
@@ -104,11 +146,15 @@ impl Back {
         self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
     }
 
-    /// In front of the first use of a statement that was prepared elsewhere before: are its columns what its client was
-    /// told?
+    /// In front of the first use of a statement that was prepared elsewhere before: can it still be read, and are its
+    /// columns what its client was told?
     pub(super) fn prove_own(&mut self, name: &[u8], statement: Option<&Arc<Statement>>, out: &mut Vec<u8>) {
         let Some(statement) = statement else { return };
         if self.own_names.as_deref().is_some_and(|own| own.must_ask(statement)) {
+            if self.own_names.as_deref_mut().is_some_and(|own| own.take_lost(statement)) {
+                // The server says why it cannot be read, as where it has one that must be read anew.
+                self.put_own(name, statement, false, out);
+            }
             let stops = !self.skipping;
             self.ask_shape(Arc::clone(statement), name, 0, stops, out);
         }

@@ -10,11 +10,14 @@ use crate::back::{Back, Unnamed};
 use crate::effects::{Effects, Judge};
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
-use crate::message::query::{FLUSH, Object, put_parse, put_statement, read_bind, read_object, read_parse};
+use crate::message::query::{
+    Bind, FLUSH, Object, count_parameters, put_parse, put_statement, read_bind, read_object, read_parse,
+};
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
+use crate::reset::put_bind_nobody;
 use std::sync::Arc;
-use weir_wire::{Fault, Pin, Pins};
+use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
@@ -241,6 +244,13 @@ impl Back {
         }
     }
 
+    /// In a failed transaction nothing can be prepared, but what is and gives no rows can be described.
+    fn is_told_by_heart(&mut self, statement: &Statement, owner: Owner) -> bool {
+        self.boundary == Boundary::Failed
+            && statement.shape().is_some_and(|shape| !shape.has_columns())
+            && self.prepared.find(statement, owner).is_none()
+    }
+
     pub(super) fn evict(&mut self, out: &mut Vec<u8>) {
         while let Some(name) = self.prepared.evict() {
             put_statement(out, b'C', &name);
@@ -248,15 +258,19 @@ impl Back {
         }
     }
 
-    /// Under which settings a statement that is sent now will be parsed.
-    fn origin(&self, front: &mut Front) -> Origin {
+    /// Its client may have given it settings that Weir does not know.
+    pub(super) fn has_other_settings(&self) -> bool {
         let pins = self.traces.pins();
-        let unknown = pins.contains(Pin::Setting)
+        pins.contains(Pin::Setting)
             || pins.contains(Pin::Unrecognised)
             || pins.contains(Pin::TemporaryTable)
             || pins.contains(Pin::Code)
             || self.may_have_set
-            || self.queue.may_change_settings(front.owner);
+    }
+
+    /// Under which settings a statement that is sent now will be parsed.
+    fn origin(&self, front: &mut Front) -> Origin {
+        let unknown = self.has_other_settings() || self.queue.may_change_settings(front.owner);
         let private = if unknown { front.next_private() } else { 0 };
         Origin { plan_key: self.applied.plan_key(), private }
     }
@@ -357,6 +371,14 @@ impl Back {
             return Ok(());
         } else {
             let name = match known {
+                Some(statement)
+                    if let Some(refusal) = refusal_of_parameters(&statement, &bind)
+                        && self.prepared.find(&statement, front.owner).is_none() =>
+                {
+                    put_bind_nobody(out);
+                    self.queue.push(Owed::Doomed(Some(refusal)));
+                    return Ok(());
+                }
                 Some(statement) => {
                     let (statement, server_name) = self.ensure(front, bind.statement, statement, out);
                     bound = Some(statement);
@@ -406,6 +428,10 @@ impl Back {
                 out.extend_from_slice(message);
             }
             Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
+                Some(statement) if self.is_told_by_heart(&statement, front.owner) => {
+                    self.queue.push(Owed::KnownShape { statement });
+                    return Ok(());
+                }
                 Some(statement) => {
                     let (statement, server_name) = self.ensure(front, name, statement, out);
                     if self.shape_is_for_client(&statement) {
@@ -458,6 +484,23 @@ impl Back {
         self.queue.push(Owed::Close { undo });
         Ok(())
     }
+}
+
+/// What the server says of a Bind with too few or too many parameters before it says anything else of the statement: that the
+/// transaction has failed, that columns have changed.
+fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[u8]>> {
+    let (wanted, found) = (statement.shape()?.parameters()?, count_parameters(bind.rest).ok()?);
+    if wanted == found {
+        return None;
+    }
+    let name = String::from_utf8_lossy(bind.statement);
+    let text = format!(
+        "bind message supplies {found} parameters, but prepared statement \"{name}\" requires {wanted}"
+    );
+    let mut body = b"SERROR\0VERROR\0C08P01\0M".to_vec();
+    put_cstr(&mut body, text.as_bytes());
+    body.push(0);
+    Some(body.into())
 }
 
 fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {

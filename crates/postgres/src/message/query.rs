@@ -49,6 +49,14 @@ pub fn read_bind(body: &[u8]) -> Result<Bind<'_>, Short> {
     Ok(Bind { portal: reader.cstr()?, statement: reader.cstr()?, rest: reader.rest() })
 }
 
+/// How many values stand in the rest of a Bind, behind their formats (section 55.7).
+pub fn count_parameters(rest: &[u8]) -> Result<u16, Short> {
+    let mut reader = Reader::new(rest);
+    let formats = reader.u16_be()?;
+    reader.take(2 * usize::from(formats))?;
+    reader.u16_be()
+}
+
 /// What Describe and Close speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {

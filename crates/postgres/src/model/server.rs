@@ -27,6 +27,7 @@ pub struct Server {
     startup_zone: String,
     zone: String,
     zone_before: String,
+    zone_at_savepoint: Option<String>,
     zone_reported: String,
     prepared: HashMap<String, Statement>,
     portals: HashMap<String, String>,
@@ -48,6 +49,7 @@ impl Server {
             startup_zone: zone.into(),
             zone: zone.into(),
             zone_before: zone.into(),
+            zone_at_savepoint: None,
             zone_reported: zone.into(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
@@ -162,7 +164,8 @@ impl Server {
     }
 
     fn check_transaction(&self, text: &str) -> Result<(), (&'static str, String)> {
-        let ends = matches!(text.to_lowercase().as_str(), "commit" | "rollback");
+        let ends = matches!(text.to_lowercase().as_str(), "commit" | "rollback")
+            || text.starts_with("ROLLBACK TO SAVEPOINT");
         if self.boundary == Boundary::Failed && !ends {
             return Err(("25P02", "current transaction is aborted".into()));
         }
@@ -242,19 +245,38 @@ impl Server {
         }
         let done = |tag: &str| Ok(s::complete(tag));
         match words.as_slice() {
-            ["begin"] => {
+            ["begin" | "BEGIN"] => {
                 self.boundary = Boundary::InTransaction;
                 done("BEGIN")
             }
             ["commit"] if self.boundary == Boundary::InTransaction => {
                 self.boundary = Boundary::Idle;
+                self.zone_at_savepoint = None;
                 self.zone_before.clone_from(&self.zone);
                 done("COMMIT")
             }
             ["commit" | "rollback" | "ROLLBACK"] => {
                 self.boundary = Boundary::Idle;
+                self.zone_at_savepoint = None;
                 self.zone.clone_from(&self.zone_before);
                 done("ROLLBACK")
+            }
+            // The only one that is ever there is Weir's own.
+            ["SAVEPOINT", _] if self.boundary == Boundary::InTransaction => {
+                self.zone_at_savepoint = Some(self.zone.clone());
+                done("SAVEPOINT")
+            }
+            ["ROLLBACK", "TO", "SAVEPOINT", name] => match &self.zone_at_savepoint {
+                Some(zone) => {
+                    self.zone.clone_from(zone);
+                    self.boundary = Boundary::InTransaction;
+                    done("ROLLBACK")
+                }
+                None => Err(("25P01", format!("no savepoint {name}"))),
+            },
+            ["RELEASE", "SAVEPOINT", _] if self.zone_at_savepoint.take().is_some() => done("RELEASE"),
+            ["SAVEPOINT", name] | ["RELEASE", "SAVEPOINT", name] => {
+                Err(("25P01", format!("no transaction for {name}")))
             }
             ["set", "timezone", "to", zone] => {
                 self.zone = zone.trim_matches('\'').into();
@@ -314,6 +336,9 @@ impl Server {
     fn set_config(&mut self, text: &str) -> Reply {
         for call in text.split("pg_catalog.set_config(").skip(1) {
             let (name, value) = call.split_once(',').unwrap();
+            if name == "E'search_path'" {
+                continue;
+            }
             assert_eq!(name, "E'timezone'");
             self.zone = match value.split_once(",false").unwrap().0 {
                 "NULL" => self.startup_zone.clone(),

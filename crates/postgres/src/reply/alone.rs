@@ -10,7 +10,7 @@ use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::message::reply::read_parameter;
 use crate::prepared::{NAME_BYTES, NAME_PREFIX};
-use crate::relay::{Internal, Kind, Owed};
+use crate::relay::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
@@ -126,7 +126,10 @@ impl Back {
         let kind = entry.kind;
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;
-        let doomed = matches!(self.queue.next(), Some(Owed::Doomed));
+        let doomed = match self.queue.next_mut() {
+            Some(Owed::Doomed(told)) => Some(told.take()),
+            _ => None,
+        };
         let quiet = matches!(
             self.queue.next(),
             Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Quiet))
@@ -135,12 +138,13 @@ impl Back {
             Some(
                 Owed::Parse { .. }
                 | Owed::Shape { .. }
-                | Owed::Doomed
+                | Owed::Doomed(_)
                 | Owed::Bind { .. }
                 | Owed::Describe { .. }
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::KnownClose { .. }
+                | Owed::KnownShape { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::CopyEnd,
             ) => {
@@ -177,8 +181,11 @@ impl Back {
                     put_as_fatal(to_client, body);
                     return Step::Consumed(message.len());
                 }
-                if doomed {
-                    put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE);
+                if let Some(told) = doomed {
+                    match told {
+                        Some(told) => put(to_client, b'E', |out| out.extend_from_slice(&told)),
+                        None => put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE),
+                    }
                     return Step::Consumed(message.len());
                 }
                 if way == Way::Forward && !contains_server_name(body) {
@@ -205,6 +212,13 @@ impl Back {
             && let Some(entry) = self.queue.head_mut()
         {
             entry.succeeded.extend(effects.of_failure());
+        }
+        if let Owed::Parse { undo: Some(undo), .. } = &owed
+            && let Undo::Brought(id) = **undo
+            && let Some(own) = self.own_names.as_deref_mut()
+        {
+            own.lost(id);
+            own.missed |= is_of_failed_transaction(body);
         }
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
             taken_name.clone_from(taken);
@@ -283,6 +297,11 @@ fn is_refusal(body: &[u8]) -> bool {
     const ABOUT_TEXT: [&[u8]; 5] = [b"0A", b"22", b"3D", b"3F", b"42"];
     let class = field(body, b'C').and_then(|code| code.get(..2));
     class.is_some_and(|class| ABOUT_TEXT.contains(&class))
+}
+
+/// The transaction had failed, unseen.
+fn is_of_failed_transaction(body: &[u8]) -> bool {
+    field(body, b'C') == Some(b"25P02")
 }
 
 fn server_name_at(text: &[u8]) -> Option<usize> {

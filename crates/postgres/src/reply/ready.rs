@@ -299,6 +299,8 @@ impl Back {
                 self.traces.clear();
                 self.own_names = None;
                 self.doubtful = false;
+                self.temporary_path = false;
+                (self.drawn_by, self.mixes_drawn) = (0, false);
                 self.applied = Arc::default();
                 if self.queue.len() == 1 {
                     self.prepared.clear();

@@ -53,13 +53,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// An idle server for this client. Where none of them will do and there is no room for another one, the one that was
     /// not used for longest makes room.
     pub(super) fn take_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
+        let favourite = self.favourite(id, key);
         if !self.clients.get(key)?.is.choosy {
-            let favourite = self.favourite(id, key);
             let pool = self.pool(id)?;
             return favourite.filter(|&server| pool.remove_idle(server)).or_else(|| pool.take_idle());
         }
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
-        let found = pool.idle_keys().iter().rev().copied().find(|&server| self.suits(server, key));
+        let idle = pool.idle_keys().iter().rev().copied();
+        let found = favourite.into_iter().chain(idle).find(|&server| self.suits(server, key));
         let (longest, full) = (pool.idle_keys().first().copied(), !pool.entry.shared.has_room());
         match (found, longest) {
             (Some(server), _) => {

@@ -25,6 +25,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match tag.kind {
             Kind::Client => self.client_timer(cx, tag.key),
             Kind::Batch => self.batch_timer(cx, tag.key),
+            Kind::Kept => self.kept_timer(cx, tag.key),
             Kind::Server => self.server_timer(cx, tag.key),
             Kind::Canceller => self.canceller_timer(cx, tag.key),
             Kind::Pool => {
@@ -65,7 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    fn boundary_of(&mut self, key: Key) -> Boundary {
+    pub(super) fn boundary_of(&mut self, key: Key) -> Boundary {
         let lease = self.clients.get(key).and_then(|client| client.lease);
         lease
             .and_then(|server| self.servers.get_mut(server))

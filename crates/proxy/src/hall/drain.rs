@@ -48,7 +48,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
                 (Kind::Canceller, WorkDone::Nothing) => self.canceller_over(cx, key),
                 (Kind::Server | Kind::Canceller, WorkDone::Handshake(_)) => {}
-                (Kind::Listener | Kind::Pool | Kind::Batch, _) => {}
+                (Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept, _) => {}
             },
         }
     }

@@ -340,6 +340,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.end_lease(cx, key);
             } else {
                 self.count_pins(key, pins);
+                self.await_question(cx, key);
             }
         }
         if eof || (self.draining && boundary == Boundary::Idle) {
@@ -475,8 +476,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if server.state == ServerState::Shared {
             return self.refill(cx, key);
         }
-        if server.state != ServerState::Cleaning || server.holds > 0 {
+        if server.state != ServerState::Cleaning {
             return;
+        }
+        if server.holds > 0 {
+            // A cancel on its way to it may take long. Whoever waits takes another one where there is room.
+            let id = server.pool;
+            return self.open_for_waiters(cx, id);
         }
         if server.is.unread {
             // It may go to another worker, and what was read would stay here.

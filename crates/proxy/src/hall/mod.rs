@@ -16,6 +16,7 @@ mod clock;
 mod connect;
 mod drain;
 mod handshake;
+mod kept;
 mod lease;
 mod login;
 mod reload;
@@ -122,7 +123,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Kind::Client => self.client_event(cx, tag.key, event),
             Kind::Server => self.server_event(cx, tag.key, event),
             Kind::Canceller => self.canceller_event(cx, tag.key, event),
-            Kind::Listener | Kind::Pool | Kind::Batch => {}
+            Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept => {}
         }
     }
 

@@ -318,6 +318,12 @@ adapter!(
     fn is_favourite(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
         back.is_favourite(front)
     },
+    fn is_kept_in_case(front: &weir_postgres::Front) -> bool {
+        front.is_kept_in_case()
+    },
+    fn let_go(front: &mut weir_postgres::Front, back: &mut weir_postgres::Back) {
+        back.let_go(front);
+    },
     fn is_reserved(back: &weir_postgres::Back) -> bool {
         back.is_reserved()
     },

@@ -38,6 +38,8 @@ pub struct Knowledge {
     reading: AtomicUsize,
     /// Clients of it ask what they have drawn from sequences by a request of its own.
     sequences_are_asked: AtomicBool,
+    /// Settings with a dot in their names are known to servers of the pool.
+    placeholders_are_known: AtomicBool,
     /// What a new session of its user would begin with, as it was told last.
     account: ArcSwapOption<Box<[u8]>>,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
@@ -141,6 +143,17 @@ impl Knowledge {
     #[inline]
     pub fn are_sequences_asked(&self) -> bool {
         self.sequences_are_asked.load(Relaxed)
+    }
+
+    /// A server of the pool knows a setting with a dot in its name.
+    pub fn note_placeholders(&self) {
+        self.placeholders_are_known.store(true, Relaxed);
+    }
+
+    /// Servers of the pool know such.
+    #[inline]
+    pub fn are_placeholders_known(&self) -> bool {
+        self.placeholders_are_known.load(Relaxed)
     }
 
     /// It should be read, or asked whether it still holds: nothing is known, or the last time was before `since_ms`.

@@ -73,6 +73,7 @@ impl Recogniser {
             Verb::Execute | Verb::Deallocate => self.uses(Uses::SQL_PREPARE),
             Verb::Get => self.uses(Uses::DIAGNOSTICS),
             Verb::Load if !self.mysql => self.pin(Pin::Load),
+            Verb::Load => self.uses(Uses::LOAD),
             Verb::Set | Verb::Reset => self.begin_set(),
             _ => {}
         }

@@ -1,0 +1,65 @@
+//! Clients that keep a server only in case they ask it something next.
+//!
+//! What a PostgreSQL client has drawn from a sequence is known to one server, and most programs that ask for it do so at once.
+//! So the client keeps that server up to its next request (the wing says when: `Wing::is_kept_in_case`). One that thinks for
+//! longer must not keep it from those who wait.
+
+use super::Hall;
+use crate::client::Wants;
+use crate::context::Cx;
+use crate::ids::{Key, Kind, Tag};
+use crate::server::ServerPhase;
+use crate::wing::{Front, Wing};
+use weir_net::Net;
+use weir_wire::Boundary;
+
+/// So long a client without a request keeps such a server although others wait: a program's way from one statement to the next
+/// is shorter, and a pool of any size still answers ten times a second for each server.
+const KEPT_MS: u64 = 100;
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// The client's request is answered, and it keeps its server.
+    pub(super) fn await_question(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let kept = client.front().is_some_and(|front| W::is_kept_in_case(front));
+        if !kept || std::mem::replace(&mut client.is.kept, true) {
+            return;
+        }
+        let due_ms = cx.now_ms() + KEPT_MS;
+        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, wing: W::INDEX, key }.pack());
+    }
+
+    /// It has had its time, unless it was at work in between or nobody waits.
+    pub(super) fn kept_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let (now_ms, boundary) = (cx.now_ms(), self.boundary_of(key));
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.is.kept = false;
+        let (Some(server), id) = (client.lease, client.pool) else { return };
+        let at_rest = client.inflight == 0
+            && boundary == Boundary::Idle
+            && !client.is.part_open
+            && client.input.is_empty()
+            && client.pending == Wants::Nothing;
+        if !at_rest {
+            return;
+        }
+        let early = now_ms < client.active_ms + KEPT_MS;
+        let waits = id.and_then(|id| self.pool(id)).is_some_and(|pool| {
+            pool.waiting_len() > 0 || pool.entry.shared.longest_waiting_elsewhere(cx.worker).is_some()
+        });
+        if early || !waits {
+            return self.await_question(cx, key);
+        }
+        let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
+            return;
+        };
+        let (Some(front), ServerPhase::Live(back)) = (client.front(), &mut held.phase) else { return };
+        if !W::is_kept_in_case(front) {
+            return;
+        }
+        W::let_go(front, back);
+        if front.pins().is_empty() {
+            self.end_lease(cx, key);
+        }
+    }
+}
