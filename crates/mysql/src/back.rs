@@ -31,7 +31,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{Key, PrepareReply, ServerStatements};
 use crate::relay::Reply;
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
-use crate::warnings::Left;
+use crate::warnings::{Kept, Left};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,6 +151,10 @@ pub(crate) struct Entry {
     pub refusal: Option<Box<[u8]>>,
     /// Its warnings were asked for.
     pub asked_warnings: bool,
+    /// The message of its error in the server's words, and in those that its client got.
+    pub reworded: Option<Box<[Box<[u8]>; 2]>>,
+    /// It has been sent as its client wrote it, to be refused in the same way.
+    pub original_sent: bool,
     /// Its place among the texts that may have to be asked again.
     pub text: Range<u64>,
     pub reply: Reply,
@@ -183,6 +187,8 @@ impl Entry {
             insert_use: InsertUse::Nothing,
             refusal: None,
             asked_warnings: false,
+            reworded: None,
+            original_sent: false,
             text: 0..0,
             reply: Reply::new(command),
             outcome: Outcome::default(),
@@ -222,6 +228,10 @@ pub struct Back {
     pub(crate) found_client: u32,
     /// The client whose warnings SHOW WARNINGS would show here.
     pub(crate) warned_client: u32,
+    /// The client whose request was the last thing that ran here: code finds what that has left.
+    pub(crate) last_client: u32,
+    /// The client whose FOUND_ROWS() this session gives.
+    pub(crate) found_here: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
@@ -287,6 +297,8 @@ impl Back {
             insert_id: InsertId::Zero,
             found_client: 0,
             warned_client: 0,
+            last_client: 0,
+            found_here: 0,
             broken: false,
             injected_prepares: 0,
             tainted: false,
@@ -439,7 +451,10 @@ impl Back {
 
     /// What SHOW WARNINGS would show here is this client's.
     pub(crate) fn shows_warnings_of(&self, front: Option<&Front>) -> bool {
-        front.is_some_and(|front| self.warned_client == front.id() && front.last_server == self.server_id)
+        front.is_some_and(|front| {
+            let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
+            is_here && matches!(front.warnings(), None | Some(Kept::Read(..)))
+        })
     }
 
     /// A COM_CHANGE_USER of Weir's own is under way.
@@ -467,6 +482,8 @@ impl Back {
         self.insert_id = InsertId::Zero;
         self.found_client = 0;
         self.warned_client = 0;
+        self.last_client = 0;
+        self.found_here = 0;
         self.quiet_transaction = false;
         self.tainted = false;
     }

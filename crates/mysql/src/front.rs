@@ -151,6 +151,8 @@ pub(crate) struct Outcome {
     pub error: u16,
     /// Warnings of the last result.
     pub warnings: u16,
+    /// The same as a COM_PING behind it says: errors count. `None` when no server has said it.
+    pub conditions: Option<u16>,
     /// The id some INSERT made; 0 for none.
     pub insert_id: u64,
     /// Rows changed by the last result; `None` when it had rows.
@@ -159,6 +161,8 @@ pub(crate) struct Outcome {
     pub rows: u64,
     /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.
     pub matched_rows: Option<u64>,
+    /// The last result failed behind its columns.
+    pub broke_off: bool,
     /// Some result had rows, or might have had.
     pub had_rows: bool,
     /// The tracker said that the session changed.
@@ -222,6 +226,8 @@ pub struct Front {
     found_server: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
+    /// The last text may have changed FOUND_ROWS().
+    found_changed: bool,
     /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
     found_asks: bool,
     pins: Pins,
@@ -242,8 +248,9 @@ pub struct Front {
     last_result: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
-    /// What MySQL's commands that are no statements count of them; `None` when only the server knows.
-    counted: Option<u16>,
+    /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when only its server
+    /// knows.
+    conditions: Option<u16>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
     /// `insert_id` may be something else: only `insert_server` knows.
@@ -359,6 +366,7 @@ impl Front {
             found_rows: ROWS_FRESH,
             found_server: 0,
             asks_found_rows: false,
+            found_changed: false,
             found_asks: false,
             pins: Pins::NONE,
             locks: Locks::NONE,
@@ -371,7 +379,7 @@ impl Front {
             one_shot: false,
             last_result: false,
             warnings: None,
-            counted: Some(0),
+            conditions: Some(0),
             asks_insert_id: false,
             insert_unknown: false,
             own_trackers: 0,

@@ -7,12 +7,12 @@
 //!
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
-//! Where the text reads what the server says of its sessions (the process list and its like), CONNECTION_ID() stays
+//! Where a statement reads what the server says of its sessions (the process list and its like), CONNECTION_ID() stays
 //! as it is.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
 //! expression the server makes the column's name of the rewritten text: where it shows (names of columns, messages) the
-//! client's own words are put back, see [`restored`].
+//! client's own words are put back, see [`restored`]. A syntax error cites the text from where it is wrong on: see [`cited`].
 
 use crate::session_state::Flavour;
 use crate::ssl_status;
@@ -20,9 +20,54 @@ use crate::warnings::Warnings;
 use std::sync::Arc;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
-/// What stands in a text for a call, and the call as the client wrote it.
+/// What stands in a text for the client's own words, in the order of the text.
 pub(crate) type Names = Arc<[Name]>;
-type Name = (Box<[u8]>, Box<[u8]>);
+
+/// Words that stand in a text for the client's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Where they stand in the text that the server gets.
+    at: usize,
+    put: Box<[u8]>,
+    /// What the client wrote.
+    said: Box<[u8]>,
+    /// The server makes names of columns of them, and shows them in messages.
+    shows: bool,
+}
+
+impl Name {
+    fn end(&self) -> usize {
+        self.at + self.put.len()
+    }
+
+    /// As a server shows an expression: in small letters, one blank between words, numbers without zeros in front.
+    fn printed(words: &[u8], flavour: Flavour) -> Vec<u8> {
+        let words = String::from_utf8_lossy(words).to_lowercase().replace("null", "NULL");
+        if let Some(variable) = words.strip_prefix("@@") {
+            // MySQL shows nothing there.
+            let name = variable.rsplit('.').next().unwrap_or(variable).trim();
+            return if flavour == Flavour::MySql { Vec::new() } else { format!("@@{name}").into() };
+        }
+        let mut out = String::new();
+        let mut rest = words.as_str();
+        while let Some(next) = rest.chars().next() {
+            let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let (piece, behind) = rest.split_at(if digits > 0 { digits } else { next.len_utf8() });
+            rest = behind;
+            let number = piece.trim_start_matches('0');
+            match next {
+                _ if digits > 0 && out.ends_with('-') && flavour == Flavour::MySql => {
+                    out.push_str(&format!("({number})"));
+                }
+                _ if digits > 0 => out.push_str(if number.is_empty() { "0" } else { number }),
+                _ if next.is_whitespace() && (out.ends_with([' ', '(']) || rest.starts_with([' ', ')'])) => {}
+                _ if next.is_whitespace() => out.push(' '),
+                _ => out.push(next),
+            }
+        }
+        out.into()
+    }
+}
 
 /// A text with answers in it.
 #[derive(Debug)]
@@ -37,12 +82,71 @@ impl From<Vec<u8>> for Rewritten {
     }
 }
 
+/// The text as its client wrote it.
+fn original(sent: &[u8], names: &Names) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(sent.len());
+    let mut at = 0;
+    for name in names.iter() {
+        out.extend_from_slice(sent.get(at..name.at)?);
+        out.extend_from_slice(&name.said);
+        at = name.end();
+    }
+    out.extend_from_slice(sent.get(at..)?);
+    Some(out)
+}
+
+/// Bytes of a text that a syntax error cites; behind what is cut, MariaDB puts dots in the place of the last three.
+const CITED: usize = 80;
+const DOTS: &[u8] = b"...";
+
+/// The message of a syntax error that cites the text sent, as one that cites what the client wrote; `None` when the two are the
+/// same, or it is not known where in the text the citation stands.
+pub(crate) fn cited(message: &[u8], sent: &[u8], names: &Names, flavour: Flavour) -> Option<Vec<u8>> {
+    let dots = flavour == Flavour::MariaDb;
+    let quotes: Vec<usize> = (0..message.len()).filter(|at| message.get(*at) == Some(&b'\'')).collect();
+    let end = *quotes.last()?;
+    let (start, at) = quotes.iter().find_map(|quote| {
+        let citation = message.get(quote + 1..end).filter(|citation| !citation.is_empty())?;
+        let cut = citation.len() >= CITED;
+        let citation = citation.strip_suffix(DOTS).filter(|_| cut && dots).unwrap_or(citation);
+        let mut places = sent.windows(citation.len()).enumerate().filter(|(_, window)| *window == citation);
+        let (at, _) = places.find(|(at, _)| cut || at + citation.len() == sent.len())?;
+        Some((quote + 1, at))
+    })?;
+    let original = original(sent, names)?;
+    let mut from = at;
+    for name in names.iter().take_while(|name| name.at < at) {
+        // Within what was put, it begins where the client's word begins.
+        from = if at < name.end() { from + name.at - at } else { from + name.said.len() - name.put.len() };
+    }
+    let citation = original.get(from..)?;
+    let cut = citation.len() > CITED;
+    let most = if cut && dots { CITED - DOTS.len() } else { CITED };
+    let citation = citation.get(..most).filter(|_| cut).unwrap_or(citation);
+    let mut out = message.get(..start)?.to_vec();
+    // A character is not cut.
+    let text = String::from_utf8_lossy(citation);
+    let whole = text.trim_end_matches('\u{FFFD}').len().min(citation.len());
+    out.extend_from_slice(citation.get(..whole)?);
+    if cut && dots {
+        out.extend_from_slice(DOTS);
+    }
+    out.extend_from_slice(message.get(end..)?);
+    (out != message).then_some(out)
+}
+
 /// A server's words with the client's own in the places of answers; `None` when there are none.
-pub(crate) fn restored(words: &[u8], names: &Names) -> Option<Vec<u8>> {
+pub(crate) fn restored(words: &[u8], names: &Names, flavour: Flavour) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut at = 0;
+    let mut pairs: Vec<[Box<[u8]>; 2]> = Vec::new();
+    for name in names.iter().filter(|name| name.shows) {
+        pairs.push([name.put.clone(), name.said.clone()]);
+        let printed = |words| Name::printed(words, flavour).into();
+        pairs.push([printed(&name.put), printed(&name.said)]);
+    }
     while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
-        let next = names.iter().filter_map(|(put, said)| {
+        let next = pairs.iter().filter_map(|[put, said]| {
             let found = rest.windows(put.len()).position(|window| window == &**put)?;
             Some((found, put.len(), said))
         });
@@ -88,7 +192,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     {
         return Some(answer.into());
     }
-    let own_session = !class.calls().is_empty() && looks_at_servers(text);
+    let looks = !class.calls().is_empty() && looks_at_servers(text);
     let about_last = about_last && asks_about_last(class);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let (all, errors) = answers.warning_counts?;
@@ -111,6 +215,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             count.put(text, &mut at, &mut out, &mut names)?;
         }
         let about_last = about_last && is_in_first(class, call.span);
+        let own_session = looks && looks_at_servers(statement_of(text, call.span.start as usize));
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
@@ -145,6 +250,20 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     }
     out.extend_from_slice(text.get(at..)?);
     Some(Rewritten { text: out, names: names.into() })
+}
+
+/// The statement of the text that this place is in.
+fn statement_of(text: &[u8], place: usize) -> &[u8] {
+    let ends = crate::warnings::Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
+    let (mut start, mut end) = (0, text.len());
+    for at in ends {
+        if at >= place {
+            end = at;
+            break;
+        }
+        start = at;
+    }
+    text.get(start..end).unwrap_or(text)
 }
 
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only by that number it
@@ -230,21 +349,25 @@ struct Place {
 }
 
 impl Place {
-    /// Copies the text up to it, and the answer.
+    /// Copies the text up to it, and the answer. Line breaks are kept: errors tell lines.
     fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>, names: &mut Vec<Name>) -> Option<()> {
         let name = self.span.of(text)?;
         out.extend_from_slice(text.get(*at..self.span.start as usize)?);
         if self.bare && !name.contains(&b'`') {
-            out.extend_from_slice(self.answer.as_bytes());
-            out.extend_from_slice(b" AS `");
-            out.extend_from_slice(name);
-            out.push(b'`');
+            let put = [self.answer.as_bytes(), b" AS `", name, b"`"].concat();
+            names.push(Name { at: out.len(), put: put.into(), said: name.into(), shows: false });
         } else {
             // Blanks tell one from the other where several ask the same in other words.
-            let answer = self.answer.replacen('(', &format!("({:1$}", "", names.len()), 1);
-            out.extend_from_slice(answer.as_bytes());
-            names.push((answer.into_bytes().into(), name.into()));
+            let lines = "\n".repeat(name.iter().filter(|byte| **byte == b'\n').count());
+            let answer = self.answer.replacen('(', &format!("({lines}{:1$}", "", names.len()), 1);
+            names.push(Name {
+                at: out.len(),
+                put: answer.into_bytes().into(),
+                said: name.into(),
+                shows: true,
+            });
         }
+        out.extend_from_slice(names.last().map_or(&[], |name| &name.put));
         *at = self.span.end as usize;
         Some(())
     }
@@ -255,7 +378,9 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     let counts = answers.warning_counts.filter(|_| class.uses.contains(Uses::WARNINGS));
     let Some((all, errors)) = counts.filter(|_| class.verb == Verb::Select) else { return Vec::new() };
     // On MariaDB a statement that uses a table begins with none.
-    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(text);
+    let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+    let first = text.get(..end).unwrap_or(text);
+    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(first);
     let (all, errors) = if cleared { (0, 0) } else { (all, errors) };
     let mut found = Vec::new();
     for variable in crate::warnings::counts_in(text) {
@@ -266,6 +391,21 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
         }
     }
     found
+}
+
+impl Rewritten {
+    /// The text as its client wrote it; `None` when it is sent like that.
+    pub(crate) fn original(&self) -> Option<Vec<u8>> {
+        original(&self.text, &self.names).filter(|text| *text != self.text)
+    }
+
+    /// The text ends with words of Weir's in the place of these.
+    pub(crate) fn ends_with(mut self, put: &[u8], said: &[u8]) -> Rewritten {
+        let name = Name { at: self.text.len(), put: put.into(), said: said.into(), shows: false };
+        self.text.extend_from_slice(put);
+        self.names = self.names.iter().cloned().chain([name]).collect();
+        self
+    }
 }
 
 /// `KILL [QUERY] CONNECTION_ID()`: whether only the request is meant.

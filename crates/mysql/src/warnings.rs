@@ -88,6 +88,11 @@ impl Warnings {
         Ok(Progress::More)
     }
 
+    /// Nothing of the answer has come.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.wanted.is_none()
+    }
+
     /// The list behind a request that Weir refused: that error.
     pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
         let mut warnings = Warnings { columns: columns(extended), own: true, ..Warnings::default() };
@@ -99,6 +104,20 @@ impl Warnings {
             warnings.rows.push(row.into());
         }
         warnings
+    }
+
+    /// Messages of Weir's text, in the words of its client's.
+    pub(crate) fn reword(&mut self, from: &[u8], to: &[u8]) {
+        for row in &mut self.rows {
+            let mut r = Reader::new(row);
+            let values = [(); 3].map(|()| lenenc::string(&mut r).ok());
+            let [Some(level), Some(code), Some(message)] = values else { continue };
+            if message == from {
+                let mut own = Vec::with_capacity(row.len());
+                [level, code, to].iter().for_each(|value| lenenc::put_string(&mut own, value));
+                *row = own.into();
+            }
+        }
     }
 
     /// An error behind what is there already, as MySQL adds it.
@@ -152,6 +171,7 @@ impl Warnings {
         capabilities: Capabilities,
         status: u16,
         changes: &[u8],
+        binary: bool,
         out: &mut Vec<u8>,
     ) {
         let mut seq = frame::put(out, 1, |out| lenenc::put_number(out, self.columns.len() as u64));
@@ -176,7 +196,10 @@ impl Warnings {
         let (skip, most) =
             [wanted.skip, wanted.most].map(|n| usize::try_from(n).unwrap_or(usize::MAX)).into();
         for row in rows.skip(skip).take(most) {
-            seq = frame::put_payload(out, seq, row);
+            match in_binary(row).filter(|_| binary) {
+                Some(row) => seq = frame::put_payload(out, seq, &row),
+                None => seq = frame::put_payload(out, seq, row),
+            }
         }
         eof(out, seq);
     }
@@ -202,6 +225,18 @@ fn columns(extended: bool) -> Vec<Box<[u8]>> {
             out.into()
         })
         .into()
+}
+
+/// The row as the answer to an execution: a zero, no NULLs, and the code as a number of 32 bits.
+fn in_binary(row: &[u8]) -> Option<Vec<u8>> {
+    let mut r = Reader::new(row);
+    let [level, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
+    let code: u32 = std::str::from_utf8(code?).ok()?.parse().ok()?;
+    let mut out = vec![0, 0];
+    lenenc::put_string(&mut out, level?);
+    out.extend_from_slice(&code.to_le_bytes());
+    lenenc::put_string(&mut out, message?);
+    Some(out)
 }
 
 /// The first of its values, the level, says Error.
@@ -462,6 +497,59 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
     }
 }
 
+/// The variables that a text asks for may be trackers of the session: not where each SHOW VARIABLES says LIKE with other names.
+pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
+    const TRACKER: &[u8] = b"session_track";
+    let of_others = |piece: Piece<'_>| match piece.bytes {
+        [quote @ (b'\'' | b'"'), pattern @ .., end] if quote == end && !pattern.contains(&b'\\') => {
+            let fixed = pattern.split(|byte| matches!(byte, b'%' | b'_')).next().unwrap_or_default();
+            let common = fixed.len().min(TRACKER.len());
+            !fixed.is_empty()
+                && !fixed
+                    .get(..common)
+                    .unwrap_or_default()
+                    .eq_ignore_ascii_case(TRACKER.get(..common).unwrap_or_default())
+        }
+        _ => false,
+    };
+    let mut words = Words::new(text);
+    let mut others = false;
+    while let Some(piece) = words.next() {
+        if piece.is(b"VARIABLES") {
+            others = words.next().is_some_and(|like| like.is(b"LIKE")) && words.next().is_some_and(of_others);
+            if !others {
+                return true;
+            }
+        }
+        let tells: [&[u8]; 4] =
+            [b"SESSION_VARIABLES", b"SYSTEM_VARIABLES", b"VARIABLES_BY_THREAD", b"VARIABLES_INFO"];
+        if tells.iter().any(|word| piece.is(word))
+            || piece.bytes.windows(TRACKER.len()).any(|it| it.eq_ignore_ascii_case(TRACKER))
+        {
+            return true;
+        }
+    }
+    !others
+}
+
+/// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
+pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
+    /// Nobody writes a longer one by hand: it is full of values.
+    const TEXT_BYTES: usize = 4 * 1024;
+    if text.len() > TEXT_BYTES {
+        return false;
+    }
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    let words = || Words::new(text).skip(1);
+    let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
+    let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
+    let first = words().find(|piece| !plain.iter().any(|word| piece.is(word)));
+    let several = verb == Verb::Delete && !first.as_ref().is_some_and(one_table);
+    let subquery = has(b"select") && words().any(|piece| piece.is(b"SELECT"));
+    let joins = has(b"join") && words().any(|piece| piece.is(b"JOIN"));
+    several || subquery || joins || verb == Verb::Delete && has(b"using")
+}
+
 /// LIMIT stands in it, wherever.
 pub(crate) fn limits(text: &[u8]) -> bool {
     Words::new(text).any(|piece| piece.is(b"LIMIT"))
@@ -525,6 +613,10 @@ pub(crate) struct Piece<'a> {
 impl Piece<'_> {
     pub(crate) fn is(&self, word: &[u8]) -> bool {
         self.bytes.eq_ignore_ascii_case(word)
+    }
+
+    pub(crate) fn start(&self) -> usize {
+        self.start
     }
 
     fn number(&self) -> Option<u64> {
@@ -630,6 +722,27 @@ mod tests {
             b"SHOW WARNINGS LIMIT @a",
         ] {
             assert_eq!(wanted(text), None);
+        }
+    }
+
+    #[test]
+    fn variables_that_are_no_trackers() {
+        for text in ["SHOW VARIABLES LIKE 'time_zone'", "show session variables like \"wait%\"; SELECT 1"] {
+            assert!(!may_show_trackers(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "SHOW VARIABLES",
+            "SHOW VARIABLES LIKE '%'",
+            "SHOW VARIABLES LIKE 'se%'",
+            "SHOW VARIABLES LIKE 'session_track_schema'",
+            "SHOW VARIABLES LIKE 'x'; SHOW VARIABLES",
+            "SHOW VARIABLES LIKE 'x'; SELECT @@session_track_schema",
+            "SHOW VARIABLES WHERE variable_name = 'x'",
+            "SHOW VARIABLES LIKE 'x' /*! ; SHOW VARIABLES */",
+            "SELECT @@session_track_schema",
+        ] {
+            let executable = text.contains("/*!");
+            assert!(may_show_trackers(text.as_bytes()) || executable, "{text}");
         }
     }
 

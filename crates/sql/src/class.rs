@@ -134,6 +134,14 @@ bit_set! {
         TRACKERS = 35,
         /// MySQL's LOAD DATA and LOAD XML: the OK does not tell the id that it makes.
         LOAD = 36,
+        /// MySQL: code that it runs reads `ROW_COUNT()`, perhaps before it runs a statement of its own.
+        CODE_ROW_COUNT = 37,
+        /// The same of `FOUND_ROWS()`.
+        CODE_FOUND_ROWS = 38,
+        /// The same of [`Uses::TRACKERS`].
+        CODE_TRACKERS = 39,
+        /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs what is not read.
+        CODE_SELECTS = 40,
     }
 }
 
@@ -446,7 +454,7 @@ pub enum Kill {
     },
     /// `KILL [HARD|SOFT] QUERY ID n` (MariaDB): a number of the server's that stands for one request only.
     QueryId,
-    /// Anything else: an expression, `KILL USER name`, several of them.
+    /// Anything else: an expression, `KILL USER name`.
     Other,
 }
 
@@ -639,7 +647,7 @@ impl Class {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }
 
-    /// The KILL in it; [`Kill::Other`] if there are several.
+    /// The first KILL in it.
     pub fn kill(&self) -> Option<Kill> {
         self.details.as_deref()?.kill
     }

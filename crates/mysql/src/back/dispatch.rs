@@ -8,6 +8,7 @@ use crate::front::{AsksSession, Front};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
+use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::{Kept, Piece, Words};
 use crate::{binding, frame, rewrite};
@@ -21,6 +22,9 @@ pub(crate) const NOT_KNOWN: &str =
 
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
+
+/// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a setting.
+const MOST_ROWS_BROUGHT: u64 = 1000;
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -163,11 +167,13 @@ impl Back {
         if !can_run {
             return Ok(());
         }
+        self.bring_counts(entry, front, out);
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
+            self.last_client = 0;
         }
         Ok(())
     }
@@ -208,8 +214,9 @@ impl Back {
         if !asks || is_answered || is_here && last {
             return true;
         }
-        if class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get) {
-            // It asks about a statement of its own.
+        let behind = class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get);
+        if behind && front.traits.flavour == Flavour::MySql {
+            // It asks about a statement of its own. On MariaDB that may leave what is there.
             put_query(out, CLEAR_WARNINGS);
             entry.ahead.push_back(Ahead::State);
             return true;
@@ -246,8 +253,57 @@ impl Back {
             // The server that knows has gone to others.
             Some(Kept::Lost) => {}
         }
+        if behind {
+            put_query(out, CLEAR_WARNINGS);
+            entry.ahead.push_back(Ahead::State);
+            return true;
+        }
         refuse(entry, NOT_KNOWN);
         false
+    }
+
+    /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its client's, and so does a
+    /// statement behind one that leaves FOUND_ROWS() as it was. More than one row that was changed cannot be brought.
+    fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+        let class = &front.request.class;
+        let is_here = self.last_client == front.id() && front.last_server == self.server_id;
+        let is_here = is_here && entry.ahead.is_empty();
+        let found_is_here = self.found_here == front.id() && entry.ahead.is_empty();
+        let in_doubt = !class.proven && class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
+        let unread = in_doubt || class.verb == Verb::Execute;
+        let behind =
+            class.statements > 1 && class.verb != Verb::Select && class.uses.contains(Uses::FOUND_ROWS);
+        // It may leave what is there.
+        let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS);
+        let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let wants_count = unread || class.uses.contains(Uses::CODE_ROW_COUNT);
+        let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
+        let asks_found = wants_found && !found_is_here && !lasting;
+        let asks_count = wants_count && (!is_here || asks_found);
+        if !asks_found && !asks_count || !matches!(entry.command, Command::Query | Command::StmtExecute) {
+            return;
+        }
+        let answers = front.answers();
+        let mut select = None;
+        if asks_found {
+            select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
+        }
+        if asks_count {
+            select = match answers.row_count {
+                -1 => select.or_else(|| Some(rows_of(1))),
+                1 => Some("SELECT NULL INTO @weir".to_owned()),
+                _ => select,
+            };
+        }
+        if let Some(select) = select {
+            put_query(out, &select);
+            entry.ahead.push_back(Ahead::Repeat(None));
+            self.found_here = if asks_found { front.id() } else { 0 };
+        }
+        if asks_count && answers.row_count == 0 {
+            put_command(out, Command::Ping);
+            entry.ahead.push_back(Ahead::State);
+        }
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:
@@ -360,10 +416,22 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
     differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
 }
 
+/// A SELECT of so many rows.
+fn rows_of(rows: u64) -> String {
+    match rows {
+        0 => "SELECT 1 FROM DUAL WHERE 0".to_owned(),
+        1 => "SELECT 1".to_owned(),
+        _ => format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
+        ),
+    }
+}
+
 /// The request will not run: its client gets this error when what went ahead is answered.
 fn refuse(entry: &mut Entry, text: &str) {
     give_up(entry, text);
     entry.outcome.failed = true;
+    entry.outcome.conditions = Some(1);
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
 }
 

@@ -23,6 +23,8 @@ impl Back {
         let failed = entry.outcome.failed;
         if entry.owner == INTERNAL {
             self.warned_client = 0;
+            self.last_client = 0;
+            self.found_here = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
                 self.doubtful = false;
@@ -38,6 +40,8 @@ impl Back {
             }
             self.found_client = 0;
             self.warned_client = 0;
+            self.last_client = 0;
+            self.found_here = 0;
             self.tainted |= entry.taints;
             self.session.known &= !entry.leaves_trace;
             return;
@@ -57,10 +61,18 @@ impl Back {
         let last_here = !self.others_are_sent();
         let shows_its = self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
         self.warned_client = if last_here && shows_its { front.id() } else { 0 };
+        let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
+        let goes_on = runs_text || self.last_client == front.id();
+        self.last_client = if undisturbed && goes_on { front.id() } else { 0 };
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
         }
         let only_here = front.finish(&entry.outcome, self.server_id);
+        match front.found_rows_changed() {
+            _ if !last_here => self.found_here = 0,
+            true if runs_text => self.found_here = front.id(),
+            true | false => {}
+        }
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {
                 true => front.keep_error(error),

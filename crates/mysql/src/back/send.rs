@@ -110,7 +110,7 @@ impl Back {
         let (Some(statement), Some(copy)) = (statement, copy) else {
             // Forgotten between dispatch and now, by a reset: the server will say that it knows no such
             // statement.
-            out.extend_from_slice(request);
+            self.send_renamed(entry, request, out);
             return;
         };
         put_long_data(&mut statement.long_data, copy.id, out);

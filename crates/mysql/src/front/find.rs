@@ -19,6 +19,9 @@ use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 /// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
 pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
 
+/// What leaves the same as KILL, and whose answer the client does not get.
+const INSTEAD_OF_KILL: &[u8] = b"DO 0";
+
 /// After so many refused logins on top of a session, MariaDB hears no more of them.
 const REFUSED_LOGINS: u8 = 3;
 
@@ -127,23 +130,40 @@ impl Front {
         let (class, state) = self.classify(text);
         self.reply_seq = 1 + self.shift;
         if std::mem::take(&mut self.passes) {
-            return self.find_text(class, state, text, len, out);
+            // Behind the KILL for the database there may be another.
+            let first = text.iter().position(|byte| *byte == b';').map_or(text.len(), |at| at + 1);
+            let behind = text.get(first..).unwrap_or_default();
+            let of_behind = self.classify(behind).0;
+            return match self.killing(&of_behind, behind) {
+                Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
+                Killing::Here(target, query_only) | Killing::Among(target, query_only) => {
+                    self.find_among(&of_behind, first, text, (target, query_only), len, out)
+                }
+                Killing::Refused => self.not_allowed(len, out),
+            };
         }
         match self.killing(&class, text) {
             Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
             Killing::Here(target, query_only) => self.kill(target, query_only, len),
-            Killing::Refused => self.not_allowed(len, out),
+            Killing::Refused => match self.kill_in_front(&class, text) {
+                Some((target, query_only, behind)) => {
+                    self.rare.get_or_insert_default().behind_kill = Some(behind.into());
+                    self.kill(target, query_only, len)
+                }
+                None => self.not_allowed(len, out),
+            },
             Killing::Among(target, query_only) => {
-                self.find_among(&class, text, (target, query_only), len, out)
+                self.find_among(&class, 0, text, (target, query_only), len, out)
             }
         }
     }
 
     /// A text with a KILL among its statements: what stands before it is the request, then the hall kills, and what stands behind
-    /// it is found next.
+    /// it is found next. `class` is that of the text from `from` on.
     fn find_among(
         &mut self,
         class: &Class,
+        from: usize,
         text: &[u8],
         kill: (u32, bool),
         len: usize,
@@ -151,21 +171,24 @@ impl Front {
     ) -> Found {
         let behind = match class.kill_end() {
             0 => &[][..],
-            end => text.get(end as usize + 1..).unwrap_or_default(),
+            end => text.get(from + end as usize + 1..).unwrap_or_default(),
         };
         let is_last = class.before_kill() + 1 >= class.statements;
         self.rare.get_or_insert_default().behind_kill = (!is_last).then(|| behind.into());
-        if class.before_kill() == 0 {
+        if class.before_kill() == 0 && from == 0 {
             return self.kill(kill.0, kill.1, len);
         }
-        // What leaves the same as KILL, and whose answer the client does not get.
-        let before = text.get(..class.kill_start() as usize).unwrap_or_default();
-        let own = [before, b"DO 0"].concat();
-        let (class, state) = self.classify(&own);
-        let found = self.find_text(class, state, &own, len, out);
+        let start = from + class.kill_start() as usize;
+        let before = text.get(..start).unwrap_or_default();
+        let own = [before, INSTEAD_OF_KILL].concat();
+        let (own_class, state) = self.classify(&own);
+        let found = self.find_text(own_class, state, &own, len, out);
         let extra = self.request.extra.get_or_insert_default();
         extra.kill_behind = Some(kill);
-        extra.text.get_or_insert(own.into());
+        let mut sent: Rewritten = extra.text.take().unwrap_or_else(|| own.into());
+        sent.text.truncate(sent.text.len() - INSTEAD_OF_KILL.len());
+        let said = text.get(start..).unwrap_or_default();
+        extra.text = Some(sent.ends_with(INSTEAD_OF_KILL, said));
         found
     }
 
@@ -177,19 +200,7 @@ impl Front {
         if let Some(found) = self.refuse_file(&class, len, out) {
             return found;
         }
-        if class.uses.contains(Uses::WARNINGS)
-            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
-            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
-            && !warnings.is_better_shown()
-            && self.shift == 0
-            && let Some(wanted) = warnings::wanted(text)
-        {
-            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
-            let rare = self.rare.as_deref_mut().filter(|_| has_room);
-            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
-            warnings.put(wanted, self.capabilities, self.status & !status::OF_THE_REPLY, &untold, out);
-            self.answered_here(-1);
-            self.counted = Some(0);
+        if self.shift == 0 && self.shows_warnings(&class, text, false, out) {
             return Found::Answered { len };
         }
         let extra = Extra {
@@ -210,6 +221,25 @@ impl Front {
             self.request.extra = Some(Box::new(extra));
         }
         self.request(len)
+    }
+
+    /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.
+    fn shows_warnings(&mut self, class: &Class, text: &[u8], binary: bool, out: &mut Vec<u8>) -> bool {
+        if class.uses.contains(Uses::WARNINGS)
+            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
+            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && !warnings.is_better_shown()
+            && let Some(wanted) = warnings::wanted(text)
+        {
+            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
+            let rare = self.rare.as_deref_mut().filter(|_| has_room);
+            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
+            let status = self.status & !status::OF_THE_REPLY;
+            warnings.put(wanted, self.capabilities, status, &untold, binary, out);
+            self.answered_here(-1);
+            return true;
+        }
+        false
     }
 
     /// The server refuses the text and cites it: several statements where only one is allowed.
@@ -252,6 +282,7 @@ impl Front {
         }
         let mark = out.len();
         put_refusal(out, self.reply_seq, self.traits.flavour);
+        self.forget_warnings();
         self.answered_by_error(out, mark);
         Some(Found::Answered { len })
     }
@@ -267,6 +298,8 @@ impl Front {
         };
         match class.kill() {
             None if class.verb == Verb::Kill => Killing::Refused,
+            // What cannot be read is searched by bytes.
+            None if class.doubtful && self.state.multi_statements && may_kill(text) => Killing::Refused,
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
             // It is refused as a whole.
@@ -278,6 +311,17 @@ impl Front {
                 Some(query_only) => of((self.id, query_only)),
                 None => Killing::Refused,
             },
+        }
+    }
+
+    /// The KILL with which a text begins that cannot be read for certain to its end, and what stands behind it.
+    fn kill_in_front<'a>(&self, class: &Class, text: &'a [u8]) -> Option<(u32, bool, &'a [u8])> {
+        let unread = class.doubtful && class.verb == Verb::Kill && self.state.multi_statements;
+        let end = text.iter().position(|byte| *byte == b';').filter(|_| unread)?;
+        let (first, behind) = (text.get(..end)?, text.get(end + 1..)?);
+        match self.killing(&self.classify(first).0, first) {
+            Killing::Here(target, query_only) => Some((target, query_only, behind)),
+            Killing::None | Killing::Among(..) | Killing::Server | Killing::Refused => None,
         }
     }
 
@@ -395,6 +439,14 @@ impl Front {
         let capabilities = self.capabilities;
         let kept = self.statements.as_deref().map_or(0, ClientStatements::long_data_bytes);
         if self.statements.as_deref_mut().and_then(|all| all.get_mut(number)).is_none() {
+            let answers = matches!(command, Command::StmtExecute | Command::StmtFetch | Command::StmtReset);
+            // A server says it in the language that the client has chosen.
+            let in_words =
+                self.pins().contains(Pin::Setting) || self.state.setting(Slot::LcMessages).is_some();
+            if answers && (in_words || self.adds_to_warnings_elsewhere()) {
+                self.request.number = number;
+                return Ok(self.request(len));
+            }
             let mark = out.len();
             let found = unknown_statement(command, flavour, number, len, out);
             if out.len() > mark {
@@ -421,7 +473,7 @@ impl Front {
                 let ok = OkPacket { status: idle, changes: &untold, ..OkPacket::default() };
                 frame::put(out, 1, |out| ok.write(ok::OK, capabilities, out));
                 self.answered_here(0);
-                self.counted = Some(0);
+                self.conditions = Some(0);
                 return Ok(Found::Answered { len });
             }
             Command::StmtClose if !statement.cursor && !statement.sent_ahead => {
@@ -468,6 +520,16 @@ impl Front {
                 }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
+                if self.request.class.uses.contains(Uses::WARNINGS) && params == 0 && !execute.cursor {
+                    let (class, text) = (self.request.class.clone(), statement.text.clone());
+                    if self.shows_warnings(&class, &text.text, true, out) {
+                        return Ok(Found::Answered { len });
+                    }
+                }
+                let Some(statement) = self.statements.as_deref_mut().and_then(|all| all.get_mut(number))
+                else {
+                    return Ok(Found::Incomplete);
+                };
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
                 if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state) {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
@@ -490,7 +552,11 @@ impl Front {
                         None => Skipped::Other,
                     };
                 }
-                let class = (self.request.class.uses.intersects(Uses::TRACKERS | Uses::SQL_PREPARE)
+                let class = (self
+                    .request
+                    .class
+                    .uses
+                    .intersects(Uses::TRACKERS | Uses::CODE_TRACKERS | Uses::SQL_PREPARE)
                     || self.request.class.uses.contains(Uses::PROCESS_LIST)
                     || verb == Verb::Show)
                     .then(|| self.request.class.clone());
@@ -515,7 +581,9 @@ impl Front {
         // The server is told with the next request.
         self.state.multi_statements = multi_statements;
         self.put_ok(ok::EOF, out);
+        let conditions = self.conditions;
         self.answered_here(-1);
+        self.conditions = conditions;
         Found::Answered { len }
     }
 
@@ -552,7 +620,9 @@ impl AsksSession {
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
         let shows = class.verb == Verb::Show && class.statements == 1;
         let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
-        if class.uses.contains(Uses::TRACKERS) {
+        let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        let of_text = class.uses.contains(Uses::TRACKERS) && (!read || warnings::may_show_trackers(text));
+        if of_text || class.uses.contains(Uses::CODE_TRACKERS) {
             AsksSession::Trackers
         } else if (shows || class.uses.contains(Uses::PROCESS_LIST))
             && has(b"status")
@@ -564,6 +634,21 @@ impl AsksSession {
             AsksSession::Nothing
         }
     }
+}
+
+/// KILL stands in it where a statement may begin.
+fn may_kill(text: &[u8]) -> bool {
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let begins = |before: &[u8]| {
+        let before = before.trim_ascii_end();
+        let number = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let comment = before.get(..before.len() - number).unwrap_or_default();
+        matches!(before.last(), None | Some(b';' | b'/')) || matches!(comment.last(), Some(b'!'))
+    };
+    text.windows(4).enumerate().any(|(at, window)| {
+        let (before, behind) = (text.get(..at).unwrap_or_default(), text.get(at + 4));
+        window.eq_ignore_ascii_case(b"KILL") && !behind.is_some_and(word) && begins(before)
+    })
 }
 
 /// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of the packet.

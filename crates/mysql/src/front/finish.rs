@@ -170,7 +170,7 @@ impl Front {
         self.one_shot = false;
         self.last_result = false;
         self.warnings = None;
-        self.counted = Some(0);
+        self.conditions = Some(0);
         self.insert_id = 0;
         self.insert_server = 0;
         self.insert_unknown = false;

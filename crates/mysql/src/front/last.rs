@@ -15,10 +15,11 @@
 
 use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
-use crate::message::{Capabilities, Command};
+use crate::message::{Capabilities, Command, status};
 use crate::session_state::Flavour;
 use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
+use weir_wire::Pin;
 
 impl Front {
     /// The reply to a command that runs no text is done.
@@ -31,12 +32,16 @@ impl Front {
         if outcome.failed || !silent {
             self.row_count = row_count(outcome);
         }
-        self.counted = match (command, outcome.failed) {
-            (Command::StmtPrepare, false) => Some(outcome.warnings.into()),
-            (Command::StmtPrepare, true) => None,
-            (Command::StmtFetch | Command::StmtReset | Command::FieldList, failed) => Some(failed.into()),
-            (_, true) => self.counted.map(|counted| counted.saturating_add(1)),
-            (_, false) => self.counted,
+        self.conditions = match command {
+            // They leave the conditions of the last statement, and add their own.
+            Command::Ping
+            | Command::InitDb
+            | Command::Statistics
+            | Command::StmtClose
+            | Command::StmtSendLongData => {
+                self.conditions.map(|n| n.saturating_add(u16::from(outcome.failed)))
+            }
+            _ => outcome.conditions,
         };
         if outcome.appended {
             // See `keep_error`.
@@ -59,15 +64,19 @@ impl Front {
         let class = &request.class;
         self.has_run();
         self.last_server = server;
+        self.conditions = outcome.conditions;
         if class.verb != Verb::Get || class.statements != 1 || outcome.failed {
             self.row_count = row_count(outcome);
         }
         let found = self.found_rows_after(request, outcome);
+        self.found_changed = !matches!(found, Found::Kept);
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                let rare = class.verb == Verb::Select && request.skipped != Skipped::Unsaid;
+                let rare = request.skipped != Skipped::Unsaid
+                    || class.statements > 1
+                    || self.status & status::CURSOR_EXISTS != 0;
                 self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
@@ -85,8 +94,6 @@ impl Front {
             // It would be another read now.
             self.keep_warnings(Kept::Lost);
         }
-        // Of one that failed all will be counted when they are asked for.
-        self.counted = (!outcome.failed).then_some(outcome.warnings.into());
         matches!(found, Found::OnServer)
     }
 
@@ -94,6 +101,7 @@ impl Front {
     pub(super) fn answered_here(&mut self, row_count: i64) {
         self.has_run();
         self.row_count = row_count;
+        self.conditions = Some(0);
         self.last_server = 0;
     }
 
@@ -112,13 +120,26 @@ impl Front {
         let has_rows = outcome.affected_rows.is_none();
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
-            // What returns no rows has hardly selected any.
-            _ if !single && !outcome.had_rows => Found::Kept,
+            // What returns no rows has hardly selected any; a routine may.
+            _ if !(single
+                || outcome.had_rows
+                || calls_what_selects(class)
+                || mysql && class.verb == Verb::Update) =>
+            {
+                Found::Kept
+            }
             // Several statements are rarely asked about, so that only who asks pays for it.
-            _ if class.statements > 1 && !self.asks_found_rows && !class.skips_rows => {
+            _ if class.statements > 1
+                && !self.asks_found_rows
+                && !class.skips_rows
+                && !class.uses.contains(Uses::WARNINGS) =>
+            {
                 Found::Known(outcome.rows)
             }
             _ if !single => Found::OnServer,
+            _ if outcome.broke_off => Found::OnServer,
+            // Its rows are still to come.
+            _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,
             Verb::Select if has_rows && !class.skips_rows && request.skipped == Skipped::Unsaid => {
                 Found::Known(outcome.rows)
@@ -140,6 +161,14 @@ impl Front {
             },
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
+            Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
+                told
+            }
+            Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do
+                if request.skipped == Skipped::Other =>
+            {
+                Found::OnServer
+            }
             Verb::Do if mysql => Found::Known(1),
             Verb::Begin
             | Verb::Commit
@@ -171,6 +200,13 @@ impl Front {
 
     /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
     pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
+        let changes = matches!(
+            class.verb,
+            Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do | Verb::Create
+        );
+        if changes && class.statements == 1 && warnings::selects(class.verb, text) {
+            return Skipped::Other;
+        }
         let single = class.verb == Verb::Select && class.statements == 1;
         if single && class.skips_rows {
             warnings::skipped(text, self.traits.flavour)
@@ -187,6 +223,16 @@ impl Front {
         (self.asks_found_rows || self.found_asks) && self.found_rows_are_on(server)
     }
 
+    /// The last text may have changed it.
+    pub(crate) fn found_rows_changed(&self) -> bool {
+        self.found_changed
+    }
+
+    /// This client uses FOUND_ROWS().
+    pub(crate) fn asks_found_rows(&self) -> bool {
+        self.asks_found_rows
+    }
+
     /// FOUND_ROWS() is known by this server only.
     pub(crate) fn found_rows_are_on(&self, server: u64) -> bool {
         self.found_rows == ROWS_UNKNOWN && self.found_server == server
@@ -195,6 +241,15 @@ impl Front {
     /// FOUND_ROWS() cannot be answered by a text of Weir's.
     pub(crate) fn found_rows_are_unknown(&self) -> bool {
         self.found_rows == ROWS_UNKNOWN
+    }
+
+    /// What FOUND_ROWS() gives behind COM_CHANGE_USER; `None` when only a server knows.
+    pub(crate) fn found_rows_left(&self) -> Option<u64> {
+        match self.found_rows {
+            ROWS_UNKNOWN => None,
+            ROWS_FRESH => Some(u64::from(self.traits.flavour == Flavour::MariaDb)),
+            rows => Some(rows),
+        }
     }
 
     /// A server has said what FOUND_ROWS() is.
@@ -214,15 +269,25 @@ impl Front {
     /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
         match self.traits.flavour {
-            Flavour::MySql => self.counted,
+            Flavour::MySql => self.conditions,
             Flavour::MariaDb => Some(0),
         }
+    }
+
+    /// An error that Weir answers to a command stands behind warnings that only its server has, so that server has to say it.
+    pub(super) fn adds_to_warnings_elsewhere(&self) -> bool {
+        self.last_result && self.traits.flavour == Flavour::MySql
+    }
+
+    /// A server has said it.
+    pub(crate) fn keep_conditions(&mut self, conditions: u16) {
+        self.conditions = Some(conditions);
     }
 
     /// The error that Weir has written behind `mark`, in a server's place, is what SHOW WARNINGS shows.
     pub(super) fn answered_by_error(&mut self, out: &[u8], mark: usize) {
         self.answered_here(-1);
-        self.counted = Some(1);
+        self.conditions = Some(1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
             self.keep_error(payload);
         }
@@ -241,7 +306,7 @@ impl Front {
     /// Nothing but the warnings of its last statement keeps a server with this client.
     pub(crate) fn only_warnings_pin(&self) -> bool {
         let mut others = self.lasting_pins();
-        others.remove(weir_wire::Pin::LastResult);
+        others.remove(Pin::LastResult);
         self.last_result && others.is_empty()
     }
 
@@ -263,22 +328,14 @@ impl Front {
     pub(super) fn forget_warnings(&mut self) {
         self.last_result = false;
         self.warnings = None;
-        self.counted = Some(0);
-    }
-
-    /// A server has said what the last statement left.
-    pub(crate) fn keep_shown(&mut self, warnings: Warnings, command: Command) {
-        if matches!(command, Command::Query | Command::StmtExecute | Command::StmtPrepare) {
-            self.counted = Some(u16::try_from(warnings.counts().0).unwrap_or(u16::MAX));
-        }
-        self.keep_warnings(Kept::Answer(warnings));
+        self.conditions = Some(0);
     }
 
     /// The warnings of the last statement are here now; the server may go.
     pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
         self.warnings = Some(Box::new(warnings));
         self.last_result = false;
-        self.counted.get_or_insert(1);
+        self.conditions.get_or_insert(1);
     }
 
     /// This text leaves the warnings of the statement before it as they are, unless it warns itself.
@@ -319,6 +376,12 @@ enum Found {
     Known(u64),
     /// Only its server knows.
     OnServer,
+}
+
+/// It calls a routine that selects something, or nobody knows what it does.
+fn calls_what_selects(class: &Class) -> bool {
+    let unread = !class.proven || class.pins.contains(Pin::Code);
+    class.verb == Verb::Call && (unread || class.uses.contains(Uses::CODE_SELECTS))
 }
 
 /// What ROW_COUNT() gives behind it.

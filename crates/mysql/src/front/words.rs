@@ -101,7 +101,10 @@ impl Front {
             }
         }
         match out.get(mark + crate::frame::HEADER_BYTES) {
-            Some(&ok::ERR) => self.answered_by_error(out, mark),
+            Some(&ok::ERR) => {
+                self.forget_warnings();
+                self.answered_by_error(out, mark);
+            }
             Some(_) | None => self.answered_here(0),
         }
         self.forget_request();

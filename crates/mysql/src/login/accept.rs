@@ -63,6 +63,8 @@ pub struct Accept {
     with_password: bool,
     /// Several statements in one text are allowed, if that is not as the capabilities say.
     multi_statements: Option<bool>,
+    /// What FOUND_ROWS() gives: a login on top of a session leaves it.
+    found_rows: Option<u64>,
     /// The answer that came with the name of a method was made for another scramble.
     stale: bool,
     state: State,
@@ -82,6 +84,7 @@ impl Accept {
             database: None,
             with_password: false,
             multi_statements: None,
+            found_rows: None,
             stale: false,
             state: State::ExpectResponse,
         }
@@ -103,6 +106,7 @@ impl Accept {
         accept.capabilities = front.capabilities;
         accept.collation = change.collation.unwrap_or(front.login_collation());
         accept.multi_statements = Some(front.state.multi_statements);
+        accept.found_rows = front.found_rows_left();
         accept.user = String::from_utf8_lossy(change.user).into_owned();
         accept.with_password = !change.answer.is_empty();
         accept.stale = true;
@@ -398,6 +402,9 @@ impl Accept {
         let mut front = Front::new(self.params.id, self.capabilities, self.collation, self.seq);
         front.set_schema(self.database.as_deref());
         front.state.multi_statements = self.multi_statements.unwrap_or(front.state.multi_statements);
+        if let Some(rows) = self.found_rows {
+            front.keep_found_rows(rows);
+        }
         let scramble = (!self.capabilities.has(Capabilities::PLUGIN_AUTH)).then_some(self.scramble);
         if scramble.is_some() || self.params.secured.is_some() {
             front.login = Some(Box::new(FromLogin { scramble, secured: self.params.secured }));

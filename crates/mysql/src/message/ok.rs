@@ -136,12 +136,11 @@ pub fn told_once(untold: &[u8], new: &[u8]) -> Vec<u8> {
             _ => false,
         })
     };
-    let mut told: Vec<u8> = Vec::new();
-    for (_, entry) in changes(untold).filter(|(change, entry)| !again(change, entry)) {
-        told.extend_from_slice(entry);
-    }
-    told.extend_from_slice(new);
-    told
+    let left = changes(untold).filter(|(change, entry)| !again(change, entry));
+    let mut told: Vec<&[u8]> = left.chain(changes(new)).map(|(_, entry)| entry).collect();
+    // As MySQL orders them: by kind, variables by name.
+    told.sort_by_key(|entry| (entry.first().copied(), variable(entry).filter(|_| entry.first() == Some(&0))));
+    told.concat()
 }
 
 /// The name in an entry of a variable.

@@ -113,7 +113,9 @@ impl Back {
             Progress::Ended { bytes, .. } => bytes,
         };
         self.mid_message = false;
+        let shift = entry.reply.shift;
         entry.reply = Reply::new(entry.command);
+        entry.reply.add_shift(shift);
         let left = std::mem::take(&mut entry.outcome).left();
         if let Some(Ahead::Repeat(Some(expected))) = entry.ahead.pop_front()
             && left != expected
@@ -170,7 +172,7 @@ impl Back {
         }
         // It has not run.
         front.request.class = Class::default();
-        entry.outcome = Outcome { failed: true, ..Outcome::default() };
+        entry.outcome = Outcome { failed: true, conditions: Some(1), ..Outcome::default() };
         if !entry.whole {
             // The client is told when it has sent all of it.
             entry.ahead_error = Some(error);

@@ -9,7 +9,7 @@ use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
 use crate::reset::put_command;
-use crate::session_state::{Slot, put_query, settings_query};
+use crate::session_state::{Flavour, Slot, put_query, settings_query};
 use crate::warnings::{self, Kept};
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
@@ -131,6 +131,9 @@ impl Back {
             Some(&ok::OK) => {
                 let failed = entry.outcome.failed;
                 let end = self.note_ok(entry, way, payload)?;
+                if failed {
+                    entry.outcome.conditions.get_or_insert(end.warnings);
+                }
                 if let Some(front) = way.front.as_deref_mut().filter(|_| failed) {
                     front.keep_untold(end.changes);
                 }
@@ -149,16 +152,25 @@ impl Back {
     pub(super) fn asks_warnings(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> bool {
         let idle = self.boundary() == Boundary::Idle;
         let Some(front) = way.front.as_deref_mut() else { return false };
-        if !idle || !front.only_warnings_pin() {
+        if entry.reworded.is_none() && !(idle && front.only_warnings_pin()) {
             return false;
         }
         if self.others_are_sent() {
+            if front.remaining_warnings().is_none() {
+                // What stands behind it has wiped them away: hardly any read warns before it fails.
+                front.keep_conditions(1);
+            }
             front.keep_warnings(match self.texts.get(&entry.text) {
                 Some(text) => Kept::Read(text.into(), entry.outcome.left()),
                 None => Kept::Lost,
             });
             return false;
         }
+        if self.session.flavour == Flavour::MySql && front.remaining_warnings().is_none() {
+            // Its OK counts as the client's own would.
+            put_command(way.to_server, Command::Ping);
+        }
+        self.last_client = 0;
         put_query(way.to_server, "SHOW WARNINGS");
         entry.reply.warnings = Some(Box::default());
         front.phase = Phase::Busy;
@@ -173,6 +185,13 @@ impl Back {
         payload: &[u8],
     ) -> Result<bool, Fault> {
         let Some(warnings) = entry.reply.warnings.as_deref_mut() else { return Ok(true) };
+        if payload.first() == Some(&ok::OK) && warnings.is_untouched() {
+            let end = self.read_ok(payload)?;
+            if let Some(front) = way.front.as_deref_mut() {
+                front.keep_conditions(end.warnings);
+            }
+            return Ok(false);
+        }
         let progress = warnings.take(payload).map_err(|_| malformed("malformed SHOW WARNINGS"))?;
         if progress == warnings::Progress::More {
             return Ok(false);
@@ -180,8 +199,11 @@ impl Back {
         let kept = entry.reply.warnings.take();
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
-            if let Some(kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
-                front.keep_shown(*kept, entry.command);
+            if let Some(mut kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
+                if let Some([from, to]) = entry.reworded.as_deref() {
+                    kept.reword(from, to);
+                }
+                front.keep_warnings(Kept::Answer(*kept));
             }
         }
         Ok(true)
@@ -204,6 +226,8 @@ impl Back {
         if !front.unasked().is_empty() {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.warned_client = 0;
+            self.last_client = 0;
+            self.found_here = 0;
             self.found_client = 0;
             front.phase = Phase::Busy;
             return Stage::AskSettings;
@@ -217,6 +241,8 @@ impl Back {
             return Stage::Answered;
         };
         self.warned_client = 0;
+        self.last_client = 0;
+        self.found_here = 0;
         self.found_client = 0;
         front.phase = Phase::Busy;
         stage

@@ -97,10 +97,15 @@ impl Back {
             self.note_ok(entry, way, payload)?;
         }
         entry.outcome.failed = true;
+        entry.outcome.conditions = Some(1);
         let seq = entry.reply.file_seq.wrapping_add(entry.reply.shift);
+        let mut refusal = Vec::new();
+        put_refusal(&mut refusal, seq, self.session.flavour);
         if way.front.is_some() {
-            put_refusal(way.to_client, seq, self.session.flavour);
+            way.to_client.extend_from_slice(&refusal);
         }
+        // No server knows of it.
+        entry.refusal = refusal.get(HEADER_BYTES..).map(Into::into);
         Ok(Progress::Ended { bytes: header.total(), verbatim: false })
     }
 }

@@ -31,7 +31,8 @@ impl Back {
             entry.reply.prepare = Some(Box::new(PrepareAhead::new(key)));
         }
         let Some(prepare) = entry.reply.prepare.as_deref_mut() else { return Err(malformed("a definition")) };
-        let renamed = prepare.reply.as_ref().and_then(|_| renamed(payload, &prepare.key.text.names));
+        let flavour = self.session.flavour;
+        let renamed = prepare.reply.as_ref().and_then(|_| renamed(payload, &prepare.key.text.names, flavour));
         let payload = renamed.as_deref().unwrap_or(payload);
         if !read_definition(prepare, payload)? {
             entry.reply.at = At::Definitions;
@@ -53,6 +54,7 @@ impl Back {
         let Some(reply) = self.statements.reply_to(&key.text) else { return };
         entry.outcome.any_ok = true;
         entry.outcome.warnings = reply.warnings;
+        entry.outcome.conditions = Some(reply.warnings);
         let Some(front) = way.front.as_deref_mut() else { return };
         let number = front.request.number;
         let kill = front.request.extra.as_deref().and_then(|extra| extra.kills);

@@ -5,14 +5,20 @@
 use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
-use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{Front, tells_one};
+use crate::frame::{self, HEADER_BYTES, Header};
+use crate::front::{Front, Outcome, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes, told_once};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
-use crate::rewrite::{Names, restored};
+use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
 use weir_sql::Uses;
 use weir_wire::{Fault, Reader};
+
+/// ER_UNKNOWN_STMT_HANDLER.
+const UNKNOWN_STATEMENT: u16 = 1243;
+
+/// ER_PARSE_ERROR.
+const PARSE_ERROR: u16 = 1064;
 
 /// Bytes of a result looked at ahead to see whether it holds OUT parameters.
 const OUT_PARAMS_BYTES: usize = 64 * 1024;
@@ -129,7 +135,12 @@ impl Back {
             At::FileRefused => Ok(self.read_file_refused(entry, way, header, payload)?),
             At::Columns(left) if entry.reply.names.is_some() => {
                 entry.reply.at = if left > 1 { At::Columns(left - 1) } else { At::Rows { fresh: true } };
-                match entry.reply.names.as_ref().and_then(|names| renamed(payload, names)) {
+                match entry
+                    .reply
+                    .names
+                    .as_ref()
+                    .and_then(|names| renamed(payload, names, self.session.flavour))
+                {
                     Some(renamed) => {
                         way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&renamed));
                         Ok(Progress::Took { bytes, verbatim: false })
@@ -233,6 +244,7 @@ impl Back {
         outcome.results = outcome.results.saturating_add(1);
         outcome.any_ok = true;
         outcome.failed = false;
+        outcome.conditions = Some(said);
         outcome.warnings = match entry.command {
             Command::Ping | Command::InitDb => 0,
             _ => end.warnings,
@@ -281,7 +293,9 @@ impl Back {
     ) -> Result<Progress, Fault> {
         let err = ErrPacket::read(payload).map_err(|_| malformed("malformed ERR"))?;
         entry.outcome.failed = true;
+        entry.outcome.broke_off = matches!(entry.reply.at, At::Rows { .. });
         entry.outcome.error = err.code;
+        entry.outcome.conditions = None;
         if let Some(front) = way.front.as_deref_mut()
             && comes_back(entry, front)
         {
@@ -298,7 +312,7 @@ impl Back {
             entry.outcome.appended = true;
             entry.refusal = Some(payload.into());
         }
-        if err.code == 1243
+        if err.code == UNKNOWN_STATEMENT
             && let Some(key) = &entry.key
         {
             // It will be prepared anew.
@@ -312,17 +326,66 @@ impl Back {
             way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
+        if self.send_original(entry, way, err.code) {
+            return Ok(Progress::Took { bytes: header.total(), verbatim: false });
+        }
         // A message may cite the text.
-        if let Some(restored) = entry.reply.names.as_ref().and_then(|names| restored(payload, names)) {
-            way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(&restored));
+        if let Some(message) = reworded(entry, way, &err) {
+            let own = ErrPacket { message: &message, ..err };
+            way.put(header, entry.reply.shift, |out, _| own.write(out));
+            entry.reworded = Some(Box::new([err.message.into(), message.into()]));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
     }
 }
 
+impl Back {
+    /// The first statement of a text with Weir's words in it cannot be parsed, so nothing of the text has run: it is sent as its
+    /// client wrote it, which is refused with the words and at the place that the client would see.
+    fn send_original(&mut self, entry: &mut Entry, way: &mut Way<'_>, error: u16) -> bool {
+        let nothing_ran = error == PARSE_ERROR && entry.outcome.results == 0 && !self.others_are_sent();
+        if !nothing_ran
+            || entry.command != Command::Query
+            || std::mem::replace(&mut entry.original_sent, true)
+        {
+            return false;
+        }
+        let extra = way.front.as_deref().and_then(|front| front.request.extra.as_deref());
+        let kills = extra.is_some_and(|extra| extra.kill_behind.is_some());
+        let sent = extra.and_then(|extra| extra.text.as_ref()).filter(|_| !kills);
+        let Some(text) = sent.and_then(Rewritten::original) else { return false };
+        frame::put(way.to_server, 0, |out| {
+            out.push(Command::Query as u8);
+            out.extend_from_slice(&text);
+        });
+        entry.outcome = Outcome::default();
+        entry.reply.at = At::First;
+        entry.reply.names = None;
+        true
+    }
+}
+
+/// The message of an error in the client's own words; `None` when the server's are.
+fn reworded(entry: &Entry, way: &Way<'_>, err: &ErrPacket<'_>) -> Option<Vec<u8>> {
+    if err.code == UNKNOWN_STATEMENT && entry.key.is_none() {
+        // It was sent under the number that no statement has.
+        let number = way.front.as_deref()?.request.number;
+        return Some(String::from_utf8_lossy(err.message).replacen("(0)", &format!("({number})"), 1).into());
+    }
+    let names = entry.reply.names.as_ref()?;
+    let flavour = way.front.as_deref()?.traits.flavour;
+    let extra = way.front.as_deref().and_then(|front| front.request.extra.as_deref());
+    let sent = match entry.command {
+        Command::Query => extra.and_then(|extra| Some(extra.text.as_ref()?.text.as_slice())),
+        _ => entry.key.as_ref().map(|key| &*key.text.text),
+    };
+    let cites = |sent| if err.code == PARSE_ERROR { cited(err.message, sent, names, flavour) } else { None };
+    sent.and_then(cites).or_else(|| restored(err.message, names, flavour))
+}
+
 /// The definition of a column with the client's own words in its name; `None` when they are in it already.
-pub(super) fn renamed(definition: &[u8], names: &Names) -> Option<Vec<u8>> {
+pub(super) fn renamed(definition: &[u8], names: &Names, flavour: Flavour) -> Option<Vec<u8>> {
     /// Catalogue, schema, table twice, name twice.
     const TEXTS: usize = 6;
     if names.is_empty() {
@@ -333,7 +396,7 @@ pub(super) fn renamed(definition: &[u8], names: &Names) -> Option<Vec<u8>> {
     let mut found = false;
     for _ in 0..TEXTS {
         let text = lenenc::string(&mut r).ok()?;
-        let restored = restored(text, names);
+        let restored = restored(text, names, flavour);
         found |= restored.is_some();
         lenenc::put_string(&mut out, restored.as_deref().unwrap_or(text));
     }

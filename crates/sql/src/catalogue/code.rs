@@ -104,12 +104,21 @@ impl Code {
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
         // What it asks of its session is its client's: who runs it must find that there.
-        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET, Uses::TRACKERS];
+        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET];
         for uses in
             [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH].into_iter().chain(ids)
         {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);
+            }
+        }
+        for (uses, of_code) in [
+            (Uses::ROW_COUNT, Uses::CODE_ROW_COUNT),
+            (Uses::FOUND_ROWS, Uses::CODE_FOUND_ROWS),
+            (Uses::TRACKERS, Uses::CODE_TRACKERS),
+        ] {
+            if class.uses.contains(uses) {
+                facts.own.uses.insert(of_code);
             }
         }
         if class.uses.contains(Uses::BLOCK) {
@@ -137,6 +146,25 @@ impl Code {
     fn end_statement(&mut self) {
         let set = self.recogniser.end_code_statement();
         if let Some((verb, target)) = set {
+            let leaves = matches!(
+                verb,
+                Verb::Insert
+                    | Verb::Replace
+                    | Verb::Set
+                    | Verb::Begin
+                    | Verb::Commit
+                    | Verb::Rollback
+                    | Verb::Savepoint
+                    | Verb::Release
+                    | Verb::RollbackTo
+                    | Verb::Create
+                    | Verb::Alter
+                    | Verb::Drop
+                    | Verb::Truncate
+            );
+            if !self.made_up && !leaves {
+                self.facts.own.uses.insert(Uses::CODE_SELECTS);
+            }
             if !self.made_up && !reads_only(verb) {
                 self.facts.writes = true;
             }
@@ -241,6 +269,9 @@ impl Code {
 impl Sink for Code {
     fn token(&mut self, token: Token<'_>) {
         let word = if token.kind == Kind::Word { lookup(token.text).word } else { Word::Name };
+        if word == Word::Select && self.is_routine() {
+            self.facts.own.uses.insert(Uses::CODE_SELECTS);
+        }
         if token.kind == Kind::Semicolon {
             self.end_statement();
             self.last = Word::Name;

@@ -1,6 +1,6 @@
 //! What the words of a text stand for in its database: asked of the catalogue, or noted down for it.
 
-use super::Recogniser;
+use super::{Mode, Recogniser};
 use crate::SetTarget;
 use crate::catalogue::{Catalogue, Doings, NameKey, reads_only};
 use crate::class::{Class, Uses, Verb};
@@ -115,8 +115,11 @@ impl Recogniser {
             _ => return self.sign(token),
         };
         self.last_name = key;
+        // What is defined or dropped does not run.
+        let only_named = self.mysql && (self.now.mode == Mode::Routine || self.now.verb == Verb::Drop);
         match &mut self.watch {
             Watch::None => {}
+            Watch::Text(_) if only_named => {}
             Watch::Text(found) => {
                 if let Some(meaning) = found.catalogue.look(key) {
                     found.read.add(meaning.read);

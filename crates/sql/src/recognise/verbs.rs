@@ -38,8 +38,8 @@ impl Recogniser {
         let before_kill = self.class.statements;
         let details = self.details();
         details.kills = details.kills.saturating_add(1);
-        details.kill = Some(Kill::Other);
         if details.kills == 1 {
+            details.kill = Some(Kill::Other);
             details.kill_start = position(token.start);
             details.before_kill = before_kill;
         }
