@@ -140,7 +140,7 @@ impl Effects {
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
         // Only what user code may change: a temporary table runs none.
-        let ddl = class.ddl && !(class.pins.contains(Pin::TemporaryTable) && class.proven);
+        let ddl = class.ddl && !(alone && class.pins.contains(Pin::TemporaryTable) && class.proven);
         let effects = Effects {
             pins,
             releases: class.releases,
@@ -591,6 +591,15 @@ mod tests {
         let mut t = Traces::default();
         t.apply(&Effects { pins: Pin::Setting.into(), ..Effects::default() }, Outcome::Settled, |_| true);
         assert!(t.pins().contains(Pin::Setting));
+    }
+
+    #[test]
+    fn a_change_of_the_catalogue_behind_a_temporary_table_is_one() {
+        let known = || Proof { catalogue: Arc::default(), state: 1 };
+        let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
+        assert!(!changes("create temp table t2 (a int)"));
+        assert!(changes("create temp table t2 (a int); drop view v"));
+        assert!(changes("create temp table t2 (a int); create rule r as on insert to t do also nothing"));
     }
 
     #[test]
