@@ -362,7 +362,9 @@ impl Front {
                 Flavour::MariaDb,
             ) => true,
             (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb) => {
-                !class.uses.contains(Uses::UNKNOWN_FUNCTION) && !crate::warnings::names_a_table(text)
+                // A sequence is a table.
+                let opens = Uses::UNKNOWN_FUNCTION | Uses::NEXTVAL | Uses::SETVAL;
+                !class.uses.intersects(opens) && !crate::warnings::names_a_table(text)
             }
             (_, Flavour::MariaDb) => false,
         }
