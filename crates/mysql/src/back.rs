@@ -47,6 +47,8 @@ pub(crate) enum Ahead {
     Login,
     /// It changes the session.
     State,
+    /// COM_SET_OPTION or COM_PING: it leaves warnings and FOUND_ROWS().
+    Command,
     /// It prepares a statement the request needs.
     Prepare(PrepareAhead),
     /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a statement's types
@@ -149,6 +151,10 @@ pub(crate) struct Entry {
     pub insert_use: InsertUse,
     /// The request was refused by Weir with this error, of which no server knows.
     pub refusal: Option<Box<[u8]>>,
+    /// The server had what its client's statement before had left.
+    pub had_warnings: bool,
+    /// The server had Weir's mark in their place.
+    pub marked: bool,
     /// Its warnings were asked for.
     pub asked_warnings: bool,
     /// The message of its error in the server's words, and in those that its client got.
@@ -186,6 +192,8 @@ impl Entry {
             answered: false,
             insert_use: InsertUse::Nothing,
             refusal: None,
+            had_warnings: false,
+            marked: false,
             asked_warnings: false,
             reworded: None,
             original_sent: false,

@@ -181,6 +181,8 @@ impl Back {
         // It is the last statement of this session now.
         self.found_client = 0;
         self.warned_client = 0;
+        self.last_client = 0;
+        self.found_here = 0;
         let builder = whole.then(|| Builder::new(self.dialect()));
         self.study = Some(Box::new(Study {
             reading,

@@ -26,7 +26,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Left, Shows, Skipped};
+use crate::warnings::{Kept, Left, Several, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -78,12 +78,29 @@ pub(crate) struct Request {
     pub changes_others: bool,
     /// The state of the catalogue by which `class` was judged; 0: none.
     pub judged_by: u64,
-    /// The warnings of the statement before it stay, unless it warns itself.
-    pub leaves_warnings: bool,
+    /// What becomes of the warnings of the statement before it, unless it warns itself.
+    pub leaves: Leaves,
     /// What SHOW, DESCRIBE and EXPLAIN make of FOUND_ROWS().
     pub shows: Shows,
     /// What LIMIT leaves out, if it matters.
     pub skipped: Skipped,
+    /// Its text begins with an empty statement: the server refuses it.
+    pub begins_with_none: bool,
+    /// Its first statement asks for warnings.
+    pub head_asks: bool,
+    /// Of a text with several statements: what they make of FOUND_ROWS() together.
+    pub several: Several,
+}
+
+/// What becomes of the warnings of the statement before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// They go.
+    Nothing,
+    /// They stay.
+    All,
+    /// Only a server that has them can tell: they are brought there, and asked for behind it.
+    Unsure,
 }
 
 /// What few requests have.
@@ -151,6 +168,8 @@ pub(crate) struct Outcome {
     pub error: u16,
     /// Warnings of the last result.
     pub warnings: u16,
+    /// Some result had warnings.
+    pub warned: bool,
     /// The same as a COM_PING behind it says: errors count. `None` when no server has said it.
     pub conditions: Option<u16>,
     /// The id some INSERT made; 0 for none.
@@ -169,6 +188,8 @@ pub(crate) struct Outcome {
     pub state_changed: bool,
     /// The only value of the only row was 1, if that was looked at.
     pub told: Option<bool>,
+    /// The server had what its client's statement before had left.
+    pub had_warnings: bool,
     /// Its error stands behind warnings of others on its server.
     pub appended: bool,
     /// A COM_PING followed.
@@ -228,8 +249,8 @@ pub struct Front {
     asks_found_rows: bool,
     /// The last text may have changed FOUND_ROWS().
     found_changed: bool,
-    /// FOUND_ROWS() is what a routine left, or what is rarely unknown: it is asked for at once.
-    found_asks: bool,
+    /// A server has run its last command: Weir has not answered in its place since.
+    pub(crate) ran_there: bool,
     pins: Pins,
     locks: Locks,
     /// Status flags of the session as the client saw them last.
@@ -297,9 +318,12 @@ impl Request {
             act: None,
             changes_others: false,
             judged_by: 0,
-            leaves_warnings: false,
+            leaves: Leaves::Nothing,
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
+            begins_with_none: false,
+            head_asks: false,
+            several: Several::default(),
         }
     }
 
@@ -307,19 +331,18 @@ impl Request {
     pub(crate) fn leaves_no_trace(&self) -> bool {
         match self.command {
             Command::Ping | Command::Statistics => true,
-            Command::Query | Command::StmtExecute => self.class.shareable,
+            Command::Query | Command::StmtExecute => self.class.shareable && self.leaves != Leaves::Unsure,
             _ => false,
         }
     }
-}
 
-impl Request {
     /// It leaves no trace and can be run again elsewhere.
     pub(crate) fn only_reads(&self) -> bool {
         match self.command {
             Command::Ping | Command::Statistics => true,
             Command::Query | Command::StmtExecute => {
-                self.class.proven && self.class.only_reads() && self.extra.is_none() && !self.only_once
+                let alone = self.extra.is_some() || self.only_once || self.leaves == Leaves::Unsure;
+                self.class.proven && self.class.only_reads() && !alone
             }
             _ => false,
         }
@@ -367,7 +390,7 @@ impl Front {
             found_server: 0,
             asks_found_rows: false,
             found_changed: false,
-            found_asks: false,
+            ran_there: false,
             pins: Pins::NONE,
             locks: Locks::NONE,
             status: status::AUTOCOMMIT,
@@ -604,6 +627,7 @@ impl Front {
             },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
+            knowledge: &self.knowledge,
         }
     }
 
@@ -624,7 +648,7 @@ impl Front {
     }
 
     /// The last statement left warnings, or may have.
-    fn may_have_warnings(&self) -> bool {
+    pub(crate) fn may_have_warnings(&self) -> bool {
         self.last_result || self.warnings.is_some()
     }
 

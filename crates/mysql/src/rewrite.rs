@@ -7,8 +7,9 @@
 //!
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
-//! Where a statement reads what the server says of its sessions (the process list and its like), CONNECTION_ID() stays
-//! as it is.
+//! Where a statement reads what the server says of its sessions (the process list and its like), or runs code with CONNECTION_ID()
+//! in it, CONNECTION_ID() stays as it is: both are the server's number then. So it does where a table may be a view that nobody has
+//! read yet.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
 //! expression the server makes the column's name of the rewritten text: where it shows (names of columns, messages) the
@@ -18,6 +19,7 @@ use crate::session_state::Flavour;
 use crate::ssl_status;
 use crate::warnings::Warnings;
 use std::sync::Arc;
+use weir_sql::catalogue::Knowledge;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
 /// What stands in a text for the client's own words, in the order of the text.
@@ -176,6 +178,7 @@ pub(crate) struct Answers<'a> {
     /// Version and cipher of the client's own TLS; empty: none.
     pub tls: (&'static str, &'static str),
     pub flavour: Flavour,
+    pub knowledge: &'a Knowledge,
 }
 
 /// The text asks for more of it than the lexer lists.
@@ -193,14 +196,14 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
         return Some(answer.into());
     }
     let looks = !class.calls().is_empty() && looks_at_servers(text);
+    let of_code = class.uses.contains(Uses::CODE_CONNECTION_ID);
+    let unread = !class.calls().is_empty()
+        && !class.proven
+        && answers.knowledge.last().is_some_and(|last| !last.is_blind());
     let about_last = about_last && asks_about_last(class);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
-        let (all, errors) = answers.warning_counts?;
-        let (name, count) = match crate::warnings::show_count(text)? {
-            true => ("error_count", errors),
-            false => ("warning_count", all),
-        };
-        return Some(format!("SELECT {} AS `@@session.{name}`", count_of(count)).into_bytes().into());
+        let errors = crate::warnings::show_count(text)?;
+        return Some(count_shown(answers.warning_counts?, errors).into_bytes().into());
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
         return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);
@@ -215,7 +218,10 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             count.put(text, &mut at, &mut out, &mut names)?;
         }
         let about_last = about_last && is_in_first(class, call.span);
-        let own_session = looks && looks_at_servers(statement_of(text, call.span.start as usize));
+        let own_text = || statement_of(text, call.span.start as usize);
+        let own_session = of_code
+            || looks && looks_at_servers(own_text())
+            || unread && crate::warnings::names_a_table(own_text());
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
@@ -293,6 +299,12 @@ fn signed(number: i64) -> String {
 /// As a variable that may be NULL.
 fn count_of(number: u64) -> String {
     format!("IF(1,CAST({number:021} AS UNSIGNED),NULL)")
+}
+
+/// What shows the count of warnings or errors, of which there are so many, as SHOW COUNT(*) does.
+pub(crate) fn count_shown((all, errors): (u64, u64), of_errors: bool) -> String {
+    let (name, count) = if of_errors { ("error_count", errors) } else { ("warning_count", all) };
+    format!("SELECT {} AS `@@session.{name}`", count_of(count))
 }
 
 /// The first statement may ask about the last reply, in a form that is evaluated at once.
@@ -397,6 +409,13 @@ impl Rewritten {
     /// The text as its client wrote it; `None` when it is sent like that.
     pub(crate) fn original(&self) -> Option<Vec<u8>> {
         original(&self.text, &self.names).filter(|text| *text != self.text)
+    }
+
+    /// The text begins with words of Weir's in the place of these.
+    pub(crate) fn begins_with(mut self, put: &[u8], said: &[u8]) -> Rewritten {
+        let name = Name { at: 0, put: put.into(), said: said.into(), shows: false };
+        self.names = [name].into_iter().chain(self.names.iter().cloned()).collect();
+        self
     }
 
     /// The text ends with words of Weir's in the place of these.

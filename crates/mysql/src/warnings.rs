@@ -51,7 +51,7 @@ pub(crate) struct Warnings {
     rows: Vec<Box<[u8]>>,
     bytes: usize,
     wanted: Option<u64>,
-    /// An error of Weir's own.
+    /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another character set.
     own: bool,
 }
 
@@ -66,7 +66,22 @@ pub(crate) enum Progress {
     Useless,
 }
 
+/// The message of Weir's mark.
+const MARK: &str = "weir: what was here before";
+
+/// A statement that leaves a mark where warnings of the last statement were: nobody is shown it.
+pub(crate) fn mark() -> String {
+    format!("SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT='{MARK}'")
+}
+
 impl Warnings {
+    /// Takes Weir's mark out of the list. True when nothing else was there.
+    pub(crate) fn was_marked(&mut self) -> bool {
+        let before = self.rows.len();
+        self.rows.retain(|row| !row.ends_with(MARK.as_bytes()));
+        self.rows.is_empty() && before > 0
+    }
+
     /// Takes the next packet of the answer.
     pub(crate) fn take(&mut self, payload: &[u8]) -> Result<Progress, Short> {
         if payload.first() == Some(&ok::ERR) {
@@ -94,8 +109,8 @@ impl Warnings {
     }
 
     /// The list behind a request that Weir refused: that error.
-    pub(crate) fn of_error(payload: &[u8], extended: bool) -> Warnings {
-        let mut warnings = Warnings { columns: columns(extended), own: true, ..Warnings::default() };
+    pub(crate) fn of_error(payload: &[u8], flavour: Flavour, extended: bool) -> Warnings {
+        let mut warnings = Warnings { columns: columns(flavour, extended), own: true, ..Warnings::default() };
         if let Ok(err) = ErrPacket::read(payload) {
             let mut row = Vec::new();
             for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
@@ -120,9 +135,14 @@ impl Warnings {
         }
     }
 
+    /// The character set of results is another one now: a server would show them with that.
+    pub(crate) fn is_shown_otherwise(&mut self) {
+        self.own = true;
+    }
+
     /// An error behind what is there already, as MySQL adds it.
     pub(crate) fn add_error(&mut self, payload: &[u8]) {
-        let mut added = Warnings::of_error(payload, false);
+        let mut added = Warnings::of_error(payload, Flavour::MySql, false);
         if self.columns.is_empty() {
             self.columns = added.columns;
         }
@@ -164,17 +184,10 @@ impl Warnings {
         (self.rows.len() as u64, errors as u64)
     }
 
-    /// Writes what is wanted of it as a client with these capabilities reads it. `changes` of the session are told with its end.
-    pub(crate) fn put(
-        &self,
-        wanted: Wanted,
-        capabilities: Capabilities,
-        status: u16,
-        changes: &[u8],
-        binary: bool,
-        out: &mut Vec<u8>,
-    ) {
-        let mut seq = frame::put(out, 1, |out| lenenc::put_number(out, self.columns.len() as u64));
+    /// Writes what is wanted of it, from packet `seq` on. Returns the number of the packet behind it.
+    pub(crate) fn put(&self, wanted: Wanted, to: Shown<'_>, seq: u8, out: &mut Vec<u8>) -> u8 {
+        let Shown { capabilities, status, changes, binary } = to;
+        let mut seq = frame::put(out, seq, |out| lenenc::put_number(out, self.columns.len() as u64));
         for column in &self.columns {
             seq = frame::put_payload(out, seq, column);
         }
@@ -201,30 +214,40 @@ impl Warnings {
                 None => seq = frame::put_payload(out, seq, row),
             }
         }
-        eof(out, seq);
+        eof(out, seq)
     }
 }
 
 /// The columns of SHOW WARNINGS, perhaps with MariaDB's extended metadata, of which there are none.
-fn columns(extended: bool) -> Vec<Box<[u8]>> {
+fn columns(flavour: Flavour, extended: bool) -> Vec<Box<[u8]>> {
+    // Digits of a code, and the decimals of a string.
+    let (digits, none) = match flavour {
+        Flavour::MySql => (5, 31),
+        Flavour::MariaDb => (4, 39),
+    };
     // Collation utf8mb4_general_ci or binary; VAR_STRING, LONG, VAR_STRING; NOT NULL.
-    [("Level", 45_u8, 28_u32, 253_u8, 1_u16), ("Code", 63, 4, 3, 0x00A1), ("Message", 45, 2048, 253, 1)]
-        .map(|(name, collation, width, kind, flags)| {
-            let mut out = Vec::new();
-            for text in ["def", "", "", "", name, ""] {
-                lenenc::put_string(&mut out, text.as_bytes());
-            }
-            if extended {
-                out.push(0);
-            }
-            out.extend_from_slice(&[0x0C, collation, 0]);
-            out.extend_from_slice(&width.to_le_bytes());
-            out.push(kind);
-            out.extend_from_slice(&flags.to_le_bytes());
-            out.extend_from_slice(&[0, 0, 0]);
-            out.into()
-        })
-        .into()
+    let texts = 253_u8;
+    [
+        ("Level", 45_u8, 28_u32, texts, 1_u16, none),
+        ("Code", 63, digits, 3, 0x00A1, 0),
+        ("Message", 45, 2048, texts, 1, none),
+    ]
+    .map(|(name, collation, width, kind, flags, decimals)| {
+        let mut out = Vec::new();
+        for text in ["def", "", "", "", name, ""] {
+            lenenc::put_string(&mut out, text.as_bytes());
+        }
+        if extended {
+            out.push(0);
+        }
+        out.extend_from_slice(&[0x0C, collation, 0]);
+        out.extend_from_slice(&width.to_le_bytes());
+        out.push(kind);
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&[decimals, 0, 0]);
+        out.into()
+    })
+    .into()
 }
 
 /// The row as the answer to an execution: a zero, no NULLs, and the code as a number of 32 bits.
@@ -242,6 +265,18 @@ fn in_binary(row: &[u8]) -> Option<Vec<u8>> {
 /// The first of its values, the level, says Error.
 fn is_error(row: &[u8]) -> bool {
     lenenc::string(&mut Reader::new(row)).is_ok_and(|level| level.eq_ignore_ascii_case(b"Error"))
+}
+
+/// Whom they are shown, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub capabilities: Capabilities,
+    /// Status flags of the end.
+    pub status: u16,
+    /// Changes of the session, told with the end.
+    pub changes: &'a [u8],
+    /// As the answer to an execution.
+    pub binary: bool,
 }
 
 /// What SHOW wants of the warnings.
@@ -532,6 +567,58 @@ pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
     !others
 }
 
+/// What the statements of a text make of FOUND_ROWS() together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Several {
+    /// One that is no SELECT may set it, or may leave it.
+    pub may_set: bool,
+    /// One is a SELECT.
+    pub selects: bool,
+    /// The last one is, and nothing stands behind it.
+    pub ends_with_select: bool,
+}
+
+/// The same of a text.
+pub(crate) fn several(text: &[u8]) -> Several {
+    let silent: [&[u8]; 16] = [
+        b"INSERT",
+        b"REPLACE",
+        b"DELETE",
+        b"SET",
+        b"BEGIN",
+        b"START",
+        b"COMMIT",
+        b"ROLLBACK",
+        b"SAVEPOINT",
+        b"RELEASE",
+        b"USE",
+        b"CREATE",
+        b"ALTER",
+        b"DROP",
+        b"TRUNCATE",
+        b"FLUSH",
+    ];
+    let mut found = Several::default();
+    let (mut begins, mut is_select) = (true, false);
+    for piece in Words::new(text) {
+        if piece.is(b";") {
+            begins = true;
+            continue;
+        }
+        let select = piece.is(b"SELECT");
+        if begins {
+            is_select = select;
+            found.selects |= select;
+            found.may_set |= !select && !silent.iter().any(|word| piece.is(word));
+        } else {
+            found.may_set |= select && !is_select;
+        }
+        begins = false;
+    }
+    found.ends_with_select = is_select && !begins && !text.trim_ascii_end().ends_with(b"*/");
+    found
+}
+
 /// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
 pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
     /// Nobody writes a longer one by hand: it is full of values.
@@ -590,6 +677,17 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
         found.push(CountIn { span: Span { start, end }, errors, bare: begins && ends });
     }
     found
+}
+
+/// Its first statement is empty: both servers refuse the whole text.
+pub(crate) fn begins_with_none(text: &[u8]) -> bool {
+    Words::new(text).next().is_some_and(|piece| piece.is(b";"))
+}
+
+/// CREATE, ALTER or DROP of a schema: it opens no table.
+pub(crate) fn is_about_a_schema(text: &[u8]) -> bool {
+    let mut words = Words::new(text).skip(1).skip_while(|piece| piece.is(b"OR") || piece.is(b"REPLACE"));
+    words.next().is_some_and(|piece| piece.is(b"DATABASE") || piece.is(b"SCHEMA"))
 }
 
 /// FROM stands in it, with something else than DUAL behind it.
@@ -762,6 +860,19 @@ mod tests {
             assert_eq!(of(text), expected, "{text}");
         }
         assert_eq!(skipped(b"SELECT 1 UNION SELECT 2 LIMIT 3", Flavour::MySql), Skipped::Known(0));
+    }
+
+    #[test]
+    fn what_several_statements_find() {
+        let of = |text: &str| {
+            let Several { may_set, selects, ends_with_select } = several(text.as_bytes());
+            (may_set, selects, ends_with_select)
+        };
+        assert_eq!(of("INSERT INTO t VALUES (1); SELECT id FROM t"), (false, true, true));
+        assert_eq!(of("SELECT (SELECT 1); COMMIT"), (false, true, false));
+        assert_eq!(of("SELECT 1; SELECT 2; /* so */"), (false, true, false));
+        assert_eq!(of("SET @a = 1; INSERT INTO t SELECT 1"), (true, false, false));
+        assert_eq!(of("SHOW TABLES; SELECT 1"), (true, true, true));
     }
 
     #[test]

@@ -142,6 +142,10 @@ bit_set! {
         CODE_TRACKERS = 39,
         /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs what is not read.
         CODE_SELECTS = 40,
+        /// MySQL: code that it runs has `CONNECTION_ID()`, which is the server's number there.
+        CODE_CONNECTION_ID = 41,
+        /// A function of the database's own is called, of which the catalogue tells what it does.
+        USER_FUNCTION = 42,
     }
 }
 

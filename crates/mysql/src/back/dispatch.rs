@@ -4,14 +4,14 @@
 
 use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front};
+use crate::front::{AsksSession, Front, Leaves};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::{Kept, Piece, Words};
-use crate::{binding, frame, rewrite};
+use crate::{binding, frame, rewrite, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner};
@@ -23,8 +23,23 @@ pub(crate) const NOT_KNOWN: &str =
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 
+/// The same on MySQL, where it leaves FOUND_ROWS() as it is.
+const CLEAR_BY_SET: &str = "SET @weir = NULL";
+
+/// It makes ROW_COUNT() -1, and leaves all else.
+const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
+
 /// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a setting.
 const MOST_ROWS_BROUGHT: u64 = 1000;
+
+/// What a request has to do with ROW_COUNT().
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// It may ask for it.
+    wanted: bool,
+    /// It is to be made -1 by what goes ahead last.
+    nothing: bool,
+}
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -160,14 +175,21 @@ impl Back {
             self.needs_setup = front.own_trackers == 0;
         }
         self.bring_insert_id(entry, front, out);
-        let can_run = self.knows_found_rows(entry, front) && self.bring_warnings(entry, front, out);
-        if !entry.ahead.is_empty() {
+        let can_run = self.knows_found_rows(entry, front);
+        let counts = if can_run { self.bring_counts(entry, front, out) } else { Counts::default() };
+        let (before, keeps) = (entry.ahead.len(), self.keeps_warnings(entry));
+        let can_run = can_run && self.bring_warnings(entry, front, out);
+        if !keeps || entry.ahead.len() != before {
             self.warned_client = 0;
         }
         if !can_run {
             return Ok(());
         }
-        self.bring_counts(entry, front, out);
+        let counted = entry.ahead.len() != before && counts.wanted && front.answers().row_count == -1;
+        if counted || counts.nothing {
+            put_query(out, COUNTS_NOTHING);
+            entry.ahead.push_back(Ahead::Repeat(None));
+        }
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
@@ -195,8 +217,32 @@ impl Back {
     }
 
     pub(super) fn move_ahead(&mut self, entry: &mut Entry, to: &State, out: &mut Vec<u8>) {
+        let sets_option = self.session.known && self.session.state.multi_statements != to.multi_statements;
         let commands = self.session.move_to(to, out);
+        if sets_option && commands == 1 {
+            entry.ahead.push_back(Ahead::Command);
+            return;
+        }
         entry.ahead.extend((0..commands).map(|_| Ahead::State));
+    }
+
+    fn clear_warnings(&self) -> &'static str {
+        match self.session.flavour {
+            Flavour::MySql => CLEAR_BY_SET,
+            Flavour::MariaDb => CLEAR_WARNINGS,
+        }
+    }
+
+    /// What goes ahead leaves the warnings that are here: an option does, and on MariaDB all that has no table.
+    fn keeps_warnings(&self, entry: &Entry) -> bool {
+        let mariadb = self.session.flavour == Flavour::MariaDb;
+        let keeps = |ahead: &Ahead| match ahead {
+            Ahead::Command => true,
+            Ahead::State | Ahead::AskInsertId => mariadb,
+            Ahead::Prepare(prepare) => mariadb && !warnings::names_a_table(&prepare.key.text.text),
+            Ahead::Login | Ahead::Signal | Ahead::Repeat(_) => false,
+        };
+        entry.ahead.iter().all(keeps)
     }
 
     /// A text that asks for warnings finds its client's here, or none when it has none. False when they
@@ -204,28 +250,40 @@ impl Back {
     pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
         let class = &front.request.class;
         let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
-        let asks = runs && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let prepares = entry.command == Command::StmtPrepare;
+        let unsure = (runs || prepares) && front.request.leaves == Leaves::Unsure;
+        // MariaDB takes them away itself when it opens a table.
+        let clears = front.may_have_warnings()
+            && front.request.leaves == Leaves::Nothing
+            && self.session.flavour == Flavour::MariaDb;
+        let asks = runs && !clears && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         let is_here = self.shows_warnings_of(Some(front));
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
             && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
-        // What goes ahead has no table and does not warn: MariaDB keeps them.
-        let last = entry.ahead.is_empty() || self.session.flavour == Flavour::MariaDb;
-        if !asks || is_answered || is_here && last {
+        let last = self.keeps_warnings(entry);
+        entry.had_warnings = unsure;
+        if !asks && !unsure || is_answered || is_here && last {
             return true;
         }
-        let behind = class.statements > 1 && !matches!(class.verb, Verb::Show | Verb::Get);
+        let behind = class.statements > 1 && !front.request.head_asks;
         if behind && front.traits.flavour == Flavour::MySql {
             // It asks about a statement of its own. On MariaDB that may leave what is there.
-            put_query(out, CLEAR_WARNINGS);
+            put_query(out, self.clear_warnings());
             entry.ahead.push_back(Ahead::State);
             return true;
         }
         match front.warnings() {
+            Some(Kept::Answer(_)) if !asks => {
+                put_query(out, &warnings::mark());
+                entry.ahead.push_back(Ahead::Signal);
+                entry.marked = true;
+                return true;
+            }
             // What goes ahead takes them away.
             None if is_here && front.warnings_are_on_server() => {}
             None => {
-                put_query(out, CLEAR_WARNINGS);
+                put_query(out, self.clear_warnings());
                 entry.ahead.push_back(Ahead::State);
                 return true;
             }
@@ -239,7 +297,7 @@ impl Back {
             }
             Some(Kept::Answer(warnings)) => {
                 if warnings.counts().0 == 0 {
-                    put_query(out, CLEAR_WARNINGS);
+                    put_query(out, self.clear_warnings());
                     entry.ahead.push_back(Ahead::State);
                     return true;
                 }
@@ -253,8 +311,13 @@ impl Back {
             // The server that knows has gone to others.
             Some(Kept::Lost) => {}
         }
+        entry.had_warnings = false;
+        // Nothing of it runs on MySQL when its first statement is none.
+        if !asks || front.request.begins_with_none {
+            return true;
+        }
         if behind {
-            put_query(out, CLEAR_WARNINGS);
+            put_query(out, self.clear_warnings());
             entry.ahead.push_back(Ahead::State);
             return true;
         }
@@ -264,46 +327,70 @@ impl Back {
 
     /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its client's, and so does a
     /// statement behind one that leaves FOUND_ROWS() as it was. More than one row that was changed cannot be brought.
-    fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+    fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> Counts {
         let class = &front.request.class;
         let is_here = self.last_client == front.id() && front.last_server == self.server_id;
-        let is_here = is_here && entry.ahead.is_empty();
-        let found_is_here = self.found_here == front.id() && entry.ahead.is_empty();
-        let in_doubt = !class.proven && class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
-        let unread = in_doubt || class.verb == Verb::Execute;
-        let behind =
-            class.statements > 1 && class.verb != Verb::Select && class.uses.contains(Uses::FOUND_ROWS);
+        let is_here = is_here && front.ran_there && entry.ahead.is_empty();
+        let leaves = |ahead: &Ahead| match ahead {
+            Ahead::State | Ahead::Command => true,
+            Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
+            Ahead::Prepare(_) | Ahead::Login | Ahead::Signal | Ahead::Repeat(_) => false,
+        };
+        let found_is_here = self.found_here == front.id() && entry.ahead.iter().all(leaves);
+        // A table may be a view that nobody has read yet.
+        let names =
+            matches!(class.verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
+        let unread_names = names
+            && !class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
+            && front.knowledge.state() == 0
+            && front.knowledge.last().is_some_and(|last| !last.is_blind());
+        let code = unread_names || class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
+        let in_doubt = !class.proven && code;
+        let unclear = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        let unread = in_doubt || unclear || class.verb == Verb::Execute;
+        // A SELECT leaves it on MariaDB where it is an aggregate of no rows.
+        let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
+        let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
+        let behind = behind || front.request.several.may_set;
         // It may leave what is there.
         let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS);
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let wants_count = unread || class.uses.contains(Uses::CODE_ROW_COUNT);
+        let wants_count = unread || class.uses.intersects(Uses::CODE_ROW_COUNT | Uses::DIAGNOSTICS);
         let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
         let asks_found = wants_found && !found_is_here && !lasting;
         let asks_count = wants_count && (!is_here || asks_found);
-        if !asks_found && !asks_count || !matches!(entry.command, Command::Query | Command::StmtExecute) {
-            return;
+        if !matches!(entry.command, Command::Query | Command::StmtExecute) {
+            return Counts::default();
+        }
+        // What is brought would take away warnings that only this server has.
+        let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
+            || front.request.leaves == Leaves::Unsure;
+        let only_here = front.warnings_are_on_server() && self.shows_warnings_of(Some(front));
+        let found_alone = warnings && only_here;
+        if !asks_found && !asks_count {
+            return Counts { wanted: wants_count, nothing: false };
         }
         let answers = front.answers();
+        // What counts one row has found one.
+        let asks_found = asks_found || wants_found && asks_count && answers.row_count == 1;
         let mut select = None;
-        if asks_found {
+        if asks_found && !found_alone {
             select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
         }
-        if asks_count {
-            select = match answers.row_count {
-                -1 => select.or_else(|| Some(rows_of(1))),
-                1 => Some("SELECT NULL INTO @weir".to_owned()),
-                _ => select,
-            };
+        if asks_count && answers.row_count == 1 && !found_alone {
+            select = Some(one_row_of(answers.found_rows.filter(|_| asks_found).unwrap_or(0)));
         }
-        if let Some(select) = select {
-            put_query(out, &select);
+        if let Some(select) = &select {
+            put_query(out, select);
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = if asks_found { front.id() } else { 0 };
         }
         if asks_count && answers.row_count == 0 {
             put_command(out, Command::Ping);
-            entry.ahead.push_back(Ahead::State);
+            entry.ahead.push_back(Ahead::Command);
         }
+        let nothing = asks_count && answers.row_count == -1 && select.is_none();
+        Counts { wanted: wants_count, nothing }
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:
@@ -424,6 +511,18 @@ fn rows_of(rows: u64) -> String {
         _ => format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
         ),
+    }
+}
+
+/// A SELECT that makes ROW_COUNT() 1 and FOUND_ROWS() so many, for what can be brought.
+fn one_row_of(rows: u64) -> String {
+    match rows {
+        // On MySQL it makes that 1.
+        0 => "SELECT NULL INTO @weir".to_owned(),
+        _ => {
+            let all = rows_of(rows.min(MOST_ROWS_BROUGHT));
+            format!("SELECT SQL_CALC_FOUND_ROWS NULL FROM ({all}) x LIMIT 1 INTO @weir")
+        }
     }
 }
 

@@ -59,7 +59,8 @@ impl Back {
         self.finish_insert_id(entry, front);
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let last_here = !self.others_are_sent();
-        let shows_its = self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
+        let shows_its =
+            entry.had_warnings || self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
         self.warned_client = if last_here && shows_its { front.id() } else { 0 };
         let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
         let goes_on = runs_text || self.last_client == front.id();
@@ -67,6 +68,7 @@ impl Back {
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
         }
+        entry.outcome.had_warnings = entry.had_warnings;
         let only_here = front.finish(&entry.outcome, self.server_id);
         match front.found_rows_changed() {
             _ if !last_here => self.found_here = 0,
@@ -78,7 +80,11 @@ impl Back {
                 true => front.keep_error(error),
                 false => {
                     let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
-                    front.keep_warnings(Kept::Answer(Warnings::of_error(error, extended)));
+                    front.keep_warnings(Kept::Answer(Warnings::of_error(
+                        error,
+                        self.session.flavour,
+                        extended,
+                    )));
                 }
             }
         }

@@ -91,7 +91,9 @@ impl Back {
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
             (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
                 // Only this session knows.
-                put_query(out, ASK);
+                // On MariaDB this leaves FOUND_ROWS() as it is.
+                let mariadb = self.session.flavour == Flavour::MariaDb;
+                put_query(out, if mariadb { "VALUES (LAST_INSERT_ID()) LIMIT 1" } else { ASK });
                 entry.ahead.push_back(Ahead::AskInsertId);
                 (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
             }

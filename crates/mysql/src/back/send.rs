@@ -4,7 +4,7 @@
 
 use super::{Back, Entry, Stage};
 use crate::frame::{self, HEADER_BYTES, Header};
-use crate::front::Front;
+use crate::front::{Front, Leaves};
 use crate::message::Command;
 use crate::prepared::Execute;
 use crate::reset::put_reset;
@@ -78,6 +78,7 @@ impl Back {
         entry.settled = self.knowledge.state();
         if let Some(key) = &entry.key
             && front.pins().is_empty()
+            && front.request.leaves != Leaves::Unsure
             && self.statements.would_say_again(&key.text, entry.settled)
         {
             entry.stage = Stage::Local;

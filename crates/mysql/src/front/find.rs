@@ -10,7 +10,7 @@ use crate::prepared::{ClientStatements, Execute, Text, statement_id};
 use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
-use crate::warnings::{Kept, Skipped};
+use crate::warnings::{Kept, Shown, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
@@ -128,7 +128,7 @@ impl Front {
     pub(crate) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
         let text = payload.get(1..).unwrap_or_default();
         let (class, state) = self.classify(text);
-        self.reply_seq = 1 + self.shift;
+        self.reply_seq = self.shift.wrapping_add(1);
         if std::mem::take(&mut self.passes) {
             // Behind the KILL for the database there may be another.
             let first = text.iter().position(|byte| *byte == b';').map_or(text.len(), |at| at + 1);
@@ -200,8 +200,11 @@ impl Front {
         if let Some(found) = self.refuse_file(&class, len, out) {
             return found;
         }
-        if self.shift == 0 && self.shows_warnings(&class, text, false, out) {
+        if self.shows_warnings(&class, text, false, out) {
             return Found::Answered { len };
+        }
+        if let Some(found) = self.answer_head(&class, text, len, out) {
+            return found;
         }
         let extra = Extra {
             changes: changes_in(&class, text, &self.state),
@@ -214,7 +217,19 @@ impl Front {
         self.request.act = self.act_of(&class, text).boxed();
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
         self.request.skipped = self.skipped(&class, text);
-        self.request.leaves_warnings = self.may_have_warnings() && self.leaves_warnings(&class, text);
+        self.request.leaves = self.leaves(&class, text);
+        if class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS) {
+            let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+            let head = text.get(..end).unwrap_or(text);
+            self.request.head_asks = class.verb == Verb::Get
+                || warnings::wanted(head).is_some()
+                || warnings::show_count(head).is_some()
+                || class.verb == Verb::Show && class.uses.contains(Uses::EXECUTABLE_COMMENT);
+            self.request.begins_with_none = warnings::begins_with_none(text);
+        }
+        if class.statements > 1 {
+            self.request.several = warnings::several(text);
+        }
         self.request.class = class;
         self.request.judged_by = state;
         if extra.changes.is_some() || extra.text.is_some() {
@@ -235,11 +250,74 @@ impl Front {
             let rare = self.rare.as_deref_mut().filter(|_| has_room);
             let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
             let status = self.status & !status::OF_THE_REPLY;
-            warnings.put(wanted, self.capabilities, status, &untold, binary, out);
+            let to = Shown { capabilities: self.capabilities, status, changes: &untold, binary };
+            warnings.put(wanted, to, self.reply_seq, out);
             self.answered_here(-1);
+            self.shift = 0;
             return true;
         }
         false
+    }
+
+    /// A text of several statements whose first asks for warnings that are kept here, and no server can be given: that is answered
+    /// here, and the rest is the request.
+    fn answer_head(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
+        let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
+        let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        if class.statements < 2 || class.first_end == 0 || !read || !self.state.multi_statements {
+            return None;
+        }
+        if kept.is_better_shown() {
+            return None;
+        }
+        let (head, rest) = text.split_at_checked(class.first_end as usize)?;
+        match class.verb {
+            Verb::Show => {
+                if let Some(errors) = warnings::show_count(head) {
+                    let own = [rewrite::count_shown(kept.counts(), errors).as_bytes(), rest].concat();
+                    return Some(self.find_own(own, head, rest.len(), len, out));
+                }
+                let wanted = warnings::wanted(head)?;
+                let status = self.status & !status::OF_THE_REPLY | status::MORE_RESULTS;
+                let to = Shown { capabilities: self.capabilities, status, changes: &[], binary: false };
+                let next = kept.put(wanted, to, self.reply_seq, out);
+                self.answered_here(-1);
+                self.reply_begun = true;
+                self.shift = next.wrapping_sub(1);
+                let rest = rest.get(1..)?;
+                let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
+                Some(self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into())))
+            }
+            // SET counts rows, which GET does not.
+            Verb::Get if !class.uses.intersects(Uses::ROW_COUNT | Uses::CODE_ROW_COUNT | Uses::BLOCK) => {
+                let set = warnings::diagnostics(head, kept, self.row_count)?;
+                let own = [&set, rest].concat();
+                Some(self.find_own(own, head, rest.len(), len, out))
+            }
+            _ => None,
+        }
+    }
+
+    /// A text whose first words are Weir's, in the place of `head`; its last `rest` bytes are the client's.
+    fn find_own(&mut self, own: Vec<u8>, head: &[u8], rest: usize, len: usize, out: &mut Vec<u8>) -> Found {
+        let (class, state) = self.classify(&own);
+        let found = self.find_text(class, state, &own, len, out);
+        self.find_instead(found, |sent| {
+            let put = own.get(..own.len() - rest).unwrap_or_default();
+            sent.unwrap_or_else(|| own.clone().into()).begins_with(put, head)
+        })
+    }
+
+    /// What is sent is another text than the client's.
+    fn find_instead(&mut self, found: Found, own: impl FnOnce(Option<Rewritten>) -> Rewritten) -> Found {
+        let Found::Request { len, needs } = found else {
+            self.shift = 0;
+            return found;
+        };
+        let extra = self.request.extra.get_or_insert_default();
+        extra.text = Some(own(extra.text.take()));
+        self.request.gathered = true;
+        Found::Request { len, needs: Needs { shareable: false, ..needs } }
     }
 
     /// The server refuses the text and cites it: several statements where only one is allowed.
@@ -303,6 +381,7 @@ impl Front {
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
             // It is refused as a whole.
+            Some(_) if warnings::begins_with_none(text) => Killing::Server,
             Some(_) if !whole && !self.state.multi_statements => Killing::Server,
             Some(Kill::Id { id, query_only }) => of((self.own_number(id), query_only)),
             // The server refuses a parameter in a text.
@@ -346,7 +425,7 @@ impl Front {
             text.push(b';');
             text.extend_from_slice(&behind);
         }
-        self.shift = self.reply_seq - 1;
+        self.shift = self.reply_seq.wrapping_sub(1);
         self.forget_request();
         self.passes = true;
         query_of(&text)
@@ -417,6 +496,7 @@ impl Front {
             return Found::Answered { len };
         };
         self.request.number = id;
+        self.request.leaves = self.preparing_leaves(&class, &text);
         self.note_uses(&class);
         self.request.class = class;
         let prepare = Some(Arc::new(Text::new(self.state.shape(), text, names)));
@@ -454,7 +534,6 @@ impl Front {
             }
             return Ok(found);
         }
-        let may_have_warnings = self.may_have_warnings();
         let Some(statements) = self.statements.as_deref_mut() else { return Ok(Found::Incomplete) };
         self.request.number = statements.resolve(number);
         let Some(statement) = statements.get_mut(number) else { return Ok(Found::Incomplete) };
@@ -563,9 +642,7 @@ impl Front {
                 if let Some(class) = class {
                     self.note_trackers(&class, &text.text);
                 }
-                if may_have_warnings {
-                    self.request.leaves_warnings = self.leaves_warnings(&self.request.class, &text.text);
-                }
+                self.request.leaves = self.leaves(&self.request.class, &text.text);
             }
             _ => {}
         }

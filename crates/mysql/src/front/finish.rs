@@ -23,7 +23,7 @@ impl Front {
             if outcome.failed && outcome.error != PARSE_ERROR && request.makes_variables() {
                 self.pins.insert(Pin::UserVariable);
             }
-            self.finish_command(request.command, outcome, server);
+            self.finish_command(&request, outcome, server);
             return false;
         }
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
@@ -168,9 +168,7 @@ impl Front {
         self.status = self.traits.fresh_status();
         self.held = None;
         self.one_shot = false;
-        self.last_result = false;
-        self.warnings = None;
-        self.conditions = Some(0);
+        self.forget_warnings();
         self.insert_id = 0;
         self.insert_server = 0;
         self.insert_unknown = false;

@@ -13,7 +13,7 @@
 //! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or COM_STMT_PREPARE, EXECUTE, FETCH,
 //!   RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
-use super::{Front, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
+use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::session_state::Flavour;
@@ -21,9 +21,15 @@ use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::Pin;
 
+/// Calls a function that is not built in.
+fn calls(class: &Class) -> bool {
+    class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION)
+}
+
 impl Front {
     /// The reply to a command that runs no text is done.
-    pub(super) fn finish_command(&mut self, command: Command, outcome: &Outcome, server: u64) {
+    pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
+        let command = request.command;
         self.has_run();
         let silent = matches!(
             command,
@@ -49,7 +55,10 @@ impl Front {
             self.last_result = true;
             self.warnings = None;
             self.last_server = server;
-        } else if command == Command::StmtPrepare && self.traits.flavour == Flavour::MySql {
+        } else if command == Command::StmtPrepare && request.leaves == Leaves::Unsure {
+            self.finish_unsure(outcome);
+            self.last_server = server;
+        } else if command == Command::StmtPrepare && request.leaves == Leaves::Nothing {
             self.last_result = false;
             self.warnings = None;
             self.last_server = server;
@@ -65,7 +74,11 @@ impl Front {
         self.has_run();
         self.last_server = server;
         self.conditions = outcome.conditions;
-        if class.verb != Verb::Get || class.statements != 1 || outcome.failed {
+        let gets = class.verb == Verb::Get && class.statements == 1;
+        if gets && outcome.warnings > 0 && self.traits.flavour == Flavour::MariaDb {
+            // There was no such condition.
+            self.row_count = -1;
+        } else if !gets || outcome.failed {
             self.row_count = row_count(outcome);
         }
         let found = self.found_rows_after(request, outcome);
@@ -74,39 +87,53 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                let rare = request.skipped != Skipped::Unsaid
-                    || class.statements > 1
-                    || self.status & status::CURSOR_EXISTS != 0;
-                self.found_asks = rare || matches!(class.verb, Verb::Call | Verb::Execute);
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
             }
         }
-        if outcome.failed || outcome.warnings > 0 {
+        // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a table.
+        let mariadb = self.traits.flavour == Flavour::MariaDb;
+        if outcome.failed || outcome.warnings > 0 || mariadb && outcome.warned {
             self.last_result = true;
             self.warnings = None;
-        } else if !request.leaves_warnings {
+        } else if request.leaves == Leaves::Nothing {
             self.last_result = false;
             self.warnings = None;
-        } else if matches!(class.verb, Verb::Use | Verb::Set)
-            && matches!(self.warnings(), Some(Kept::Read(..)))
-        {
-            // It would be another read now.
-            self.keep_warnings(Kept::Lost);
+        } else if request.leaves == Leaves::Unsure {
+            self.finish_unsure(outcome);
+        } else if matches!(class.verb, Verb::Use | Verb::Set) {
+            match self.warnings.as_deref_mut() {
+                // It would be another read now.
+                Some(Kept::Read(..)) => self.keep_warnings(Kept::Lost),
+                Some(Kept::Answer(kept)) if class.verb == Verb::Set => kept.is_shown_otherwise(),
+                Some(Kept::Answer(_) | Kept::Lost) | None => {}
+            }
         }
         matches!(found, Found::OnServer)
     }
 
-    /// Weir has answered in a server's place, with an OK or with an error: what a server's answer would have done.
+    /// Only the server knows whether warnings of the statement before are still there.
+    fn finish_unsure(&mut self, outcome: &Outcome) {
+        match (outcome.had_warnings, self.warnings()) {
+            // Weir's mark in their place tells whether they are still there.
+            (true, Some(Kept::Answer(_))) => {}
+            (true, _) => (self.last_result, self.warnings) = (true, None),
+            (false, _) => self.keep_warnings(Kept::Lost),
+        }
+    }
+
+    /// Weir has answered in a server's place, with an OK or with an error: what a server's answer would have done. Warnings stay as
+    /// they are, wherever they are.
     pub(super) fn answered_here(&mut self, row_count: i64) {
         self.has_run();
         self.row_count = row_count;
         self.conditions = Some(0);
-        self.last_server = 0;
+        self.ran_there = false;
     }
 
     /// The first command is over. On MariaDB it sets FOUND_ROWS() to 1.
     fn has_run(&mut self) {
+        self.ran_there = true;
         if self.found_rows == ROWS_FRESH {
             self.found_rows = u64::from(self.traits.flavour == Flavour::MariaDb);
         }
@@ -121,20 +148,32 @@ impl Front {
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
             // What returns no rows has hardly selected any; a routine may.
+            // So did what stands behind a single one.
+            _ if class.statements <= 1 && outcome.results > 1 => Found::OnServer,
+            _ if class.statements > 1 => {
+                let plain = class.verb != Verb::Call && !class.skips_rows && !class.uses.intersects(unseen);
+                let several = request.several;
+                if !several.may_set && !several.selects {
+                    // Rows of RETURNING do not count.
+                    return Found::Kept;
+                }
+                // The first of them failed, or those before the SELECT.
+                let first = outcome.failed && outcome.results == 0 && !class.doubtful;
+                if first || outcome.failed && !several.may_set && !outcome.had_rows {
+                    return Found::Kept;
+                }
+                match several.ends_with_select && has_rows && !outcome.failed && plain && !class.doubtful {
+                    true => Found::Known(outcome.rows),
+                    false => Found::OnServer,
+                }
+            }
+            _ if class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT) => Found::OnServer,
             _ if !(single
                 || outcome.had_rows
                 || calls_what_selects(class)
                 || mysql && class.verb == Verb::Update) =>
             {
                 Found::Kept
-            }
-            // Several statements are rarely asked about, so that only who asks pays for it.
-            _ if class.statements > 1
-                && !self.asks_found_rows
-                && !class.skips_rows
-                && !class.uses.contains(Uses::WARNINGS) =>
-            {
-                Found::Known(outcome.rows)
             }
             _ if !single => Found::OnServer,
             _ if outcome.broke_off => Found::OnServer,
@@ -161,12 +200,12 @@ impl Front {
             },
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
-            Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
-                told
-            }
             Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do
                 if request.skipped == Skipped::Other =>
             {
+                Found::OnServer
+            }
+            Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
                 Found::OnServer
             }
             Verb::Do if mysql => Found::Known(1),
@@ -194,6 +233,7 @@ impl Front {
             | Verb::Do
             | Verb::Set
             | Verb::Empty => Found::Kept,
+            _ if !outcome.had_rows => Found::Kept,
             _ => Found::OnServer,
         }
     }
@@ -216,11 +256,6 @@ impl Front {
         } else {
             Skipped::Unsaid
         }
-    }
-
-    /// FOUND_ROWS() is known by this server only, and its client is likely to ask.
-    pub(crate) fn wants_found_rows(&self, server: u64) -> bool {
-        (self.asks_found_rows || self.found_asks) && self.found_rows_are_on(server)
     }
 
     /// The last text may have changed it.
@@ -321,11 +356,12 @@ impl Front {
             return;
         }
         let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
-        self.keep_warnings(Kept::Answer(Warnings::of_error(payload, extended)));
+        self.keep_warnings(Kept::Answer(Warnings::of_error(payload, self.traits.flavour, extended)));
     }
 
     /// A statement has taken them away that no server has run.
     pub(super) fn forget_warnings(&mut self) {
+        self.last_server = 0;
         self.last_result = false;
         self.warnings = None;
         self.conditions = Some(0);
@@ -338,15 +374,31 @@ impl Front {
         self.conditions.get_or_insert(1);
     }
 
-    /// This text leaves the warnings of the statement before it as they are, unless it warns itself.
-    pub(super) fn leaves_warnings(&self, class: &Class, text: &[u8]) -> bool {
-        if class.statements != 1 || class.doubtful {
-            return false;
+    /// What preparing this text makes of the warnings of the statement before it.
+    pub(super) fn preparing_leaves(&self, class: &Class, text: &[u8]) -> Leaves {
+        let writes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
+        // MariaDB takes them away when it opens a table, that of functions too.
+        match self.traits.flavour {
+            Flavour::MariaDb if calls(class) && self.may_have_warnings() => Leaves::Unsure,
+            Flavour::MariaDb if !writes && !crate::warnings::names_a_table(text) => Leaves::All,
+            Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
         }
+    }
+
+    /// What this text makes of the warnings of the statement before it, unless it warns itself.
+    pub(super) fn leaves(&self, class: &Class, text: &[u8]) -> Leaves {
+        if !self.may_have_warnings() {
+            return Leaves::Nothing;
+        }
+        let single = class.statements == 1 && !class.doubtful;
         match (class.verb, self.traits.flavour) {
-            (Verb::Get, _) => true,
-            (Verb::Show, _) => class.uses.contains(Uses::WARNINGS),
-            (_, Flavour::MySql) => false,
+            (Verb::Get, _) if single => Leaves::All,
+            (Verb::Show, _) if single && class.uses.contains(Uses::WARNINGS) => Leaves::All,
+            (_, Flavour::MySql) => Leaves::Nothing,
+            // On MariaDB what opens a table takes them away, and only that.
+            (Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete, Flavour::MariaDb) if single => {
+                Leaves::Nothing
+            }
             (
                 Verb::Begin
                 | Verb::Commit
@@ -356,17 +408,30 @@ impl Front {
                 | Verb::RollbackTo
                 | Verb::Use
                 | Verb::Unlock
-                | Verb::Prepare
                 | Verb::Deallocate
                 | Verb::Flush,
                 Flavour::MariaDb,
-            ) => true,
-            (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb) => {
-                // A sequence is a table.
-                let opens = Uses::UNKNOWN_FUNCTION | Uses::NEXTVAL | Uses::SETVAL;
-                !class.uses.intersects(opens) && !crate::warnings::names_a_table(text)
+            ) if single => Leaves::All,
+            (Verb::Create | Verb::Alter, Flavour::MariaDb)
+                if single && crate::warnings::is_about_a_schema(text) =>
+            {
+                Leaves::All
             }
-            (_, Flavour::MariaDb) => false,
+            (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb)
+                if single && !class.uses.contains(Uses::EXECUTABLE_COMMENT) =>
+            {
+                // A sequence is a table.
+                let of_sequences = Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL;
+                let opens = class.uses.intersects(of_sequences);
+                if opens || crate::warnings::names_a_table(text) {
+                    Leaves::Nothing
+                } else if calls(class) {
+                    Leaves::Unsure
+                } else {
+                    Leaves::All
+                }
+            }
+            (_, Flavour::MariaDb) => Leaves::Unsure,
         }
     }
 }

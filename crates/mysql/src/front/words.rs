@@ -69,6 +69,7 @@ impl Front {
     /// The answer to `Found::Kill`. Returns the request that stands behind the KILL in the same text, to be found next.
     pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
         let (target, seq) = (self.request.number, self.reply_seq);
+        self.shift = 0;
         let mark = out.len();
         let behind = self.take_behind_kill();
         if self.request.command == Command::Query && self.traits.flavour == Flavour::MySql {

@@ -44,7 +44,7 @@ impl Back {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
-            Ahead::State => {
+            Ahead::State | Ahead::Command => {
                 if is_error {
                     self.session.known = false;
                 } else {

@@ -152,7 +152,7 @@ impl Back {
     pub(super) fn asks_warnings(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> bool {
         let idle = self.boundary() == Boundary::Idle;
         let Some(front) = way.front.as_deref_mut() else { return false };
-        if entry.reworded.is_none() && !(idle && front.only_warnings_pin()) {
+        if entry.reworded.is_none() && !entry.marked && !(idle && front.only_warnings_pin()) {
             return false;
         }
         if self.others_are_sent() {
@@ -161,8 +161,8 @@ impl Back {
                 front.keep_conditions(1);
             }
             front.keep_warnings(match self.texts.get(&entry.text) {
-                Some(text) => Kept::Read(text.into(), entry.outcome.left()),
-                None => Kept::Lost,
+                Some(text) if !entry.had_warnings => Kept::Read(text.into(), entry.outcome.left()),
+                Some(_) | None => Kept::Lost,
             });
             return false;
         }
@@ -200,6 +200,9 @@ impl Back {
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
             if let Some(mut kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
+                if entry.marked && kept.was_marked() {
+                    return Ok(true);
+                }
                 if let Some([from, to]) = entry.reworded.as_deref() {
                     kept.reword(from, to);
                 }
@@ -232,7 +235,7 @@ impl Back {
             front.phase = Phase::Busy;
             return Stage::AskSettings;
         }
-        let stage = if self.found_client == front.id() && front.wants_found_rows(id) {
+        let stage = if self.found_client == front.id() && front.found_rows_are_on(id) {
             put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
             Stage::AskFoundRows
         } else if self.ask_insert_id(entry, front, way.to_server) {

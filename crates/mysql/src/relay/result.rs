@@ -249,6 +249,7 @@ impl Back {
             Command::Ping | Command::InitDb => 0,
             _ => end.warnings,
         };
+        outcome.warned |= outcome.warnings > 0;
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
         outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
         outcome.matched_rows = matched_rows(end.info);

@@ -115,6 +115,7 @@ impl Code {
         for (uses, of_code) in [
             (Uses::ROW_COUNT, Uses::CODE_ROW_COUNT),
             (Uses::FOUND_ROWS, Uses::CODE_FOUND_ROWS),
+            (Uses::CONNECTION_ID, Uses::CODE_CONNECTION_ID),
             (Uses::TRACKERS, Uses::CODE_TRACKERS),
         ] {
             if class.uses.contains(uses) {

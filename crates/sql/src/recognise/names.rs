@@ -184,7 +184,12 @@ impl Recogniser {
                 false
             }
             Watch::Text(found) => match found.catalogue.look(key) {
-                Some(meaning) if meaning.is_function() => !meaning.is_system,
+                Some(meaning) if meaning.is_function() => {
+                    if !meaning.is_system {
+                        self.class.uses.insert(Uses::USER_FUNCTION);
+                    }
+                    !meaning.is_system
+                }
                 _ => {
                     self.uses_unknown();
                     false
