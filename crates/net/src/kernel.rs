@@ -135,6 +135,10 @@ impl Net for Kernel {
         self.now_ns
     }
 
+    fn gather(&mut self, gathers: bool) {
+        crate::priority::gather(gathers);
+    }
+
     fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         events.clear();
         let outcome = self.poll.poll(&mut self.ready, timeout);

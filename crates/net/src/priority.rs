@@ -18,6 +18,28 @@ pub fn lower() {
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
+/// Whether the calling thread, when it is woken, lets who is on its core finish the time slice (SCHED_BATCH). It loses nothing of
+/// its share. A thread that the operator gave another policy keeps that. Linux only.
+pub fn gather(gathers: bool) {
+    #[cfg(target_os = "linux")]
+    {
+        let (from, to) = match gathers {
+            true => (libc::SCHED_OTHER, libc::SCHED_BATCH),
+            false => (libc::SCHED_BATCH, libc::SCHED_OTHER),
+        };
+        let none = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0 is the calling thread; `none` lives over the call and is only read.
+        unsafe {
+            if libc::sched_getscheduler(0) == from {
+                // Everybody may do this; where it cannot be done, nothing is lost.
+                libc::sched_setscheduler(0, to, &raw const none);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = gathers;
+}
+
 /// What the calling thread has waited for a core, while it could have run. It says how busy the machine is, other programs
 /// included. Only where the kernel tells (Linux, `/proc/<pid>/task/<tid>/schedstat`); elsewhere nobody ever waits.
 #[derive(Debug)]
@@ -63,6 +85,24 @@ impl CoreWait {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
+
+    fn policy() -> i32 {
+        // SAFETY: 0 is the calling thread.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    fn a_thread_gathers_and_stops_again() {
+        let of_thread = std::thread::spawn(|| {
+            let before = policy();
+            super::gather(true);
+            let gathers = policy();
+            super::gather(false);
+            (before, gathers, policy())
+        });
+        let (before, gathers, after) = of_thread.join().expect("nothing panics there");
+        assert_eq!((before, gathers, after), (libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_OTHER));
+    }
 
     /// Two threads on one core: each of them waits.
     #[test]

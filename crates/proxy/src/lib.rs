@@ -12,6 +12,7 @@ pub mod client;
 pub mod context;
 pub mod control;
 pub mod crypto;
+mod economy;
 pub mod failures;
 mod front_tls;
 pub mod greeting;

@@ -4,6 +4,7 @@
 //! Invariants: it never blocks but in `Net::wait`, and takes no lock while it serves.
 
 use crate::context::{Cx, Shared};
+use crate::economy::Economy;
 use crate::hall::Hall;
 use crate::ids::{Kind, Tag};
 use crate::mail::Mail;
@@ -58,6 +59,7 @@ pub struct Worker<N: Net> {
     again: Vec<u32>,
     /// Timers that have fired, reused in each turn.
     fired: Vec<u64>,
+    economy: Economy,
 }
 
 impl<N: Net> Worker<N> {
@@ -74,6 +76,7 @@ impl<N: Net> Worker<N> {
         let postgres = Hall::new(shared.metrics.worker(number, Postgres::NAME));
         let mysql = Hall::new(shared.metrics.worker(number, MySql::NAME));
         let wheel = Wheel::new(net.now_ns() / 1_000_000);
+        let economy = Economy::new(net.now_ns());
         Ok(Worker {
             net,
             number,
@@ -87,6 +90,7 @@ impl<N: Net> Worker<N> {
             life: Life::Serving,
             again: Vec::new(),
             fired: Vec::new(),
+            economy,
         })
     }
 
@@ -222,6 +226,11 @@ impl<N: Net> Worker<N> {
     }
 
     fn after_turn(&mut self) {
+        let now_ns = self.net.now_ns();
+        let crowd = self.postgres.take_crowd() + self.mysql.take_crowd();
+        if let Some(gathers) = self.economy.turn_ends(now_ns, crowd) {
+            self.net.gather(gathers);
+        }
         if let Life::Draining(until_ms) = self.life {
             let clients = self.postgres.client_count() + self.mysql.client_count();
             if clients == 0 || self.net.now_ns() / 1_000_000 >= until_ms {

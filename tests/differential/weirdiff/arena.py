@@ -361,6 +361,9 @@ class Report:
         if fleeting and self.args.lenient:
             self.fleeting += 1
             print(f"not seen again: {kind}, seed {seed}: {difference.to_text()[:600]}", flush=True)
+            if self.args.findings:
+                with open(self.args.findings + ".fleeting", "a", encoding="utf-8") as out:
+                    out.write(f"{kind}, seed {seed}: {difference.to_text()}\n\n{script.to_text()}\n")
             return
         shape = outline(script) + str(difference.signature())
         self.shapes[shape] += 1

@@ -26,6 +26,9 @@ const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 /// The same on MySQL, where it leaves FOUND_ROWS() as it is.
 const CLEAR_BY_SET: &str = "SET @weir = NULL";
 
+/// It makes ROW_COUNT() 1.
+const ONE_ROW: &str = "SELECT NULL INTO @weir";
+
 /// It makes ROW_COUNT() -1, and leaves all else.
 const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
 
@@ -185,7 +188,14 @@ impl Back {
         if !can_run {
             return Ok(());
         }
-        let counted = entry.ahead.len() != before && counts.wanted && front.answers().row_count == -1;
+        let disturbed = entry.ahead.len() != before && counts.wanted;
+        if disturbed && entry.marked && front.answers().row_count == 1 {
+            // Without a table, which would take the mark away.
+            put_query(out, ONE_ROW);
+            entry.ahead.push_back(Ahead::Repeat(None));
+            self.found_here = 0;
+        }
+        let counted = disturbed && front.answers().row_count == -1;
         if counted || counts.nothing {
             put_query(out, COUNTS_NOTHING);
             entry.ahead.push_back(Ahead::Repeat(None));
@@ -357,27 +367,27 @@ impl Back {
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count = unread || class.uses.intersects(Uses::CODE_ROW_COUNT | Uses::DIAGNOSTICS);
         let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
-        let asks_found = wants_found && !found_is_here && !lasting;
-        let asks_count = wants_count && (!is_here || asks_found);
-        if !matches!(entry.command, Command::Query | Command::StmtExecute) {
-            return Counts::default();
-        }
         // What is brought would take away warnings that only this server has.
         let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
             || front.request.leaves == Leaves::Unsure;
         let only_here = front.warnings_are_on_server() && self.shows_warnings_of(Some(front));
-        let found_alone = warnings && only_here;
+        let may_bring = !(warnings && only_here);
+        let asks_found = wants_found && !found_is_here && !lasting && may_bring;
+        let asks_count = wants_count && (!is_here || asks_found);
+        if !matches!(entry.command, Command::Query | Command::StmtExecute) {
+            return Counts::default();
+        }
         if !asks_found && !asks_count {
             return Counts { wanted: wants_count, nothing: false };
         }
         let answers = front.answers();
         // What counts one row has found one.
-        let asks_found = asks_found || wants_found && asks_count && answers.row_count == 1;
+        let asks_found = asks_found || wants_found && asks_count && answers.row_count == 1 && may_bring;
         let mut select = None;
-        if asks_found && !found_alone {
+        if asks_found {
             select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
         }
-        if asks_count && answers.row_count == 1 && !found_alone {
+        if asks_count && answers.row_count == 1 && may_bring {
             select = Some(one_row_of(answers.found_rows.filter(|_| asks_found).unwrap_or(0)));
         }
         if let Some(select) = &select {
@@ -518,7 +528,7 @@ fn rows_of(rows: u64) -> String {
 fn one_row_of(rows: u64) -> String {
     match rows {
         // On MySQL it makes that 1.
-        0 => "SELECT NULL INTO @weir".to_owned(),
+        0 => ONE_ROW.to_owned(),
         _ => {
             let all = rows_of(rows.min(MOST_ROWS_BROUGHT));
             format!("SELECT SQL_CALC_FOUND_ROWS NULL FROM ({all}) x LIMIT 1 INTO @weir")

@@ -187,6 +187,8 @@ impl Front {
                 Skipped::Known(offset) => Found::Known(outcome.rows.saturating_add(offset.into())),
                 Skipped::Unsaid | Skipped::Parameter { .. } | Skipped::Other => Found::OnServer,
             },
+            // MariaDB finds none where there is no table.
+            Verb::Select if !has_rows && !mysql => Found::OnServer,
             Verb::Select if !has_rows && !class.skips_rows => {
                 outcome.affected_rows.map_or(Found::Kept, Found::Known)
             }
@@ -199,6 +201,7 @@ impl Front {
                 Shows::Other => Found::OnServer,
             },
             Verb::Update if mysql => told,
+            Verb::Insert | Verb::Replace if class.skips_rows && !mysql => Found::OnServer,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
             Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do
                 if request.skipped == Skipped::Other =>

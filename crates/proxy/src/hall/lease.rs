@@ -177,6 +177,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let waited_ns = self.clients.get(key).map_or(0, |c| cx.now_ns().saturating_sub(c.wait_since_ns));
             self.cells.wait_duration.record_ns(waited_ns);
             self.note_waited(cx, key, waited_ns);
+            self.crowd.behind += 1;
         }
         if self.clients.get(key).is_some_and(|client| client.lease.is_none()) {
             self.lease(cx, server, key);
@@ -249,6 +250,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let quick = client.is_quick();
         client.inflight = client.inflight.saturating_sub(1);
+        self.crowd.answered += 1;
         // Whatever the client keeps its server for from here on, it is no longer for that request.
         client.is.quick = false;
         let (greeted, id) = (client.is.greeted, client.pool);

@@ -29,6 +29,7 @@ pub use cancel::Canceller;
 
 use crate::client::{Client, Phase};
 use crate::context::Cx;
+use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::panics::inject;
@@ -72,6 +73,8 @@ pub struct Hall<W: Wing, N: Net> {
     asked: handshake::Asked,
     /// Whom the server that is being closed leaves its place to.
     heir: Option<caps::Heir<W>>,
+    /// What requests met in this turn.
+    crowd: Crowd,
 }
 
 /// Work left for later.
@@ -109,6 +112,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             silent: Silent::default(),
             asked: handshake::Asked::default(),
             heir: None,
+            crowd: Crowd::default(),
         }
     }
 }
@@ -191,6 +195,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         }
+    }
+
+    /// What requests have met since it was asked last.
+    pub fn take_crowd(&mut self) -> Crowd {
+        std::mem::take(&mut self.crowd)
     }
 
     /// There is work that must not wait for an event.

@@ -253,6 +253,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let request = &client.input.as_slice()[..len];
         let sent = back.dispatch(front, key.raw(), request, true, output.tail_mut());
         let queued = back.queued();
+        self.crowd.behind += u32::from(queued > 1);
         client.pending = Wants::Carried { len: len as u32 };
         client.ride = Some(server);
         client.inflight = 1;
