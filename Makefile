@@ -140,5 +140,5 @@ coverage: ## Which lines the tests run: the Rust tests and the suites on real se
 mutants: ## Weir broken in one place at a time: does a test say so (NAMES='...' for some of them)
 	@tests/mutants/mutants $(NAMES)
 
-fuzz: ## Every decoder, ten minutes each (FUZZ_SECONDS=N for another time)
+fuzz: ## Every decoder against arbitrary bytes, ten minutes each (FUZZ_SECONDS=N for another time)
 	@fuzz/run

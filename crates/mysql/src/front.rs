@@ -26,7 +26,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Left, Several, Shows, Skipped};
+use crate::warnings::{Kept, Left, Says, Shows, Skipped};
 use std::sync::Arc;
 use weir_auth::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -84,12 +84,8 @@ pub(crate) struct Request {
     pub shows: Shows,
     /// What LIMIT leaves out, if it matters.
     pub skipped: Skipped,
-    /// Its text begins with an empty statement: the server refuses it.
-    pub begins_with_none: bool,
-    /// Its first statement asks for warnings.
-    pub head_asks: bool,
-    /// Of a text with several statements: what they make of FOUND_ROWS() together.
-    pub several: Several,
+    /// What its words say beyond its class.
+    pub says: Says,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -321,9 +317,7 @@ impl Request {
             leaves: Leaves::Nothing,
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
-            begins_with_none: false,
-            head_asks: false,
-            several: Several::default(),
+            says: Says::default(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
 use crate::session_state::Flavour;
-use weir_sql::{Span, Verb};
+use weir_sql::{Class, Span, Uses, Verb};
 use weir_wire::{Reader, Short};
 
 /// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
@@ -567,56 +567,91 @@ pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
     !others
 }
 
-/// What the statements of a text make of FOUND_ROWS() together.
+/// What the words of a text say beyond its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Several {
-    /// One that is no SELECT may set it, or may leave it.
-    pub may_set: bool,
-    /// One is a SELECT.
-    pub selects: bool,
-    /// The last one is, and nothing stands behind it.
-    pub ends_with_select: bool,
-}
+pub(crate) struct Says(u8);
 
-/// The same of a text.
-pub(crate) fn several(text: &[u8]) -> Several {
-    let silent: [&[u8]; 16] = [
-        b"INSERT",
-        b"REPLACE",
-        b"DELETE",
-        b"SET",
-        b"BEGIN",
-        b"START",
-        b"COMMIT",
-        b"ROLLBACK",
-        b"SAVEPOINT",
-        b"RELEASE",
-        b"USE",
-        b"CREATE",
-        b"ALTER",
-        b"DROP",
-        b"TRUNCATE",
-        b"FLUSH",
-    ];
-    let mut found = Several::default();
-    let (mut begins, mut is_select) = (true, false);
-    for piece in Words::new(text) {
-        if piece.is(b";") {
-            begins = true;
-            continue;
-        }
-        let select = piece.is(b"SELECT");
-        if begins {
-            is_select = select;
-            found.selects |= select;
-            found.may_set |= !select && !silent.iter().any(|word| piece.is(word));
-        } else {
-            found.may_set |= select && !is_select;
-        }
-        begins = false;
+impl Says {
+    /// Its first statement is empty: the server refuses all of it.
+    pub(crate) const BEGINS_WITH_NONE: Says = Says(1);
+    /// Its first statement asks for warnings.
+    pub(crate) const HEAD_ASKS: Says = Says(1 << 1);
+    /// GET DIAGNOSTICS with ROW_COUNT.
+    pub(crate) const COUNTS: Says = Says(1 << 2);
+    /// Of several statements: one that is no SELECT may set FOUND_ROWS(), or may leave it.
+    pub(crate) const MAY_SET: Says = Says(1 << 3);
+    /// One sets it.
+    pub(crate) const SELECTS: Says = Says(1 << 4);
+    /// The last one is a SELECT, and nothing stands behind it.
+    pub(crate) const ENDS_WITH_SELECT: Says = Says(1 << 5);
+
+    /// It says this.
+    pub(crate) fn has(self, other: Says) -> bool {
+        self.0 & other.0 != 0
     }
-    found.ends_with_select = is_select && !begins && !text.trim_ascii_end().ends_with(b"*/");
-    found
+
+    /// It says this, too, if that is so.
+    fn with(self, other: Says, so: bool) -> Says {
+        if so { Says(self.0 | other.0) } else { self }
+    }
+
+    /// What a text of this class says.
+    pub(crate) fn of(class: &Class, text: &[u8], flavour: Flavour) -> Says {
+        let mut says = Says::default();
+        if class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS) {
+            let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+            let head = text.get(..end).unwrap_or(text);
+            let unread = class.verb == Verb::Show && class.uses.contains(Uses::EXECUTABLE_COMMENT);
+            let asks = class.verb == Verb::Get || wanted(head).is_some() || show_count(head).is_some();
+            let counts =
+                class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
+            says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
+            says = says.with(Says::BEGINS_WITH_NONE, begins_with_none(text));
+        }
+        if class.statements > 1 { says.of_several(text, flavour) } else { says }
+    }
+
+    fn of_several(mut self, text: &[u8], flavour: Flavour) -> Says {
+        let silent: [&[u8]; 16] = [
+            b"INSERT",
+            b"REPLACE",
+            b"DELETE",
+            b"SET",
+            b"BEGIN",
+            b"START",
+            b"COMMIT",
+            b"ROLLBACK",
+            b"SAVEPOINT",
+            b"RELEASE",
+            b"USE",
+            b"CREATE",
+            b"ALTER",
+            b"DROP",
+            b"TRUNCATE",
+            b"FLUSH",
+        ];
+        let (mut begins, mut is_select) = (true, false);
+        for piece in Words::new(text) {
+            if piece.is(b";") {
+                begins = true;
+                continue;
+            }
+            let select = piece.is(b"SELECT");
+            if begins {
+                is_select = select;
+                // MySQL counts what they matched.
+                let counts = piece.is(b"UPDATE") || piece.is(b"DO");
+                let sets = select || counts && flavour == Flavour::MySql;
+                let quiet = sets || counts || silent.iter().any(|word| piece.is(word));
+                self = self.with(Says::SELECTS, sets).with(Says::MAY_SET, !quiet);
+            } else {
+                self = self.with(Says::MAY_SET, select && !is_select);
+            }
+            begins = false;
+        }
+        let ends = is_select && !begins && !text.trim_ascii_end().ends_with(b"*/");
+        self.with(Says::ENDS_WITH_SELECT, ends)
+    }
 }
 
 /// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
@@ -864,15 +899,19 @@ mod tests {
 
     #[test]
     fn what_several_statements_find() {
-        let of = |text: &str| {
-            let Several { may_set, selects, ends_with_select } = several(text.as_bytes());
-            (may_set, selects, ends_with_select)
+        let of = |text: &str, flavour| {
+            let says = Says::default().of_several(text.as_bytes(), flavour);
+            [Says::MAY_SET, Says::SELECTS, Says::ENDS_WITH_SELECT].map(|it| says.has(it))
         };
-        assert_eq!(of("INSERT INTO t VALUES (1); SELECT id FROM t"), (false, true, true));
-        assert_eq!(of("SELECT (SELECT 1); COMMIT"), (false, true, false));
-        assert_eq!(of("SELECT 1; SELECT 2; /* so */"), (false, true, false));
-        assert_eq!(of("SET @a = 1; INSERT INTO t SELECT 1"), (true, false, false));
-        assert_eq!(of("SHOW TABLES; SELECT 1"), (true, true, true));
+        for flavour in [Flavour::MySql, Flavour::MariaDb] {
+            assert_eq!(of("INSERT INTO t VALUES (1); SELECT id FROM t", flavour), [false, true, true]);
+            assert_eq!(of("SELECT (SELECT 1); COMMIT", flavour), [false, true, false]);
+            assert_eq!(of("SELECT 1; SELECT 2; /* so */", flavour), [false, true, false]);
+            assert_eq!(of("SET @a = 1; INSERT INTO t SELECT 1", flavour), [true, false, false]);
+            assert_eq!(of("SHOW TABLES; SELECT 1", flavour), [true, true, true]);
+        }
+        assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MySql), [false, true, false]);
+        assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MariaDb), [false, false, false]);
     }
 
     #[test]

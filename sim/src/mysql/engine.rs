@@ -95,6 +95,8 @@ pub struct Engine {
     temporary: Option<String>,
     locked: bool,
     insert_id: u64,
+    /// Rows of the last SELECT.
+    found: usize,
     warnings: Vec<(u16, String)>,
     statements: BTreeMap<u32, Prepared>,
     last_statement: u32,
@@ -151,6 +153,7 @@ impl Engine {
             temporary: None,
             locked: false,
             insert_id: 0,
+            found: 0,
             warnings: Vec::new(),
             statements: BTreeMap::new(),
             last_statement: 0,
@@ -573,7 +576,8 @@ impl Engine {
             return self.fail(1317, "70100", "Query execution was interrupted");
         }
         let tag = value.or_else(|| statement.tag.clone()).unwrap_or_default();
-        if statement.command != Command::ShowWarnings {
+        let shows = matches!(statement.command, Command::ShowWarnings | Command::ShowNothing);
+        if !shows {
             self.warnings.clear();
         }
         if statement.fails {
@@ -584,7 +588,12 @@ impl Engine {
             self.effect(&statement, &tag);
         } else {
             match self.cells(&statement, &tag) {
-                Ok(rows) => self.rows(&names(&statement, columns), &rows, binary),
+                Ok(rows) => {
+                    if !shows {
+                        self.found = rows.len();
+                    }
+                    self.rows(&names(&statement, columns), &rows, binary);
+                }
                 Err(name) => self.fail(1146, "42S02", &format!("Table '{name}' doesn't exist")),
             }
         }
@@ -628,6 +637,8 @@ impl Engine {
             Command::TakeInsertId => {
                 vec![vec![Some(std::mem::take(&mut self.insert_id).to_string()), Some("0".to_owned())]]
             }
+            Command::FoundRows => one(self.found.to_string()),
+            Command::Rows(rows) => (0..*rows).map(|row| vec![Some(row.to_string())]).collect(),
             Command::ShowWarnings => {
                 let row = |(code, text): &(u16, String)| {
                     vec![Some("Error".to_owned()), Some(code.to_string()), Some(text.clone())]

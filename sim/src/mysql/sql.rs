@@ -40,6 +40,12 @@ pub enum Command {
     TakeInsertId,
     /// The messages of the last statement.
     ShowWarnings,
+    /// The same, of which it shows none.
+    ShowNothing,
+    /// FOUND_ROWS().
+    FoundRows,
+    /// So many rows, for nothing but their number.
+    Rows(usize),
     /// Counters of the server: nothing is ever defined here.
     ShowStatus,
     /// BEGIN.
@@ -154,7 +160,11 @@ impl Statement {
             Command::ConnectionId(_) => one("CONNECTION_ID()"),
             Command::InsertId => one("LAST_INSERT_ID()"),
             Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
-            Command::ShowWarnings => ["Level", "Code", "Message"].map(str::to_owned).to_vec(),
+            Command::FoundRows => one("FOUND_ROWS()"),
+            Command::Rows(_) => one("1"),
+            Command::ShowWarnings | Command::ShowNothing => {
+                ["Level", "Code", "Message"].map(str::to_owned).to_vec()
+            }
             Command::ShowStatus => ["Variable_name", "Value"].map(str::to_owned).to_vec(),
             Command::Lock => one("GET_LOCK('l',0)"),
             Command::Unlock => one("RELEASE_ALL_LOCKS()"),
@@ -181,6 +191,11 @@ fn command(text: &str) -> Command {
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
         ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
         ["SELECT", "LAST_INSERT_ID(),", "LAST_INSERT_ID(0)", "LIMIT", "1"] => Command::TakeInsertId,
+        ["SELECT", "FOUND_ROWS()", "LIMIT", "1"] => Command::FoundRows,
+        ["SELECT", "1", "FROM", "DUAL", "WHERE"] => Command::Rows(0),
+        ["SELECT", "1"] => Command::Rows(1),
+        ["WITH", "RECURSIVE", ..] => Command::Rows(rows_of(text)),
+        ["SELECT", "NULL", "INTO", "@WEIR"] | ["SELECT", "SQL_CALC_FOUND_ROWS", ..] => Command::Clear,
         ["SELECT", "CAST('Z'", "AS", "BINARY),", ..] => Command::Catalogue,
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
@@ -191,11 +206,13 @@ fn command(text: &str) -> Command {
             settings(text["SELECT ".len()..].trim_end_matches(" LIMIT 1"))
         }
         ["SELECT", value, ..] if value.starts_with('\'') => Command::Literal(literal(text)),
+        ["SET", "@WEIR", ..] => Command::Clear,
         ["SET", "@V", ..] => Command::SetVariable(literal(text)),
         ["SET", ..] => set(&text["SET ".len()..]),
         ["USE", ..] => Command::Use(text["USE ".len()..].trim().to_owned()),
         ["SHOW", "GLOBAL", "STATUS", ..] => Command::ShowStatus,
         ["SHOW", "WARNINGS"] => Command::ShowWarnings,
+        ["SHOW", "WARNINGS", "LIMIT", "0"] => Command::ShowNothing,
         ["DO", ..] => Command::Clear,
         ["BEGIN"] | ["START", "TRANSACTION"] => Command::Begin,
         ["COMMIT"] => Command::Commit,
@@ -206,6 +223,12 @@ fn command(text: &str) -> Command {
         ["KILL", "QUERY", id] => id.parse().map_or(Command::Unknown, Command::KillQuery),
         _ => Command::Unknown,
     }
+}
+
+/// The number in `... WHERE i < 5) ...`.
+fn rows_of(text: &str) -> usize {
+    let number = text.split_once('<').map_or("", |(_, behind)| behind.trim());
+    number.split(')').next().and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 /// `@@session.a,NULL,...,CONNECTION_ID()`, or one setting.

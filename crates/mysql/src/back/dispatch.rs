@@ -10,7 +10,7 @@ use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
-use crate::warnings::{Kept, Piece, Words};
+use crate::warnings::{Kept, Piece, Says, Words};
 use crate::{binding, frame, rewrite, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
@@ -276,7 +276,7 @@ impl Back {
         if !asks && !unsure || is_answered || is_here && last {
             return true;
         }
-        let behind = class.statements > 1 && !front.request.head_asks;
+        let behind = class.statements > 1 && !front.request.says.has(Says::HEAD_ASKS);
         if behind && front.traits.flavour == Flavour::MySql {
             // It asks about a statement of its own. On MariaDB that may leave what is there.
             put_query(out, self.clear_warnings());
@@ -323,7 +323,7 @@ impl Back {
         }
         entry.had_warnings = false;
         // Nothing of it runs on MySQL when its first statement is none.
-        if !asks || front.request.begins_with_none {
+        if !asks || front.request.says.has(Says::BEGINS_WITH_NONE) {
             return true;
         }
         if behind {
@@ -356,16 +356,17 @@ impl Back {
             && front.knowledge.last().is_some_and(|last| !last.is_blind());
         let code = unread_names || class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
         let in_doubt = !class.proven && code;
-        let unclear = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        let unclear = entry.whole && (class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT));
         let unread = in_doubt || unclear || class.verb == Verb::Execute;
         // A SELECT leaves it on MariaDB where it is an aggregate of no rows.
         let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
         let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
-        let behind = behind || front.request.several.may_set;
+        let behind = behind || front.request.says.has(Says::MAY_SET);
         // It may leave what is there.
         let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS);
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let wants_count = unread || class.uses.intersects(Uses::CODE_ROW_COUNT | Uses::DIAGNOSTICS);
+        let wants_count =
+            unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
         let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
         // What is brought would take away warnings that only this server has.
         let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)

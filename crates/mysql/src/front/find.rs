@@ -10,7 +10,7 @@ use crate::prepared::{ClientStatements, Execute, Text, statement_id};
 use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
-use crate::warnings::{Kept, Shown, Skipped};
+use crate::warnings::{Kept, Says, Shown, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
@@ -218,18 +218,7 @@ impl Front {
         self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
         self.request.skipped = self.skipped(&class, text);
         self.request.leaves = self.leaves(&class, text);
-        if class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS) {
-            let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
-            let head = text.get(..end).unwrap_or(text);
-            self.request.head_asks = class.verb == Verb::Get
-                || warnings::wanted(head).is_some()
-                || warnings::show_count(head).is_some()
-                || class.verb == Verb::Show && class.uses.contains(Uses::EXECUTABLE_COMMENT);
-            self.request.begins_with_none = warnings::begins_with_none(text);
-        }
-        if class.statements > 1 {
-            self.request.several = warnings::several(text);
-        }
+        self.request.says = Says::of(&class, text, self.traits.flavour);
         self.request.class = class;
         self.request.judged_by = state;
         if extra.changes.is_some() || extra.text.is_some() {
@@ -643,6 +632,7 @@ impl Front {
                     self.note_trackers(&class, &text.text);
                 }
                 self.request.leaves = self.leaves(&self.request.class, &text.text);
+                self.request.says = Says::of(&self.request.class, &text.text, flavour);
             }
             _ => {}
         }

@@ -17,7 +17,7 @@ use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::session_state::Flavour;
-use crate::warnings::{self, Kept, Shows, Skipped, Warnings};
+use crate::warnings::{self, Kept, Says, Shows, Skipped, Warnings};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::Pin;
 
@@ -152,17 +152,18 @@ impl Front {
             _ if class.statements <= 1 && outcome.results > 1 => Found::OnServer,
             _ if class.statements > 1 => {
                 let plain = class.verb != Verb::Call && !class.skips_rows && !class.uses.intersects(unseen);
-                let several = request.several;
-                if !several.may_set && !several.selects {
+                let [may_set, selects, ends] =
+                    [Says::MAY_SET, Says::SELECTS, Says::ENDS_WITH_SELECT].map(|it| request.says.has(it));
+                if !may_set && !selects {
                     // Rows of RETURNING do not count.
                     return Found::Kept;
                 }
                 // The first of them failed, or those before the SELECT.
                 let first = outcome.failed && outcome.results == 0 && !class.doubtful;
-                if first || outcome.failed && !several.may_set && !outcome.had_rows {
+                if first || outcome.failed && !may_set && !outcome.had_rows {
                     return Found::Kept;
                 }
-                match several.ends_with_select && has_rows && !outcome.failed && plain && !class.doubtful {
+                match ends && has_rows && !outcome.failed && plain && !class.doubtful {
                     true => Found::Known(outcome.rows),
                     false => Found::OnServer,
                 }
