@@ -8,8 +8,8 @@ use weir_auth::login::{
     TlsWish,
 };
 use weir_auth::{Job, JobDone, Secret};
-use weir_wire::limits;
 use weir_proxy::wing::{Accept, Connect, Front};
+use weir_wire::limits;
 
 /// One for all runs: it keeps what is slow to compute.
 static SECRET: LazyLock<Arc<Secret>> = LazyLock::new(|| Arc::new(Secret::plain("secret")));

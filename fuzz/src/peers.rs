@@ -62,7 +62,7 @@ impl Peers for Postgres {
     }
 
     fn granted() -> Vec<u8> {
-        [pg(b'C', b"SET\0"), pg(b'Z', b"I")].concat()
+        pg(b'Z', b"I")
     }
 
     fn client_messages() -> Vec<Vec<u8>> {

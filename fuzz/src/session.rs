@@ -37,7 +37,7 @@ struct Session<W: Peers> {
 /// Plays the script.
 pub fn run<W: Peers>(data: &[u8]) {
     let mut script = Script::new(data);
-    let Some(mut session) = Session::<W>::new() else { return };
+    let mut session = Session::<W>::new().expect("both logins and the greeting succeed");
     let (requests, replies) = (W::client_messages(), W::server_messages());
     while !script.is_over() {
         let choice = script.choice();
