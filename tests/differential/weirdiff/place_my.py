@@ -45,6 +45,7 @@ class MyPlace:
         self.weirs = weirs
         self.weir_address = None
         self.direct = True
+        self.stale = False
         self.base = 1000
         self.bases = []
         self.at = 0
@@ -91,6 +92,9 @@ class MyPlace:
         if direct:
             self.bases = []
         else:
+            if self.stale:
+                self.stale = False
+                self.weirs.close()
             self.weir_address = self.weirs(script.servers)
         self.at = 0
         self.again(direct)
@@ -191,6 +195,9 @@ class MyPlace:
             texts.append("BEGIN; " + "; ".join(changed) + "; COMMIT")
         for text in texts:
             self.admin.ask(self.on(text, schema))
+        if parts and not self.direct:
+            # Tables have changed behind Weir's back, which it sees after seconds only: the next session has a new one.
+            self.stale = True
 
     def is_lasting(self, _script):
         """Nothing that a session does bears on how Weir treats later ones."""

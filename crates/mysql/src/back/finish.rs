@@ -50,7 +50,10 @@ impl Back {
             return;
         }
         if entry.command == Command::ResetConnection && !failed {
+            // FOUND_ROWS() outlives it.
+            let found_client = self.found_client;
             self.session_was_reset();
+            self.found_client = found_client;
             front.reset_session();
         }
         self.finish_statement(entry, front);
