@@ -186,6 +186,8 @@ pub(crate) struct Outcome {
     pub told: Option<bool>,
     /// The server had what its client's statement before had left.
     pub had_warnings: bool,
+    /// It had Weir's mark in the place of that.
+    pub marked: bool,
     /// Its error stands behind warnings of others on its server.
     pub appended: bool,
     /// A COM_PING followed.

@@ -72,6 +72,7 @@ impl Back {
             self.count_change();
         }
         entry.outcome.had_warnings = entry.had_warnings;
+        entry.outcome.marked = entry.marked;
         let only_here = front.finish(&entry.outcome, self.server_id);
         match front.found_rows_changed() {
             _ if !last_here => self.found_here = 0,

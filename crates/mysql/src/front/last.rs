@@ -114,10 +114,10 @@ impl Front {
 
     /// Only the server knows whether warnings of the statement before are still there.
     fn finish_unsure(&mut self, outcome: &Outcome) {
-        match (outcome.had_warnings, self.warnings()) {
-            // Weir's mark in their place tells whether they are still there.
-            (true, Some(Kept::Answer(_))) => {}
-            (true, _) => (self.last_result, self.warnings) = (true, None),
+        match (outcome.had_warnings, outcome.marked) {
+            // The mark tells whether they are still there.
+            (true, true) => {}
+            (true, false) => (self.last_result, self.warnings) = (true, None),
             (false, _) => self.keep_warnings(Kept::Lost),
         }
     }
