@@ -623,7 +623,6 @@ impl Front {
             },
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
-            knowledge: &self.knowledge,
         }
     }
 

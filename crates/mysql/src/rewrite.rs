@@ -8,8 +8,8 @@
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
 //! Where a statement reads what the server says of its sessions (the process list and its like), or runs code with CONNECTION_ID()
-//! in it, CONNECTION_ID() stays as it is: both are the server's number then. So it does where a table may be a view that nobody has
-//! read yet.
+//! in it, CONNECTION_ID() stays as it is: both are the server's number then. Not where a table may be a view that nobody has read yet:
+//! tables that hold the client's number are more.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
 //! expression the server makes the column's name of the rewritten text: where it shows (names of columns, messages) the
@@ -19,7 +19,6 @@ use crate::session_state::Flavour;
 use crate::ssl_status;
 use crate::warnings::Warnings;
 use std::sync::Arc;
-use weir_sql::catalogue::Knowledge;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
 /// What stands in a text for the client's own words, in the order of the text.
@@ -178,7 +177,6 @@ pub(crate) struct Answers<'a> {
     /// Version and cipher of the client's own TLS; empty: none.
     pub tls: (&'static str, &'static str),
     pub flavour: Flavour,
-    pub knowledge: &'a Knowledge,
 }
 
 /// The text asks for more of it than the lexer lists.
@@ -197,9 +195,6 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     }
     let looks = !class.calls().is_empty() && looks_at_servers(text);
     let of_code = class.uses.contains(Uses::CODE_CONNECTION_ID);
-    let unread = !class.calls().is_empty()
-        && !class.proven
-        && answers.knowledge.last().is_some_and(|last| !last.is_blind());
     let about_last = about_last && asks_about_last(class);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let errors = crate::warnings::show_count(text)?;
@@ -218,10 +213,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             count.put(text, &mut at, &mut out, &mut names)?;
         }
         let about_last = about_last && is_in_first(class, call.span);
-        let own_text = || statement_of(text, call.span.start as usize);
-        let own_session = of_code
-            || looks && looks_at_servers(own_text())
-            || unread && crate::warnings::names_a_table(own_text());
+        let own_session = of_code || looks && looks_at_servers(statement_of(text, call.span.start as usize));
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
