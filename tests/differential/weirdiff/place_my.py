@@ -45,7 +45,7 @@ class MyPlace:
         self.weirs = weirs
         self.weir_address = None
         self.direct = True
-        self.stale = False
+        self.stale = set()
         self.base = 1000
         self.bases = []
         self.at = 0
@@ -92,12 +92,19 @@ class MyPlace:
         if direct:
             self.bases = []
         else:
-            if self.stale:
-                self.stale = False
-                self.weirs.close()
             self.weir_address = self.weirs(script.servers)
+            if script.servers in self.stale:
+                self.stale.discard(script.servers)
+                self.tell_of_changes()
         self.at = 0
         self.again(direct)
+
+    def tell_of_changes(self):
+        """DDL that changes nothing, so that this Weir reads the catalogue again."""
+        client = my.Client(self.weir_address, self.user, self.schemas[False], self.schemas[True], {}, 30)
+        if client.alive:
+            client.answer(client.ask_for([["Q", "DROP TABLE IF EXISTS not_there"]], self), 30)
+        client.close()
 
     def watch(self, texts):
         pass
@@ -196,8 +203,8 @@ class MyPlace:
         for text in texts:
             self.admin.ask(self.on(text, schema))
         if parts and not self.direct:
-            # Tables have changed behind Weir's back, which it sees after seconds only: the next session has a new one.
-            self.stale = True
+            # Tables have changed behind Weir's back, which it sees after seconds only.
+            self.stale = set(self.weirs.running)
 
     def is_lasting(self, _script):
         """Nothing that a session does bears on how Weir treats later ones."""
