@@ -7,7 +7,9 @@
 //! text is kept, and is run again in front of the client's own SHOW WARNINGS. Of a prepared statement nothing can be
 //! kept: its client is told so if it asks, and the statement does not stand among others again.
 //!
-//! Owns: what is kept. Must not know: why it was asked for.
+//! Where only a server can tell whether it has left them (MariaDB), Weir's mark stands there in their place.
+//!
+//! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know: why it was asked for.
 
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
