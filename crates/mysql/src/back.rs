@@ -68,11 +68,13 @@ pub(crate) struct PrepareAhead {
     pub reply: Option<PrepareReply>,
     pub definitions: Vec<u8>,
     pub left: usize,
+    /// The request can do without it.
+    pub along: bool,
 }
 
 impl PrepareAhead {
     pub(crate) fn new(key: Key) -> PrepareAhead {
-        PrepareAhead { key, id: 0, reply: None, definitions: Vec::new(), left: 0 }
+        PrepareAhead { key, id: 0, reply: None, definitions: Vec::new(), left: 0, along: false }
     }
 }
 
@@ -238,6 +240,8 @@ pub struct Back {
     pub(crate) warned_client: u32,
     /// The client whose request was the last thing that ran here: code finds what that has left.
     pub(crate) last_client: u32,
+    /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that counts nothing.
+    pub(crate) last_rows: u64,
     /// The client whose FOUND_ROWS() this session gives.
     pub(crate) found_here: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
@@ -306,6 +310,7 @@ impl Back {
             found_client: 0,
             warned_client: 0,
             last_client: 0,
+            last_rows: 0,
             found_here: 0,
             broken: false,
             injected_prepares: 0,
@@ -491,6 +496,7 @@ impl Back {
         self.found_client = 0;
         self.warned_client = 0;
         self.last_client = 0;
+        self.last_rows = 0;
         self.found_here = 0;
         self.quiet_transaction = false;
         self.tainted = false;

@@ -355,11 +355,38 @@ impl Request {
         runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
     }
 
+    /// Which of its client's statements may come to something else when they are prepared behind it.
+    pub(crate) fn unsettles(&self) -> Option<Unsettles> {
+        let mut pins = self.class.pins;
+        if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
+            remove_setting(&mut pins, &self.class);
+        }
+        match self.command {
+            Command::Query | Command::StmtExecute if pins.contains(Pin::Setting) => Some(Unsettles::All),
+            Command::Query | Command::StmtExecute
+                if pins.contains(Pin::UserVariable) || runs_code(&self.class) =>
+            {
+                Some(Unsettles::OfVariables)
+            }
+            _ if self.makes_variables() => Some(Unsettles::OfVariables),
+            _ => None,
+        }
+    }
+
     /// The variables that a statement sets are in the session as soon as it is prepared: their type is another one than
     /// that of variables that nobody has named.
     pub(crate) fn makes_variables(&self) -> bool {
         self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
     }
+}
+
+/// Statements that come to something else when they are prepared behind a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsettles {
+    /// Any: it sets what is not followed.
+    All,
+    /// Those that read user variables: their columns have the types of these.
+    OfVariables,
 }
 
 /// The settings of a text are followed: they are no reason to stay, unless something behind them sets more.
@@ -599,6 +626,11 @@ impl Front {
         if class.uses.intersects(Uses::FOUND_ROWS | Uses::CALC_FOUND_ROWS) {
             self.asks_found_rows = true;
         }
+    }
+
+    /// It is in a transaction.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.status & status::IN_TRANS != 0
     }
 
     /// The TLS of this client's connection.

@@ -207,6 +207,14 @@ impl ClientStatements {
         Some(statement)
     }
 
+    /// Texts of statements that any server may prepare, of those that `wanted` says.
+    pub(crate) fn texts(&self, wanted: impl Fn(&Class) -> bool) -> impl Iterator<Item = Arc<Text>> {
+        let of_any = |one: &&ClientStatement| !one.is_notable() && one.kill.is_none() && wanted(&one.class);
+        let mut texts: Vec<_> = self.by_id.iter().filter(|(_, one)| of_any(one)).collect();
+        texts.sort_unstable_by_key(|(id, _)| **id);
+        texts.into_iter().map(|(_, one)| one.text.clone()).collect::<Vec<_>>().into_iter()
+    }
+
     /// Some statement has a cursor open.
     pub(crate) fn any_cursor(&self) -> bool {
         self.notable().any(|statement| statement.cursor)
@@ -322,6 +330,11 @@ impl ServerStatements {
         let statement = self.by_key.get_mut(key)?;
         statement.used = self.clock;
         Some(statement)
+    }
+
+    /// There is a copy of this text that is not one client's own.
+    pub(crate) fn has_shared(&self, text: &Arc<Text>) -> bool {
+        self.by_key.keys().any(|key| key.private.is_none() && key.text == *text)
     }
 
     /// What this server said when this text was prepared last.

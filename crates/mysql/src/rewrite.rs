@@ -197,8 +197,12 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     let of_code = class.uses.contains(Uses::CODE_CONNECTION_ID);
     let about_last = about_last && asks_about_last(class);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
-        let errors = crate::warnings::show_count(text)?;
-        return Some(count_shown(answers.warning_counts?, errors).into_bytes().into());
+        let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+        let (head, rest) = text.split_at_checked(end)?;
+        let errors = crate::warnings::show_count(head)?;
+        let shown = count_shown(answers.warning_counts?, errors);
+        // A comment behind it is answered, too.
+        return Some([shown.as_bytes(), rest].concat().into());
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
         return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);

@@ -738,6 +738,31 @@ pub(crate) fn names_a_table(text: &[u8]) -> bool {
     false
 }
 
+/// DESCRIBE with the name of a table behind it, and no statement.
+pub(crate) fn describes_a_table(text: &[u8]) -> bool {
+    const STATEMENTS: [&[u8]; 15] = [
+        b"SELECT",
+        b"INSERT",
+        b"REPLACE",
+        b"UPDATE",
+        b"DELETE",
+        b"WITH",
+        b"VALUES",
+        b"(",
+        b"EXTENDED",
+        b"PARTITIONS",
+        b"FORMAT",
+        b"FOR",
+        b"ANALYZE",
+        b"TABLE",
+        b"ALTER",
+    ];
+    let mut words = Words::new(text);
+    let begins = |first: Piece<'_>| [&b"DESC"[..], b"DESCRIBE", b"EXPLAIN"].iter().any(|word| first.is(word));
+    words.next().is_some_and(begins)
+        && words.next().is_some_and(|next| !STATEMENTS.iter().any(|word| next.is(word)))
+}
+
 /// A word, a sign, or a whole string.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {

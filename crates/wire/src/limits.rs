@@ -46,6 +46,8 @@ pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
 
 /// Statements one client may hold prepared.
 pub const CLIENT_PREPARED: usize = 10_000;
+/// Statements of a client that are prepared on a server in front of a setting or a variable that ties the client to it.
+pub const PREPARED_ALONG: usize = 64;
 /// Bytes of the texts of these. They are kept to be prepared again on other servers.
 pub const CLIENT_PREPARED_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of the texts of the statements kept prepared on one server; those used least recently leave.

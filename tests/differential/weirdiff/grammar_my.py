@@ -351,8 +351,8 @@ class MySqlGenerator(Generator):
         "schemas": {"schema": 8, "write": 3, "read": 2, "slow": 1},
     }
     modes = [(9, "simple"), (5, "prepared"), (3, "parameters"), (2, "several"), (1, "pipeline"), (2, "command"), (1, "fetched"), (1, "long")]
-    commands = [(4, ["ping"], ""), (2, ["init", "%db%x"], "k"), (2, ["init", "%db%"], "k"), (1, ["init", "not_there"], ""), (2, ["reset"], "k t"),
-                (1, ["change", "%db%"], "k t"), (1, ["change", "%db%x"], "k t"), (1, ["option", 1], "k"), (1, ["option", 0], "k"), (1, ["sreset", "s1"], ""),
+    commands = [(4, ["ping"], ""), (2, ["init", "%db%x"], "k"), (2, ["init", "%db%"], "k"), (1, ["init", "not_there"], ""), (2, ["reset"], "w:lock k t"),
+                (1, ["change", "%db%"], "w:lock k t"), (1, ["change", "%db%x"], "w:lock k t"), (1, ["option", 1], "k"), (1, ["option", 0], "k"), (1, ["sreset", "s1"], ""),
                 (1, ["sclose", "s1"], ""), (1, ["fetch", "s1", 2], "k"), (1, ["exec", "s9", [], 0], "")]
 
     def __init__(self, seed):
@@ -421,6 +421,12 @@ class MySqlGenerator(Generator):
         # A statement's flags at its prepare are those at each of its executions too.
         if not drawn or "t" in drawn.flags:
             return None
+        if known:
+            # What stands under this name stays there when the new one cannot be prepared.
+            old = known[0]
+            drawn = Draw(drawn.text, drawn.reads | old.reads, drawn.writes | old.writes, drawn.flags | old.flags, drawn.family)
+            if not allowed(drawn):
+                return None
         model.prepared[name] = (drawn, values)
         out = [["prep", name, drawn.text]]
         if self.random.random() < 0.7:

@@ -4,7 +4,7 @@
 
 use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves};
+use crate::front::{AsksSession, Front, Leaves, Unsettles};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
@@ -14,7 +14,7 @@ use crate::warnings::{Kept, Piece, Says, Words};
 use crate::{binding, frame, rewrite, warnings};
 use std::sync::Arc;
 use weir_sql::{Class, Uses, Verb};
-use weir_wire::{Boundary, Fault, FaultKind, Owner};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, limits};
 
 /// Of warnings that cannot be had.
 pub(crate) const NOT_KNOWN: &str =
@@ -42,6 +42,8 @@ struct Counts {
     wanted: bool,
     /// It is to be made -1 by what goes ahead last.
     nothing: bool,
+    /// What FOUND_ROWS() is to be, for a request that may ask for it.
+    found: Option<u64>,
 }
 
 impl Back {
@@ -144,19 +146,35 @@ impl Back {
         }
         let first = shaped.as_ref().or(nowhere.as_ref()).unwrap_or(&front.state);
         if self.session.needs_new_login(first) {
+            if matches!(entry.command, Command::StmtFetch | Command::StmtReset | Command::StmtClose) {
+                // Its cursor is in this session, whose schema is the statement's, and its client has none any more.
+                self.send(entry, front, request, out);
+                return Ok(());
+            }
+            if !front.pins().is_empty() {
+                // A new login would take away what the client is tied to this server by.
+                refuse(entry, "this session has no schema any more; name one by USE first");
+                return Ok(());
+            }
             self.again.start(out)?;
             entry.ahead.push_back(Ahead::Login);
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             return Ok(());
         }
-        if std::mem::take(&mut self.needs_setup) {
+        // What Weir sets would take away the warnings that this asks for.
+        let asks_here = front.request.class.statements == 1
+            && front.request.class.uses.contains(Uses::WARNINGS)
+            && self.shows_warnings_of(Some(front));
+        if self.needs_setup && !asks_here {
+            self.needs_setup = false;
             put_query(out, setup_query());
             entry.ahead.push_back(Ahead::State);
         }
         if let (Some(key), Some(shaped)) = (missing, shaped) {
             self.prepare_ahead(entry, &shaped, key, out);
         }
+        self.prepare_along(entry, front, out);
         let elsewhere = state_elsewhere(entry, front).filter(|_| nowhere.is_none());
         entry.elsewhere = elsewhere.is_some();
         let state = nowhere.as_ref().or(elsewhere.as_ref()).unwrap_or(&front.state);
@@ -188,6 +206,13 @@ impl Back {
         if !can_run {
             return Ok(());
         }
+        let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
+        if let Some(rows) = counts.found.filter(|_| cleared && self.session.flavour == Flavour::MariaDb) {
+            // What clears warnings there is a SELECT.
+            put_query(out, &rows_of(rows));
+            entry.ahead.push_back(Ahead::Repeat(None));
+            self.found_here = front.id();
+        }
         let disturbed = entry.ahead.len() != before && counts.wanted;
         if disturbed && entry.marked && front.answers().row_count == 1 {
             // Without a table, which would take the mark away.
@@ -208,6 +233,30 @@ impl Back {
             self.last_client = 0;
         }
         Ok(())
+    }
+
+    /// Settings and variables that a request makes, and that tie its client to this server, may change what its statements
+    /// come to when they are prepared behind it. Those that it has prepared elsewhere are prepared here in front of it.
+    fn prepare_along(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+        let Some(of) = front.request.unsettles() else { return };
+        let Some(statements) = front.statements.as_deref().filter(|_| front.pins().is_empty()) else {
+            return;
+        };
+        let wanted = |class: &Class| match of {
+            Unsettles::All => true,
+            Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
+        };
+        for text in statements.texts(wanted).take(limits::PREPARED_ALONG) {
+            let shaped = front.state.shaped(&text.shape);
+            let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == text);
+            let stays = shaped.schema == front.state.schema && !self.session.needs_new_login(&shaped);
+            if !is_ahead && stays && !self.statements.has_shared(&text) {
+                self.prepare_ahead(entry, &shaped, Key::fresh(text), out);
+                if let Some(Ahead::Prepare(prepare)) = entry.ahead.back_mut() {
+                    prepare.along = true;
+                }
+            }
+        }
     }
 
     /// Its client's schema is gone: the words of the server about that are those about the table that the request names.
@@ -367,6 +416,12 @@ impl Back {
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
+        // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
+        let rows_here = if entry.ahead.is_empty() { self.last_rows } else { 0 };
+        let own_rows = u64::try_from(front.answers().row_count).unwrap_or(0);
+        let answers_count =
+            class.verb == Verb::Call && self.session.flavour == Flavour::MySql && rows_here != own_rows;
+        let wants_count = wants_count || answers_count;
         let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
         // What is brought would take away warnings that only this server has.
         let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
@@ -378,8 +433,9 @@ impl Back {
         if !matches!(entry.command, Command::Query | Command::StmtExecute) {
             return Counts::default();
         }
+        let found = front.answers().found_rows.filter(|rows| wants_found && *rows <= MOST_ROWS_BROUGHT);
         if !asks_found && !asks_count {
-            return Counts { wanted: wants_count, nothing: false };
+            return Counts { wanted: wants_count, nothing: false, found };
         }
         let answers = front.answers();
         // What counts one row has found one.
@@ -401,7 +457,7 @@ impl Back {
             entry.ahead.push_back(Ahead::Command);
         }
         let nothing = asks_count && answers.row_count == -1 && select.is_none();
-        Counts { wanted: wants_count, nothing }
+        Counts { wanted: wants_count, nothing, found }
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:

@@ -21,9 +21,11 @@ impl Back {
     /// server.
     pub(crate) fn finish(&mut self, entry: &mut Entry, front: Option<&mut Front>) {
         let failed = entry.outcome.failed;
+        self.last_rows = entry.outcome.affected_rows.unwrap_or(0);
         if entry.owner == INTERNAL {
             self.warned_client = 0;
             self.last_client = 0;
+            self.last_rows = 0;
             self.found_here = 0;
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {

@@ -9,6 +9,7 @@ use crate::message::Command;
 use crate::prepared::Execute;
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
+use crate::session_state::Slot;
 use weir_wire::{Fault, INTERNAL, Owner};
 
 impl Back {
@@ -76,8 +77,11 @@ impl Back {
     /// front of the one that is meant, a lock) is not in the catalogue.
     fn send_prepare(&mut self, entry: &mut Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
         entry.settled = self.knowledge.state();
+        // A server refuses to prepare what writes where it may only be read.
+        let may_write = !front.is_in_transaction() && front.state.setting(Slot::ReadOnly).is_none();
         if let Some(key) = &entry.key
             && front.pins().is_empty()
+            && may_write
             && front.request.leaves != Leaves::Unsure
             && self.statements.would_say_again(&key.text, entry.settled)
         {

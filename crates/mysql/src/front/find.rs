@@ -233,6 +233,7 @@ impl Front {
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
             && !warnings.is_better_shown()
+            && (!self.state.multi_statements || is_all_of(class, text))
             && let Some(wanted) = warnings::wanted(text)
         {
             let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
@@ -253,7 +254,7 @@ impl Front {
     fn answer_head(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
         let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        if class.statements < 2 || class.first_end == 0 || !read || !self.state.multi_statements {
+        if is_all_of(class, text) || !read || !self.state.multi_statements {
             return None;
         }
         if kept.is_better_shown() {
@@ -664,6 +665,13 @@ impl Front {
         }
         self.request(len)
     }
+}
+
+/// The text is its first statement. A comment behind it is another one to servers, which they answer by an OK.
+fn is_all_of(class: &Class, text: &[u8]) -> bool {
+    let behind = text.get(class.first_end as usize..).unwrap_or_default();
+    // They cut this off at the end of a text.
+    class.first_end == 0 || behind.iter().all(|byte| *byte == b';' || byte.is_ascii_whitespace())
 }
 
 /// What of the session itself a text asks for, that Weir has a hand in.

@@ -26,6 +26,9 @@ fn calls(class: &Class) -> bool {
     class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION)
 }
 
+/// ER_SP_DOES_NOT_EXIST.
+const NO_SUCH_ROUTINE: u16 = 1305;
+
 impl Front {
     /// The reply to a command that runs no text is done.
     pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
@@ -147,7 +150,28 @@ impl Front {
         let has_rows = outcome.affected_rows.is_none();
         let told = outcome.matched_rows.map_or(Found::OnServer, Found::Known);
         match class.verb {
-            // What returns no rows has hardly selected any; a routine may.
+            // There is no such procedure. What returns no rows has hardly selected any; a routine may.
+            Verb::Call
+                if class.statements == 1
+                    && !class.doubtful
+                    && outcome.results == 0
+                    && outcome.error == NO_SUCH_ROUTINE =>
+            {
+                Found::Kept
+            }
+            // A comment behind it has an OK of its own.
+            Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::RollbackTo
+            | Verb::Use
+            | Verb::Unlock
+                if single && class.first_end != 0 && outcome.results == 2 =>
+            {
+                Found::Kept
+            }
             // So did what stands behind a single one.
             _ if class.statements <= 1 && outcome.results > 1 => Found::OnServer,
             _ if class.statements > 1 => {
@@ -383,7 +407,11 @@ impl Front {
         let writes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
         // MariaDB takes them away when it opens a table, that of functions too.
         match self.traits.flavour {
-            Flavour::MariaDb if calls(class) && self.may_have_warnings() => Leaves::Unsure,
+            Flavour::MariaDb
+                if (calls(class) || class.ddl || class.verb == Verb::Show) && self.may_have_warnings() =>
+            {
+                Leaves::Unsure
+            }
             Flavour::MariaDb if !writes && !crate::warnings::names_a_table(text) => Leaves::All,
             Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
         }
@@ -427,7 +455,8 @@ impl Front {
                 // A sequence is a table.
                 let of_sequences = Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL;
                 let opens = class.uses.intersects(of_sequences);
-                if opens || crate::warnings::names_a_table(text) {
+                let describes = class.verb == Verb::Explain && crate::warnings::describes_a_table(text);
+                if opens || describes || crate::warnings::names_a_table(text) {
                     Leaves::Nothing
                 } else if calls(class) {
                     Leaves::Unsure

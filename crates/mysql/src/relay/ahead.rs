@@ -4,7 +4,7 @@
 
 use super::prepare::{read_definition, take_reply};
 use super::{Progress, Reply, Way, malformed, whole};
-use crate::back::{Ahead, Back, Entry, NOT_KNOWN, Stage, give_up, put_execute};
+use crate::back::{Ahead, Back, Entry, NOT_KNOWN, PrepareAhead, Stage, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok;
@@ -40,7 +40,8 @@ impl Back {
         }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
-        if is_error && !matches!(ahead, Ahead::Login | Ahead::Signal) {
+        let along = matches!(ahead, Ahead::Prepare(PrepareAhead { along: true, .. }));
+        if is_error && !along && !matches!(ahead, Ahead::Login | Ahead::Signal) {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
@@ -91,7 +92,7 @@ impl Back {
                     let reply = take_reply(prepare);
                     self.statements.insert(key, id, Arc::new(reply), 0, way.to_server);
                     entry.ahead.pop_front();
-                    if let Some(payload) = entry.first.take() {
+                    if let Some(payload) = entry.first.take_if(|_| !along) {
                         put_execute(id, &payload, way.to_server);
                         entry.ahead.push_back(Ahead::Repeat(None));
                     }

@@ -171,6 +171,7 @@ impl Back {
             put_command(way.to_server, Command::Ping);
         }
         self.last_client = 0;
+        self.last_rows = 0;
         put_query(way.to_server, "SHOW WARNINGS");
         entry.reply.warnings = Some(Box::default());
         front.phase = Phase::Busy;
@@ -230,6 +231,7 @@ impl Back {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.warned_client = 0;
             self.last_client = 0;
+            self.last_rows = 0;
             self.found_here = 0;
             self.found_client = 0;
             front.phase = Phase::Busy;
@@ -245,6 +247,7 @@ impl Back {
         };
         self.warned_client = 0;
         self.last_client = 0;
+        self.last_rows = 0;
         self.found_here = 0;
         self.found_client = 0;
         front.phase = Phase::Busy;
