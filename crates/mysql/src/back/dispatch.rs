@@ -151,7 +151,7 @@ impl Back {
                 self.send(entry, front, request, out);
                 return Ok(());
             }
-            if !front.pins().is_empty() {
+            if !front.pins().is_empty() && self.session.flavour == Flavour::MySql {
                 // A new login would take away what the client is tied to this server by.
                 refuse(entry, "this session has no schema any more; name one by USE first");
                 return Ok(());
@@ -237,11 +237,13 @@ impl Back {
 
     /// Settings and variables that a request makes, and that tie its client to this server, may change what its statements
     /// come to when they are prepared behind it. Those that it has prepared elsewhere are prepared here in front of it.
-    fn prepare_along(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+    fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
         let Some(of) = front.request.unsettles() else { return };
-        let Some(statements) = front.statements.as_deref().filter(|_| front.pins().is_empty()) else {
+        let Some(statements) = front.statements.as_deref() else { return };
+        if front.along_on == self.server_id && !front.pins().is_empty() {
+            // What it has prepared since, it has prepared here.
             return;
-        };
+        }
         let wanted = |class: &Class| match of {
             Unsettles::All => true,
             Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
@@ -257,6 +259,7 @@ impl Back {
                 }
             }
         }
+        front.along_on = self.server_id;
     }
 
     /// Its client's schema is gone: the words of the server about that are those about the table that the request names.

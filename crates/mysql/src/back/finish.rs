@@ -111,7 +111,7 @@ impl Back {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         let clears = runs_text && (looks || self.session.flavour == Flavour::MySql);
-        entry.refusal.is_none() && (clears || entry.outcome.failed || entry.outcome.warnings > 0)
+        entry.refusal.is_none() && (clears || entry.outcome.failed || entry.outcome.warned)
     }
 
     /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a

@@ -408,7 +408,10 @@ impl Front {
         // MariaDB takes them away when it opens a table, that of functions too.
         match self.traits.flavour {
             Flavour::MariaDb
-                if (calls(class) || class.ddl || class.verb == Verb::Show) && self.may_have_warnings() =>
+                if self.may_have_warnings()
+                    && (calls(class)
+                        || class.ddl
+                        || class.verb == Verb::Show && !class.uses.contains(Uses::WARNINGS)) =>
             {
                 Leaves::Unsure
             }
@@ -428,7 +431,9 @@ impl Front {
             (Verb::Show, _) if single && class.uses.contains(Uses::WARNINGS) => Leaves::All,
             (_, Flavour::MySql) => Leaves::Nothing,
             // On MariaDB what opens a table takes them away, and only that.
-            (Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete, Flavour::MariaDb) if single => {
+            (Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Load, Flavour::MariaDb)
+                if single =>
+            {
                 Leaves::Nothing
             }
             (

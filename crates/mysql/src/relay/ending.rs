@@ -214,7 +214,7 @@ impl Back {
     }
 
     /// The client is about to leave this server, which alone knows what the client may ask: asks it, one thing after the
-    /// other. Warnings come first, the other questions would clear them on MySQL.
+    /// other. Warnings come first, the other questions would clear them on MySQL; then FOUND_ROWS(), which each of the others sets.
     pub(super) fn next_question(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> Stage {
         if !entry.asked_warnings && self.asks_warnings(entry, way) {
             entry.asked_warnings = true;
@@ -227,7 +227,8 @@ impl Back {
             return Stage::Answered;
         };
         entry.reply.asked = 0;
-        if !front.unasked().is_empty() {
+        let asks_found = self.found_client == front.id() && front.found_rows_are_on(id);
+        if !asks_found && !front.unasked().is_empty() {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.warned_client = 0;
             self.last_client = 0;
@@ -237,7 +238,7 @@ impl Back {
             front.phase = Phase::Busy;
             return Stage::AskSettings;
         }
-        let stage = if self.found_client == front.id() && front.found_rows_are_on(id) {
+        let stage = if asks_found {
             put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
             Stage::AskFoundRows
         } else if self.ask_insert_id(entry, front, way.to_server) {
