@@ -141,11 +141,7 @@ impl Back {
             return Ok(());
         }
         if let Some(existing) = front.prepared_mut().get(parse.name).cloned() {
-            // The server itself says that the name is taken, in its order of checks.
-            let (_, server_name) = self.ensure(front, parse.name, existing, out);
-            put_parse(out, &server_name, parse.content);
-            let taken = Some(parse.name.into());
-            self.queue.push(Owed::Parse { statement: None, undo: None, taken, hidden: false, quiet: false });
+            self.parse_taken(front, parse.name, parse.content, &existing, out);
             return Ok(());
         }
         if !self.prepared.is_enabled() || !front.prepared_mut().has_room() {
@@ -169,6 +165,28 @@ impl Back {
         self.ask_shape(statement, &server_name, number, false, out);
         self.evict(out);
         Ok(())
+    }
+
+    /// The server itself says that the name is taken, in its order of checks. Where it lacks the statement of that name, which
+    /// it might not be able to prepare any more, an empty one has the name meanwhile.
+    fn parse_taken(
+        &mut self,
+        front: &Front,
+        name: &[u8],
+        content: &[u8],
+        existing: &Statement,
+        out: &mut Vec<u8>,
+    ) {
+        let server_name = self.prepared.find(existing, front.owner);
+        if server_name.is_none() {
+            self.put_stand_in(name, b"\0\0\0", out);
+        }
+        put_parse(out, server_name.as_ref().map_or(name, |name| &name[..]), content);
+        let taken = Some(name.into());
+        self.queue.push(Owed::Parse { statement: None, undo: None, taken, hidden: false, quiet: false });
+        if server_name.is_none() {
+            self.close_stand_ins(vec![name.into()], out);
+        }
     }
 
     /// Asks what the server makes of a statement. With `stops` the rest waits for the answer.
