@@ -181,7 +181,10 @@ impl Server {
                 if name.is_empty() {
                     self.prepared.remove("");
                 }
-                self.check_transaction(&query)?;
+                // An empty one may be prepared in a failed transaction, too.
+                if !query.is_empty() {
+                    self.check_transaction(&query)?;
+                }
                 if query.starts_with("bad") {
                     return Err(("42601", format!("syntax error in {query}")));
                 }
