@@ -124,13 +124,14 @@ def nobody_is_sent_behind_a_statement_that_was_slow(_context):
 
 @weir
 def with_depth_1_nobody_shares(_context):
-    with start(settings=["pool.pipeline_depth=1"]) as w:
-        def work(i):
-            with Wire(w.target()) as wire:
-                for turn in range(20):
-                    assert wire.ask(f"select {i * 100 + turn}") == [[str(i * 100 + turn)]]
-        assert not in_threads(20, work)
-        assert shared(w) == 0
+    for depth, shares in ((1, False), (64, True)):
+        with start(settings=[f"pool.pipeline_depth={depth}"]) as w:
+            def work(i):
+                with Wire(w.target()) as wire:
+                    for turn in range(20):
+                        assert wire.ask(f"select {i * 100 + turn}") == [[str(i * 100 + turn)]]
+            assert not in_threads(20, work)
+            assert (shared(w) > 0) == shares, (depth, shared(w))
 
 
 @weir
@@ -150,6 +151,14 @@ def writes_and_locks_share_with_nobody(_context):
         raised = in_threads(20, work)
         assert not raised, raised[:3]
         assert shared(w) == before, (shared(w), before)
+
+        def reads(_i):
+            with Wire(w.target()) as wire:
+                for _ in range(20):
+                    wire.ask("select n from counted")
+        # The same clients share where they only read.
+        assert not in_threads(20, reads)
+        assert shared(w) > before
         with Wire(w.target()) as wire:
             assert wire.ask("select n from counted") == [["400"]]
 
