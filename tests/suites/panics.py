@@ -176,6 +176,21 @@ def a_panic_costs_the_clients_of_one_worker_and_nothing_else(_context):
 
 
 @weir
+def who_waits_for_nothing_is_told_that_it_was_no_shutdown(_context):
+    with start(most=1_000, settings=["workers=1"]) as w:
+        with wires.Wire(w.target()) as idle:
+            idle.ask("select 1")
+            with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as wire:
+                wire.ask("select 'weir panics at done'")
+            eventually(lambda: panics(w) == 1, "it is counted")
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                said = b""
+                while got := idle.sock.recv(4096):
+                    said += got
+            assert b"internal error" in said and b"shut" not in said, said
+
+
+@weir
 def a_panic_that_repeats_ends_the_process(_context):
     with contextlib.suppress(AssertionError), start(most=3) as w:
         for turn in range(3):

@@ -52,6 +52,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ServerProtocol => (1158, "08S01", "Malformed packet from the database server"),
         FaultKind::ServerTooLarge => (1153, "08S01", "Got a packet bigger than the proxy takes"),
         FaultKind::ShuttingDown => (1053, "08S01", "Server shutdown in progress"),
+        FaultKind::WorkerFailed => (1053, "08S01", "The proxy ended this connection after an internal error"),
         FaultKind::OutOfResources => (1041, "HY000", "Out of resources"),
     }
 }

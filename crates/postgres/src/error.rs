@@ -216,6 +216,9 @@ pub fn words_of(kind: FaultKind) -> Words {
             "Ask for less in one message.",
         ),
         FaultKind::ShuttingDown => words("57P01", "Weir is shutting down", "Connect again."),
+        FaultKind::WorkerFailed => {
+            words("57P01", "Weir ended this connection after an internal error", "Connect again.")
+        }
         FaultKind::OutOfResources => words(
             "53000",
             "Weir is out of descriptors, ports or memory",

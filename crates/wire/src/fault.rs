@@ -91,6 +91,8 @@ fault_kinds! {
     ServerTooLarge Server "server_too_large",
     /// Weir is stopping.
     ShuttingDown Weir "shutting_down",
+    /// A worker of Weir's has panicked, and begins anew without its clients.
+    WorkerFailed Weir "worker_failed",
     /// Weir ran out of something: descriptors, ports, memory it allows itself.
     OutOfResources Weir "out_of_resources",
 }

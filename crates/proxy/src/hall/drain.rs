@@ -92,7 +92,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let mut words = Vec::new();
             if let (false, true, Phase::Session(front)) = (waits, client.output.is_empty(), &mut client.phase)
             {
-                front.fatal(&FaultKind::ShuttingDown.into(), &mut words);
+                front.fatal(&FaultKind::WorkerFailed.into(), &mut words);
                 drop(client.line.send(cx.net, &words));
             }
             client.line.close(cx.net, words.is_empty());
