@@ -323,7 +323,7 @@ fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
     timeouts.cancel_wait_ms = dice.spread(1, 2_000);
     timeouts.server_check_delay_ms = *dice.pick(&[0, 1, 10, 30_000]);
     timeouts.server_idle_ms = *dice.pick(&[0, 5, 50, 600_000]);
-    timeouts.server_lifetime_ms = *dice.pick(&[0, 20, 200, 3_600_000]);
+    timeouts.server_lifetime_ms = *dice.pick(&[None, Some(20), Some(200), Some(3_600_000)]);
     timeouts.server_login_retry_ms = *dice.pick(&[100, 500, 15_000]);
     timeouts.server_connect_ms = *dice.pick(&[1_500, 15_000]);
     // In calm weather nobody may be told that he waited too long.

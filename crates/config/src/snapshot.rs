@@ -291,8 +291,8 @@ pub struct Timeouts {
     pub server_connect_timeout_ms: u64,
     /// An idle server is closed after so long.
     pub server_idle_timeout_ms: u64,
-    /// A server is closed, once nobody uses it, when it is so old.
-    pub server_lifetime_ms: u64,
+    /// A server that is older is closed, once nobody uses it. `None`: no limit; 0: it is used once.
+    pub server_lifetime_ms: Option<u64>,
     /// After a failed connect or login the next try waits so long.
     pub server_login_retry_ms: u64,
     /// A server that was idle longer is checked before it is lent. 0: always.

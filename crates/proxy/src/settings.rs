@@ -22,7 +22,7 @@ pub enum PoolMode {
     Statement,
 }
 
-/// Bounds on time, all in milliseconds, 0 means none.
+/// Bounds on time, all in milliseconds. 0 means none, but for [`Timeouts::server_lifetime_ms`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeouts {
     /// A client's login.
@@ -43,8 +43,8 @@ pub struct Timeouts {
     pub server_connect_ms: u64,
     /// A server nobody uses.
     pub server_idle_ms: u64,
-    /// A server's age; it is closed when next free.
-    pub server_lifetime_ms: u64,
+    /// A server's age; it is closed when next free, but not before it was used. `None`: no bound; 0: it is used once.
+    pub server_lifetime_ms: Option<u64>,
     /// Pause after a failed connect before the next one.
     pub server_login_retry_ms: u64,
     /// A server idle for longer is asked whether it lives before a client gets it.
@@ -81,7 +81,7 @@ impl Default for Timeouts {
             query_wait_ms: 120_000,
             server_connect_ms: 15_000,
             server_idle_ms: 600_000,
-            server_lifetime_ms: 3_600_000,
+            server_lifetime_ms: Some(3_600_000),
             server_login_retry_ms: 15_000,
             server_check_delay_ms: 30_000,
             catalogue_check_ms: 1_000,

@@ -240,11 +240,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
         let Wants::Request { len, whole: true, .. } = client.pending else { return };
         let Phase::Session(front) = &mut client.phase else { return };
-        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, .. } = held
+        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, is, .. } = held
         else {
             return;
         };
         let id = *pool;
+        is.used = true;
         if back.queued() == 0 {
             *since_ms = now_ns / 1_000_000;
             *head_since_ns = now_ns;
