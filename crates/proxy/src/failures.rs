@@ -15,7 +15,7 @@ const FREE: u32 = 5;
 /// The first wait, which doubles up to the last.
 const FIRST_MS: u64 = 50;
 const LAST_MS: u64 = 1_000;
-/// After so long half of them is forgotten.
+/// Time after which half of them is forgotten.
 const HALF_MS: u64 = 10_000;
 
 /// The wrong passwords of late.

@@ -25,7 +25,7 @@ use weir_wire::{FaultKind, limits};
 /// The version before any server has said its own.
 const VERSION: &str = "8.4.0";
 
-/// A start waits so long for a greeting, for all servers together. One that answers at all does in milliseconds.
+/// Maximum time a start waits for greetings, for all servers together. One that answers at all does in milliseconds.
 const START_WAIT: Duration = Duration::from_secs(1);
 
 /// While no server has answered, they are asked again after this time.

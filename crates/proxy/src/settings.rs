@@ -49,7 +49,7 @@ pub struct Timeouts {
     pub server_login_retry_ms: u64,
     /// A server idle for longer is asked whether it lives before a client gets it.
     pub server_check_delay_ms: u64,
-    /// A database in use is asked so often whether its catalogue has changed.
+    /// Interval at which a database in use is asked whether its catalogue has changed.
     pub catalogue_check_ms: u64,
     /// What a request may still take whose client has gone; then it is cancelled, and after the same time
     /// again its server is closed.

@@ -124,7 +124,7 @@ impl Sizing {
     }
 }
 
-/// A pool that nobody has used for so long is let go of: what is known of it is soon known again.
+/// Idle time after which a pool is let go of: what is known of it is soon known again.
 const UNUSED: Duration = Duration::from_secs(60);
 /// The same where there are so many pools that clients seem to make up names.
 const UNUSED_OF_MANY: Duration = Duration::from_secs(2);

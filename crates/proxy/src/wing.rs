@@ -159,7 +159,7 @@ pub trait Front<W: Wing> {
     fn login_refused(&mut self) -> bool;
     /// The answer to `Found::Kill`. Returns the rest of that request, to be found next, if it has one.
     fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8>;
-    /// A client without a request for so long has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
+    /// Idle time after which a client has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
     fn idle_ms(&self) -> u64;
     /// Nobody here has the number of `Found::Kill`: the request that asks the database itself, in the client's words, to be
     /// found next.

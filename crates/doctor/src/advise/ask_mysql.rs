@@ -25,7 +25,7 @@ const FROM: &str = "FROM information_schema.PROCESSLIST p ";
 const CLIENTS: &str = "WHERE p.ID <> CONNECTION_ID() AND p.COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect', \
                        'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Register Slave') \
                        AND p.USER NOT IN ('system user', 'event_scheduler', 'unauthenticated user')";
-/// Statements run so long in all, in picoseconds.
+/// Time that statements ran in all, in picoseconds.
 const TIMES: &str =
     "SELECT SUM(SUM_TIMER_WAIT) FROM performance_schema.events_statements_summary_global_by_event_name";
 

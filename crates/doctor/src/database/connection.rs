@@ -23,9 +23,9 @@ use weir_postgres::frame::{ServerTag, server_header};
 use weir_tls::{Blocking, SslMode};
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
-/// A connect may take so long.
+/// Maximum time for a connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server may be silent so long.
+/// Maximum silence of a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest reply that is read.
 const REPLY_BYTES_MAX: usize = 64 << 20;

@@ -202,7 +202,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A client of this worker has waited so long for a server.
+    /// Notes how long a client of this worker has waited for a server.
     pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, waited_ns: u64) {
         let id = self.clients.get(key).and_then(|client| client.pool);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {

@@ -175,7 +175,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The request of a client was at the head of its server for so long, and is answered.
+    /// A client's request is answered; this is how long it was at the head of its server.
     pub(super) fn note_history(&mut self, key: Key, took_ns: u64) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (fingerprint, id) = (std::mem::take(&mut client.fingerprint), client.pool);

@@ -604,7 +604,7 @@ mod tests {
             }
         }
 
-        /// Serves for so long; the changes, and what share of the time another size than the one found was in force.
+        /// Serves for this long; returns the changes, and the share of the time in which another size than the one found was in force.
         fn run(&mut self, auto: &mut AutoSize, seconds: u64) -> (Vec<Change>, f64) {
             let ticks = seconds * SECOND_NS / TICK_NS;
             let (mut changes, mut tried) = (Vec::new(), 0);

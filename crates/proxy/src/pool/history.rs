@@ -53,7 +53,7 @@ struct Entry {
 }
 
 impl History {
-    /// A statement was at the head of its server for so long; the others take `others_ns`.
+    /// Notes how long a statement was at the head of its server; the others take `others_ns`.
     pub fn note(&mut self, fingerprint: u32, took_ns: u64, others_ns: u64) {
         self.see(fingerprint);
         let slow = took_ns > bound(others_ns);

@@ -126,7 +126,7 @@ impl<X> Pool<X> {
         &self.idle
     }
 
-    /// A request was at the head for so long.
+    /// Notes how long a request was at the head.
     pub fn note_head(&mut self, took_ns: u64) {
         self.head_ns = history::usual_ns(self.head_ns, took_ns);
     }
