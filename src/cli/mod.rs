@@ -71,12 +71,12 @@ fn print(text: &[u8]) -> Result<(), Failure> {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration; 3 the doctor found a blocker;
-4 a benchmark with errors.
+Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration;
+3 the doctor found a blocker; 4 a benchmark with errors.
 
 Examples:
-  weir serve postgres://app:secret@127.0.0.1:5432/app    then: psql -h 127.0.0.1 -p 6432 -U app app
-  weir serve mysql://app:secret@127.0.0.1:3306/app       then: mysql -h 127.0.0.1 -P 6033 -u app -p app
+  weir serve postgres://app:secret@127.0.0.1:5432/app    # psql -h 127.0.0.1 -p 6432 -U app app
+  weir serve mysql://app:secret@127.0.0.1:3306/app       # mysql -h 127.0.0.1 -P 6033 -u app -p app
   weir serve --config weir.toml
   weir check-config pgbouncer.ini
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
@@ -87,7 +87,7 @@ Examples:
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
 ///
-/// Any number of clients may connect to Weir; the database only sees the few connections it runs best with.
+/// Any number of clients may connect to Weir. The database only sees the few connections it runs best with.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
