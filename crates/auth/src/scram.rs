@@ -261,6 +261,10 @@ pub enum Verdict {
 impl ServerExpectFinal {
     /// Reads the client's first message. Returns the state and the server's first message. `nonce` is
     /// fresh; a missing secret is not told.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, section 7, or asks for a channel binding that
+    /// this connection does not have.
     pub fn begin(
         user: &str,
         secret: Option<Arc<Secret>>,
@@ -314,6 +318,10 @@ impl ServerExpectFinal {
     }
 
     /// Reads the client's final message. After [`Verdict::Work`] call it again with the same bytes.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, or its channel binding or nonce is another.
+    /// `Refused` when the proof is wrong.
     pub fn verify(&self, client_final: &[u8]) -> Result<Verdict, ScramError> {
         const NO_PROOF: ScramError = ScramError::Malformed("no proof");
         let mut reader = Reader::new(client_final);
@@ -421,6 +429,10 @@ impl ClientExpectFirst {
     }
 
     /// Reads the server's first message.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, its nonce does not begin with the client's, or
+    /// it asks for more rounds than Weir allows.
     pub fn challenge(self, server_first: &[u8]) -> Result<ClientChallenge, ScramError> {
         let mut reader = Reader::new(server_first);
         let nonce = attribute(&mut reader, b'r')?;
@@ -444,6 +456,9 @@ impl ClientExpectFirst {
 
 impl ClientChallenge {
     /// The keys that answer this challenge, or the work that gives them.
+    ///
+    /// # Errors
+    /// `NoKeys` when the secret is no password and not the keys of this salt and number of rounds.
     pub fn keys(&self, secret: &Arc<Secret>) -> Result<Result<ScramKeys, Job>, ScramError> {
         if let Some(keys) = secret.scram_keys(&self.salt, self.iterations) {
             return Ok(Ok(keys));
@@ -472,6 +487,10 @@ impl ClientChallenge {
 
 impl ClientExpectFinal {
     /// Reads the server's final message: it must prove that it knows the verifier.
+    ///
+    /// # Errors
+    /// `Refused` when the server sends an error or its signature is not that of the keys; `Malformed` when the
+    /// signature is no base64.
     pub fn verify(self, server_final: &[u8]) -> Result<(), ScramError> {
         let mut reader = Reader::new(server_final);
         let signature = attribute(&mut reader, b'v').map_err(|_| ScramError::Refused)?;

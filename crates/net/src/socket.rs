@@ -101,6 +101,9 @@ pub(crate) fn new_stream(domain: Domain) -> io::Result<socket2::Socket> {
 
 /// Gives a descriptor that came from elsewhere (another process, the service manager) what [`Socket`] and
 /// the listeners expect: non-blocking, closed on exec.
+///
+/// # Errors
+/// The system's error when the flags cannot be set.
 pub fn prepare_adopted(descriptor: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(descriptor, true)?;
     let flags = rustix::io::fcntl_getfd(descriptor)?;

@@ -117,6 +117,9 @@ impl<S> Line<S> {
 
     /// Reads what is there for the handshake, and gives both away for a step to be taken elsewhere. `None`: the stream is at
     /// its end.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there to be read, or there is no TLS; else the connection is broken.
     pub fn lend<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Option<Handshake>> {
         let Some(tls) = &mut self.tls else { return Err(io::ErrorKind::WouldBlock.into()) };
         let input = if tls.early.is_empty() {
@@ -133,6 +136,9 @@ impl<S> Line<S> {
     }
 
     /// Takes a lent handshake back after its step, and sends what came of it. An error of kind `InvalidData` is TLS's.
+    ///
+    /// # Errors
+    /// Of kind `InvalidData`: TLS's own, [`Line`] tells which; else the connection is broken.
     pub fn take_back<N: Net<Socket = S>>(&mut self, net: &mut N, step: Handshake) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.take_back(net, &self.socket, step),
@@ -168,6 +174,9 @@ impl<S> Line<S> {
 
     /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read. An error of
     /// kind `InvalidData` is TLS's.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; `InvalidData`: TLS's own; else the connection is broken.
     #[inline]
     pub fn recv<N: Net<Socket = S>>(
         &mut self,
@@ -185,6 +194,9 @@ impl<S> Line<S> {
     }
 
     /// Writes what there is room for.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else the connection is broken.
     #[inline]
     pub fn send<N: Net<Socket = S>>(&mut self, net: &mut N, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -194,6 +206,9 @@ impl<S> Line<S> {
     }
 
     /// Begins a handshake (as a client), or sends what TLS has to say of its own accord.
+    ///
+    /// # Errors
+    /// `InvalidData`: TLS's own; else the connection is broken.
     pub fn nudge<N: Net<Socket = S>>(&mut self, net: &mut N) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         if tls.is_handshaking() {

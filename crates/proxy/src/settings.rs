@@ -231,6 +231,9 @@ pub trait Routes: Send + Sync {
         false
     }
     /// The pool of a proven login, and the name of its database on the server.
+    ///
+    /// # Errors
+    /// What the client is told: there is no such database, or it has no place for this user.
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
     /// The same pool by these settings: of another size, with another server, or, when its database or user is
     /// no longer there, as it was, without servers to be kept open for nobody.
