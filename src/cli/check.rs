@@ -7,8 +7,8 @@ use weir_config::{ListenAt, Loaded, Place, Problem, Problems, Protocol, Sources,
 
 /// Check a weir.toml or pgbouncer.ini without running anything.
 ///
-/// Prints each error with file, line and column, and exits with 2; or prints a summary, with a warning for each
-/// setting that Weir does not have, and exits with 0.
+/// Prints each error with file, line and column, and exits with 2; or prints a summary, with a warning for
+/// each setting that Weir does not have, and exits with 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The weir.toml or pgbouncer.ini.

@@ -1,6 +1,6 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup packet
-//! counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`, tls-server-end-point of RFC
-//! 5929) both sides prove that they see the same certificate.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup
+//! packet counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`,
+//! tls-server-end-point of RFC 5929) both sides prove that they see the same certificate.
 //!
 //! Invariants: no PBKDF2 runs here except in [`ScramKeys::derive`], which only a job may call; proofs and
 //! signatures are compared in constant time; an unknown user gets a salt that never changes and fails at
@@ -42,7 +42,8 @@ pub enum ServerBinding<'a> {
 pub enum ClientBinding<'a> {
     /// Nothing could be bound to.
     Unsupported,
-    /// The server did not offer it; if it did, somebody in between has taken that away, and the server will notice.
+    /// The server did not offer it; if it did, somebody in between has taken that away, and the server will
+    /// notice.
     NotOffered,
     /// The data of the server's certificate.
     Bound(&'a [u8]),
@@ -51,9 +52,9 @@ pub enum ClientBinding<'a> {
 /// Rounds for passwords Weir has in clear: PostgreSQL's default (`scram_iterations`).
 pub const DEFAULT_ITERATIONS: u32 = 4096;
 
-/// Rounds a server may ask of Weir: about a second of a crypto thread (measured: 1 ms for PostgreSQL's default,
-/// 1.2 s for this). PostgreSQL's `scram_iterations` allows 2^31 - 1, which would hold the thread for most of an
-/// hour; the largest number that anybody recommends is 600,000 (OWASP).
+/// Rounds a server may ask of Weir: about a second of a crypto thread (measured: 1 ms for PostgreSQL's
+/// default, 1.2 s for this). PostgreSQL's `scram_iterations` allows 2^31 - 1, which would hold the thread for
+/// most of an hour; the largest number that anybody recommends is 600,000 (OWASP).
 pub const MAX_ITERATIONS: u32 = 1_000_000;
 
 /// Random bytes of a nonce, before base64.
@@ -159,8 +160,8 @@ impl ScramVerifier {
 }
 
 impl ScramVerifier {
-    /// What a user of this name, who does not exist, is taken to have: as many rounds and as long a salt as this user, always
-    /// the same ones as long as this user's are, and keys that no password makes.
+    /// What a user of this name, who does not exist, is taken to have: as many rounds and as long a salt as
+    /// this user, always the same ones as long as this user's are, and keys that no password makes.
     pub fn decoy(&self, name: &str) -> Secret {
         let cut = |what: &[u8]| sign(&self.stored_key, &[b"weir decoy", what, name.as_bytes()]);
         let salt = (0..=u8::MAX).cycle().flat_map(|n| cut(&[b's', n])).take(self.salt.len());
@@ -181,8 +182,8 @@ impl ScramVerifier {
     }
 }
 
-/// Derives the keys of a password in clear under the salt that this user is told, so that no login has to: whose first one takes
-/// longer exists. PBKDF2: blocks for a millisecond. `nonce` is fresh.
+/// Derives the keys of a password in clear under the salt that this user is told, so that no login has to:
+/// whose first one takes longer exists. PBKDF2: blocks for a millisecond. `nonce` is fresh.
 pub fn derive_ahead(user: &str, secret: &Secret, nonce: &[u8; 32]) {
     crate::job::scram_keys(secret, &salt_for(user, nonce), DEFAULT_ITERATIONS);
 }
@@ -242,7 +243,8 @@ pub struct ServerExpectFinal {
     secret: Option<Arc<Secret>>,
     salt: Box<[u8]>,
     iterations: u32,
-    /// `cbind-input`: the client's `gs2-header`, then the data of the channel. It must be in the final message.
+    /// `cbind-input`: the client's `gs2-header`, then the data of the channel. It must be in the final
+    /// message.
     bound: Box<[u8]>,
     nonce: Box<[u8]>,
     /// client-first-message-bare "," server-first-message ","
@@ -489,8 +491,8 @@ impl ClientExpectFinal {
     /// Reads the server's final message: it must prove that it knows the verifier.
     ///
     /// # Errors
-    /// `Refused` when the server sends an error or its signature is not that of the keys; `Malformed` when the
-    /// signature is no base64.
+    /// `Refused` when the server sends an error or its signature is not that of the keys; `Malformed` when
+    /// the signature is no base64.
     pub fn verify(self, server_final: &[u8]) -> Result<(), ScramError> {
         let mut reader = Reader::new(server_final);
         let signature = attribute(&mut reader, b'v').map_err(|_| ScramError::Refused)?;

@@ -117,8 +117,8 @@ pub static USERS: &[(&str, Fate)] = &[
     ("client_idle_timeout", Missing("the general client_idle_timeout holds")),
 ];
 
-/// What a setting of `[pgbouncer]` that Weir has means here, where PgBouncer 1.26 means something else. The others mean the same,
-/// with the same unit and default, and 0 means the same.
+/// What a setting of `[pgbouncer]` that Weir has means here, where PgBouncer 1.26 means something else. The
+/// others mean the same, with the same unit and default, and 0 means the same.
 pub static DIFFERS: &[(&str, &str)] = &[
     ("auth_type", "also `peer`; `hba`, `pam` and `ldap` are refused"),
     (

@@ -194,8 +194,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a value as PgBouncer does, or refuses what it reads otherwise: words in any case; a number that begins with 0 is octal, one
-/// that does not is decimal, permissions too.
+/// Reads a value as PgBouncer does, or refuses what it reads otherwise: words in any case; a number that
+/// begins with 0 is octal, one that does not is decimal, permissions too.
 fn parse_ini(kind: Kind, value: &str) -> Result<Value, String> {
     let octal = value.len() > 1 && value.starts_with('0');
     match kind {

@@ -219,8 +219,8 @@ pub fn man_page() -> String {
     out
 }
 
-/// Text in troff: no line begins with a control character, a backslash and a hyphen are themselves. A sentence that only links
-/// to another page of the manual is left out.
+/// Text in troff: no line begins with a control character, a backslash and a hyphen are themselves. A
+/// sentence that only links to another page of the manual is left out.
 fn troff(text: &str) -> String {
     let text = text.find(" See [").map_or(text, |at| &text[..at]);
     let text = text.replace('\\', "\\\\").replace('-', "\\-").replace('`', "");

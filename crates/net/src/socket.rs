@@ -52,7 +52,8 @@ pub struct SocketOptions {
     /// Milliseconds that sent bytes may stay unacknowledged before the connection is given up
     /// (TCP_USER_TIMEOUT, Linux); 0 leaves the system's default.
     pub user_timeout_ms: u32,
-    /// Bytes of the kernel's receive and of its send buffer; 0 leaves the system's default, which adapts itself.
+    /// Bytes of the kernel's receive and of its send buffer; 0 leaves the system's default, which adapts
+    /// itself.
     pub buffer_bytes: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that a password is not found
-//! by trying.
+//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that
+//! a password is not found by trying.
 //!
 //! Owns: how many there were lately, by address and by user. Must not know: clients, protocols.
 //!
-//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two addresses or names that
-//! fall together are late together.
+//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two
+//! addresses or names that fall together are late together.
 
 use std::net::IpAddr;
 

@@ -43,7 +43,8 @@ pub struct Timeouts {
     pub server_connect_ms: u64,
     /// A server nobody uses.
     pub server_idle_ms: u64,
-    /// A server's age; it is closed when next free, but not before it was used. `None`: no bound; 0: it is used once.
+    /// A server's age; it is closed when next free, but not before it was used. `None`: no bound; 0: it is
+    /// used once.
     pub server_lifetime_ms: Option<u64>,
     /// Pause after a failed connect before the next one.
     pub server_login_retry_ms: u64,
@@ -187,7 +188,8 @@ impl PoolSpec {
     }
 }
 
-/// TLS with clients. A reload makes another; handshakes under way and connections go on with the one they began with.
+/// TLS with clients. A reload makes another; handshakes under way and connections go on with the one they
+/// began with.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTls {
     /// What they may have of it.
@@ -235,8 +237,8 @@ pub trait Routes: Send + Sync {
     /// # Errors
     /// What the client is told: there is no such database, or it has no place for this user.
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
-    /// The same pool by these settings: of another size, with another server, or, when its database or user is
-    /// no longer there, as it was, without servers to be kept open for nobody.
+    /// The same pool by these settings: of another size, with another server, or, when its database or user
+    /// is no longer there, as it was, without servers to be kept open for nobody.
     fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec;
     /// How MySQL's greeting asks for a proof before the user is known.
     fn default_method(&self, wing: u8) -> weir_auth::AuthMethod;
@@ -253,8 +255,8 @@ pub struct Settings {
     pub max_client_conn: usize,
     /// Clients that one worker gets before the next gets any.
     pub clients_together: usize,
-    /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside more of them,
-    /// another thread does the costly step.
+    /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside
+    /// more of them, another thread does the costly step.
     pub few_clients: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,

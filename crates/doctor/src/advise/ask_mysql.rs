@@ -1,5 +1,5 @@
-//! What is asked of MySQL and MariaDB: the process list, InnoDB's transactions, status counters, performance_schema where it
-//! is on.
+//! What is asked of MySQL and MariaDB: the process list, InnoDB's transactions, status counters,
+//! performance_schema where it is on.
 
 use super::sample::{About, Cores, Counters, Doing, Group, Keeps, Seat, Snapshot, Source};
 use crate::database::connection::{Connection, DbError, Facts, Row};
@@ -58,7 +58,8 @@ impl MysqlSource {
 
     fn cores(&mut self) -> Result<Option<Cores>, DbError> {
         let mut facts = Facts::default();
-        // MariaDB sets thread_pool_size to the number of cores when nobody sets it; MySQL lists the cores of its groups.
+        // MariaDB sets thread_pool_size to the number of cores when nobody sets it; MySQL lists the cores of
+        // its groups.
         let sql = if self.mariadb {
             "SHOW GLOBAL VARIABLES WHERE Variable_name = 'thread_pool_size'"
         } else {

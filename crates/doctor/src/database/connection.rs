@@ -235,8 +235,8 @@ impl Connection {
         Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
 
-    /// Rows of a name and a value each, added to `facts` with a prefix before their names. A refusal of the server
-    /// adds nothing: the user may not see it, or this version does not have it.
+    /// Rows of a name and a value each, added to `facts` with a prefix before their names. A refusal of the
+    /// server adds nothing: the user may not see it, or this version does not have it.
     pub fn gather(&mut self, facts: &mut Facts, prefix: &str, sql: &str) -> Result<(), DbError> {
         match self.query(sql) {
             Ok(rows) => {
