@@ -35,7 +35,7 @@ pub(crate) struct Economy {
     gathers: bool,
 }
 
-/// It is looked at so often.
+/// Interval between two looks.
 const PERIOD_NS: u64 = 20_000_000;
 
 /// With fewer requests in a period, wake-ups cost little: 2,000 a second.

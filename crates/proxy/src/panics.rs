@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_metrics::Metrics;
 
-/// A panic that comes so often...
+/// Number of panics within [`WITHIN`] that end the process: more would follow, and the service manager makes a better start.
 const MOST: usize = 3;
-/// ...within this time will come again: a new process is the better start, and the service manager makes one.
+/// See [`MOST`].
 const WITHIN: Duration = Duration::from_secs(60);
 /// The exit status then, as for any error at run time.
 const STATUS: i32 = 1;

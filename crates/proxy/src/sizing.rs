@@ -55,9 +55,9 @@ fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration
     Some((2.0 * did.max(could) * patience.as_secs_f64()) as usize)
 }
 
-/// Of so many answers the mean says something.
+/// Number of answers from which their mean says something.
 const LEAST_SERVED: u64 = 100;
-/// What was served in so many moments counts, half a minute.
+/// Number of moments that count, half a minute.
 const MOMENTS: usize = 60;
 
 impl Sizing {

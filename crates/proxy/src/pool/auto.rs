@@ -95,25 +95,25 @@ impl std::fmt::Display for Why {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A slot of a trial lasts as long, ...
+/// A slot of a trial lasts this long, ...
 const SLOT_NS: u64 = 3 * SECOND_NS / 2;
-/// ... and until so many requests are answered, ...
+/// ... and until this number of requests is answered, ...
 const ANSWERS: u64 = 300;
 /// ... but no longer than this.
 const SLOT_MOST_NS: u64 = 20 * SECOND_NS;
-/// After a change of size servers open and close; that long it is not measured.
+/// Time after a change of size that is not measured, because servers open and close.
 const SETTLE_NS: u64 = SECOND_NS / 2;
-/// More servers must bring so much, in answers a second ...
+/// Gain that more servers must bring, in answers a second ...
 const GAIN: f64 = 0.05;
 /// ... or in time.
 const QUICKER: f64 = 0.10;
-/// Fewer servers may cost so much, in answers a second and in time.
+/// Loss that fewer servers may cost, in answers a second and in time.
 const LOSS: f64 = 0.02;
 /// And this is certain not to be the loss.
 const LOSS_MOST: f64 = 0.08;
 /// Pairs of slots in a trial.
 const PAIRS: std::ops::RangeInclusive<usize> = 2..=12;
-/// A difference of so many standard errors is one.
+/// Number of standard errors from which a difference counts.
 const SURE: f64 = 3.5;
 /// A pair of slots that differs by more ends a trial at once if it is for the worse.
 const FAR_WORSE: f64 = 0.5;

@@ -14,7 +14,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// Room for so many servers; 0: for any number.
+    /// Maximum number of servers; 0: any number.
     pub fn new(limit: usize) -> Self {
         let cap = Cap { limit: AtomicUsize::new(0), opened: AtomicUsize::new(0) };
         cap.set_limit(limit);

@@ -14,7 +14,7 @@ const MOST: usize = 1_024;
 /// Statements remembered as answered, in pairs of places that a number can stand at: 16 kB for each worker
 /// and pool at most. One that is forgotten has a server to itself once more.
 const SEEN: usize = 4_096;
-/// Room for so many at first.
+/// Entries it has room for at first.
 const SEEN_FIRST: usize = 64;
 /// A statement at the head of its server for longer is slow: a point select takes a hundredth of that.
 const SLOW_NS: u64 = 2_000_000;

@@ -13,7 +13,7 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Between two questions lies at least so many times what the first took.
+/// The pause between two questions is at least this many times what the first took.
 const QUESTIONS_REST: u64 = 50;
 
 /// So many readings in a row may fail before nothing that was known counts any more. A moment without memory,
