@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_metrics::Metrics;
 
-/// Number of panics within [`WITHIN`] that end the process: more would follow, and the service manager makes a better start.
+/// Number of panics within [`WITHIN`] that end the process: more would follow, and the service manager makes
+/// a better start.
 const MOST: usize = 3;
 /// See [`MOST`].
 const WITHIN: Duration = Duration::from_secs(60);
