@@ -1,8 +1,8 @@
-//! The same source files as in the crates, made of shuttle's atomics and channels in the place of std's: shuttle then decides which
-//! thread takes the next step, and tries every order of them, or very many.
+//! The same source files as in the crates, made of shuttle's atomics and channels in the place of std's:
+//! shuttle then decides which thread takes the next step, and tries every order of them, or very many.
 //!
-//! shuttle's atomics are sequentially consistent. What these files need to be so says `SeqCst` itself; the mailbox's orders are
-//! read-modify-writes of one location.
+//! shuttle's atomics are sequentially consistent. What these files need to be so says `SeqCst` itself; the
+//! mailbox's orders are read-modify-writes of one location.
 
 pub mod sync {
     //! In the place of `crate::sync` of both crates.

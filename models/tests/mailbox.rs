@@ -34,7 +34,8 @@ fn orders() -> usize {
     std::env::var("MODELS_ORDERS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
 }
 
-/// A reader that sleeps whenever it has drained gets every message of two senders; shuttle reports a thread that would sleep for ever.
+/// A reader that sleeps whenever it has drained gets every message of two senders; shuttle reports a thread
+/// that would sleep for ever.
 fn every_message_arrives(bound: usize) {
     let sleep = Arc::new(Sleep::default());
     let (address, mut mailbox) = mailbox(sleep.clone(), usize::MAX);

@@ -13,7 +13,8 @@ fn pool(limit: usize, caps: [&Arc<Cap>; 2], workers: usize) -> Arc<PoolShared> {
     Arc::new(PoolShared::new(limit, caps.map(Arc::clone), workers))
 }
 
-/// Three threads open and close servers of two pools of one database: no limit is exceeded at any step, and at the end all is given back.
+/// Three threads open and close servers of two pools of one database: no limit is exceeded at any step, and
+/// at the end all is given back.
 #[test]
 fn no_limit_is_exceeded_by_any_order() {
     let run = || {
@@ -81,8 +82,8 @@ fn a_place_on_its_way_to_another_pool_is_had_by_nobody_else() {
     shuttle::check_pct(run, orders(), 3);
 }
 
-/// A client begins to wait on one worker while a server becomes idle on another. Each publishes itself first and looks second: at least
-/// one of them sees the other, in every order there is.
+/// A client begins to wait on one worker while a server becomes idle on another. Each publishes itself first
+/// and looks second: at least one of them sees the other, in every order there is.
 #[test]
 fn a_waiter_and_an_idle_server_never_miss_each_other() {
     shuttle::check_dfs(
@@ -104,8 +105,8 @@ fn a_waiter_and_an_idle_server_never_miss_each_other() {
     );
 }
 
-/// A client finds the pool full while another worker closes a server: either the client sees the room, or the one who closed sees the
-/// client. The same under a limit of several pools.
+/// A client finds the pool full while another worker closes a server: either the client sees the room, or the
+/// one who closed sees the client. The same under a limit of several pools.
 #[test]
 fn room_and_whoever_lacks_it_never_miss_each_other() {
     for limits in [(1, 0), (9, 1)] {

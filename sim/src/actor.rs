@@ -61,7 +61,8 @@ pub enum Order {
     SendKill {
         /// To which listener.
         listener: u32,
-        /// As which user, in which schema, with which capabilities: as a client that Weir knows it can greet at once.
+        /// As which user, in which schema, with which capabilities: as a client that Weir knows it can greet
+        /// at once.
         user: String,
         /// As above.
         schema: Option<String>,

@@ -2,8 +2,9 @@
 //!
 //! Owns: the worker that waits for its moment. Must not know: what either of them does.
 //!
-//! Turns of two workers follow each other in a run; what two threads do at the same time would not be seen. So
-//! one worker can be made to take its turn at the moment at which the other one looks at the clock, which workers do all the time.
+//! Turns of two workers follow each other in a run; what two threads do at the same time would not be seen.
+//! So one worker can be made to take its turn at the moment at which the other one looks at the clock, which
+//! workers do all the time.
 
 use crate::net::SimNet;
 use crate::post::Post;

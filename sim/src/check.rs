@@ -41,8 +41,8 @@ impl Checker {
             return Err(format!("worker {worker} has {sockets} sockets open and knows of {known}"));
         }
         for pool in &audit.pools {
-            // A limit may be lowered below what is open, also in the turn in which that was opened; but nothing is
-            // opened over the old limit and the new one.
+            // A limit may be lowered below what is open, also in the turn in which that was opened; but
+            // nothing is opened over the old limit and the new one.
             let before = self.shared.get(&pool.id).map_or(0, |&(opened, limit)| opened.max(limit));
             if pool.opened > pool.limit && pool.opened > before {
                 return Err(format!("pool {:?} has {} servers of {}", pool.id, pool.opened, pool.limit));

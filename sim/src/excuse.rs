@@ -3,8 +3,8 @@
 use crate::actor::Stage;
 use crate::network::EndId;
 
-/// A client was told that its session ends. `in_login`: it has none yet; all who wait for the same login to a server are told what
-/// became of that.
+/// A client was told that its session ends. `in_login`: it has none yet; all who wait for the same login to a
+/// server are told what became of that.
 pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str, in_login: bool) {
     *stage.oracle.refusals.entry(format!("{code} {text}")).or_insert(0) += 1;
     let plan = stage.plan;

@@ -12,8 +12,9 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 use weir_net::Token;
 
-/// A pipe grows to the double when so many times its bytes have gone through, as TCP's windows do. So a small one shows
-/// what becomes of each byte of a login or a short query, and a large reply does not take a hundred thousand steps.
+/// A pipe grows to the double when so many times its bytes have gone through, as TCP's windows do. So a small
+/// one shows what becomes of each byte of a login or a short query, and a large reply does not take a hundred
+/// thousand steps.
 const FILLS: usize = 24;
 
 /// A send is cut so often at most.
@@ -96,9 +97,11 @@ pub struct Weather {
     pub spurious: u64,
     /// A worker sleeps for milliseconds before it takes its turn.
     pub stall: u64,
-    /// Nothing is left to chance: whoever is woken takes a turn at once, and events come in the order of what happened.
+    /// Nothing is left to chance: whoever is woken takes a turn at once, and events come in the order of what
+    /// happened.
     pub still: bool,
-    /// All that workers send on one of their connections to databases takes longer: on which of them, from 0, and by how much, in nanoseconds.
+    /// All that workers send on one of their connections to databases takes longer: on which of them, from 0,
+    /// and by how much, in nanoseconds.
     pub slow_connection: Option<(u32, u64)>,
 }
 

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 /// So long after a session has ended at rest somebody may be given it: Weir has not heard of its end yet.
 const UNHEARD_NS: u64 = 100_000_000;
 
-/// Sessions of clients that faults have ended. A client may lose its own only for one of them, and each serves for one client.
+/// Sessions of clients that faults have ended. A client may lose its own only for one of them, and each
+/// serves for one client.
 #[derive(Debug, Default)]
 pub struct Owed {
     /// Server sessions that ended while they worked, or while something was on its way to them.
     at_work: u64,
-    /// Those that ended at rest, with who was there last: something may tie it to that session that is not seen there.
+    /// Those that ended at rest, with who was there last: something may tie it to that session that is not
+    /// seen there.
     at_rest: Vec<(u64, Option<String>)>,
 }
 

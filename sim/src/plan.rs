@@ -42,7 +42,8 @@ pub enum Fault {
     Break(u32),
     /// New settings: this pool size.
     Resize(usize),
-    /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next ReadyForQuery.
+    /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next
+    /// ReadyForQuery.
     Says(u32, &'static [u8], bool),
 }
 
@@ -83,14 +84,16 @@ impl Part {
 pub enum When {
     /// At this time after the beginning, in microseconds, whether earlier requests are answered or not.
     At(u64),
-    /// As soon as everything before it is answered, and the connection that brought its cancel or KILL is over.
+    /// As soon as everything before it is answered, and the connection that brought its cancel or KILL is
+    /// over.
     Then,
 }
 
 /// What somebody does.
 #[derive(Debug, Clone)]
 pub enum Line {
-    /// Sends a text. What it does besides stands in its comment, as in `postgres::sql`; it gets a tag of its own.
+    /// Sends a text. What it does besides stands in its comment, as in `postgres::sql`; it gets a tag of its
+    /// own.
     Say(&'static str),
     /// The same; the request may be cancelled.
     SayAndCancel(&'static str),
@@ -108,8 +111,8 @@ pub enum Line {
     Abort,
 }
 
-/// Who stands between the turns of two workers: from this time on, in microseconds, worker 1 takes no turn by itself until
-/// worker 0 has looked at the clock so often; then it takes one in the middle of that one's.
+/// Who stands between the turns of two workers: from this time on, in microseconds, worker 1 takes no turn by
+/// itself until worker 0 has looked at the clock so often; then it takes one in the middle of that one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Between {
     /// From when on, in microseconds after the beginning.
@@ -323,7 +326,7 @@ fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
     timeouts.cancel_wait_ms = dice.spread(1, 2_000);
     timeouts.server_check_delay_ms = *dice.pick(&[0, 1, 10, 30_000]);
     timeouts.server_idle_ms = *dice.pick(&[0, 5, 50, 600_000]);
-    timeouts.server_lifetime_ms = *dice.pick(&[0, 20, 200, 3_600_000]);
+    timeouts.server_lifetime_ms = *dice.pick(&[None, Some(20), Some(200), Some(3_600_000)]);
     timeouts.server_login_retry_ms = *dice.pick(&[100, 500, 15_000]);
     timeouts.server_connect_ms = *dice.pick(&[1_500, 15_000]);
     // In calm weather nobody may be told that he waited too long.

@@ -73,7 +73,8 @@ impl Routes for SimRoutes {
             auto: None,
             max_waiting: self.plan.max_waiting,
             share: self.plan.shares[usize::from(!first)],
-            // Something is left for the others, of each limit: a user of MySQL has a pool for each set of capabilities.
+            // Something is left for the others, of each limit: a user of MySQL has a pool for each set of
+            // capabilities.
             reserved: if first && variant == 0 && self.plan.max_of_database != 1 && self.plan.max_of_user == 0
             {
                 self.plan.reserved

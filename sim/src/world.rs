@@ -38,7 +38,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Virtual time after the last client has gone in which everything must come to rest.
 const REST_NS: u64 = 60_000_000_000;
 
-/// For so long worker 1 waits to take a turn in the middle of one of worker 0's.
+/// Time that worker 1 waits to take a turn in the middle of one of worker 0's.
 const BETWEEN_NS: u64 = 100_000_000;
 
 /// How a run went.

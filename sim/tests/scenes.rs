@@ -1,5 +1,5 @@
-//! What was found once and must not come back, as scenes: who does what at which moment is written, and nothing is left to
-//! chance. Where a moment of some microseconds matters, all moments around it are tried.
+//! What was found once and must not come back, as scenes: who does what at which moment is written, and
+//! nothing is left to chance. Where a moment of some microseconds matters, all moments around it are tried.
 
 use std::collections::VecDeque;
 use weir_auth::login::TlsOffer;
@@ -40,8 +40,8 @@ fn with(mut plan: Plan, us: u64, fault: Fault) -> Plan {
     plan
 }
 
-/// One server, on which the requests of three clients stand behind each other: the first one's is at the head for 10 ms from 40 ms on. Each text
-/// is known to be quick by then.
+/// One server, on which the requests of three clients stand behind each other: the first one's is at the head
+/// for 10 ms from 40 ms on. Each text is known to be quick by then.
 fn three_on_one_server(wing: usize, head: impl IntoIterator<Item = (When, Line)>) -> Plan {
     let quick = || at(20_000, Say("SELECT 'x' /* */"));
     let first = [at(1_000, Say("SELECT 'x' /* */")), at(5_000, Say("SELECT 'x' /* */"))];
@@ -50,8 +50,8 @@ fn three_on_one_server(wing: usize, head: impl IntoIterator<Item = (When, Line)>
     Plan::scene([part(wing, head)].into_iter().chain(behind).collect())
 }
 
-/// A client reads nothing and gets more than is kept for one, at the end of its answer: the requests of others behind its own
-/// are answered while it still does not read.
+/// A client reads nothing and gets more than is kept for one, at the end of its answer: the requests of
+/// others behind its own are answered while it still does not read.
 #[test]
 fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
     // What is kept is 256 kB; the last bytes of the answer bring it over that.
@@ -82,8 +82,8 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
     }
 }
 
-/// A client sends a slow BEGIN with an INSERT behind it and vanishes. Weir ends what it has left running, and the INSERT does not
-/// run without the BEGIN.
+/// A client sends a slow BEGIN with an INSERT behind it and vanishes. Weir ends what it has left running, and
+/// the INSERT does not run without the BEGIN.
 #[test]
 fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() {
     for wing in [POSTGRES, MYSQL] {
@@ -104,8 +104,8 @@ fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() 
     }
 }
 
-/// A statement ends by itself while the KILL for it is on its way, at each moment of that way, and whoever asked for the KILL is
-/// gone. What its client sends next runs to its end.
+/// A statement ends by itself while the KILL for it is on its way, at each moment of that way, and whoever
+/// asked for the KILL is gone. What its client sends next runs to its end.
 #[test]
 fn a_kill_that_comes_too_late_hits_nothing_else() {
     late_cancels(MYSQL, Secure::default());
@@ -145,8 +145,8 @@ fn late_cancels(wing: usize, secure: Secure) {
     assert!(hit > 0 && missed > 0, "of 50 cancels {hit} came in time and {missed} did not");
 }
 
-/// A statement ends by itself while the cancel for it, which can no longer be taken back, takes long to the database. What its client sends
-/// next waits until that is over.
+/// A statement ends by itself while the cancel for it, which can no longer be taken back, takes long to the
+/// database. What its client sends next waits until that is over.
 #[test]
 fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
     for wing in [POSTGRES, MYSQL] {
@@ -169,8 +169,8 @@ fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
     }
 }
 
-/// The head of a shared server is cancelled, at each moment: its own request ends, and those behind it are answered as if nothing
-/// had been.
+/// The head of a shared server is cancelled, at each moment: its own request ends, and those behind it are
+/// answered as if nothing had been.
 #[test]
 fn a_cancel_for_the_head_of_a_shared_server_hits_nobody_behind_it() {
     for wing in [POSTGRES, MYSQL] {
@@ -218,7 +218,8 @@ fn a_cancel_reaches_what_waits() {
     }
 }
 
-/// A server dies under the request at its head. Only that one's client loses it; those behind are answered elsewhere.
+/// A server dies under the request at its head. Only that one's client loses it; those behind are answered
+/// elsewhere.
 #[test]
 fn a_lost_server_costs_one_client_its_session() {
     for wing in [POSTGRES, MYSQL] {
@@ -251,8 +252,8 @@ fn a_lost_server_costs_nobody_else_a_transaction() {
     }
 }
 
-/// A client inserts, and its server ends at each moment around the answer: when only the server knew the id that was made, the
-/// client learns that its session is lost, and not an older id.
+/// A client inserts, and its server ends at each moment around the answer: when only the server knew the id
+/// that was made, the client learns that its session is lost, and not an older id.
 #[test]
 fn an_id_that_went_with_its_server_is_no_older_one() {
     // How a server ends is drawn.
@@ -271,8 +272,8 @@ fn an_id_that_went_with_its_server_is_no_older_one() {
     }
 }
 
-/// A database dies at each moment at which servers connect to it and begin TLS. Clients learn that it is not there, and not that
-/// its TLS has failed; where TLS is preferred, nothing is asked in clear.
+/// A database dies at each moment at which servers connect to it and begin TLS. Clients learn that it is not
+/// there, and not that its TLS has failed; where TLS is preferred, nothing is asked in clear.
 #[test]
 fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
     for (wing, direct) in [(POSTGRES, false), (POSTGRES, true), (MYSQL, false)] {
@@ -286,8 +287,8 @@ fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
     }
 }
 
-/// A client waits while a server is opened for it, a reload lowers the limit, and that server is closed as one too many. Another
-/// worker has an idle one.
+/// A client waits while a server is opened for it, a reload lowers the limit, and that server is closed as
+/// one too many. Another worker has an idle one.
 #[test]
 fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
     for wing in [POSTGRES, MYSQL] {
@@ -307,9 +308,10 @@ fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
     }
 }
 
-/// Two users have one server together. Of each, the client that has waited longest needs a server that is opened as it would open one
-/// itself; another one, on the other worker, takes any. All are served: what is opened for who takes any goes to who has waited
-/// longer, does not suit, and is opened anew in the same place.
+/// Two users have one server together. Of each, the client that has waited longest needs a server that is
+/// opened as it would open one itself; another one, on the other worker, takes any. All are served: what is
+/// opened for who takes any goes to who has waited longer, does not suit, and is opened anew in the same
+/// place.
 #[test]
 fn clients_of_two_pools_under_one_limit_get_servers_of_their_own() {
     let waits = |(user, worker, needs_own): (u32, usize, bool), us: u64| {
@@ -340,7 +342,8 @@ fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
     }
 }
 
-/// A client waits, and the worker that it asks for an idle server has just given it away. A third one has another.
+/// A client waits, and the worker that it asks for an idle server has just given it away. A third one has
+/// another.
 #[test]
 fn a_wish_for_a_server_goes_on_to_who_has_one() {
     for wing in [POSTGRES, MYSQL] {
@@ -356,8 +359,8 @@ fn a_wish_for_a_server_goes_on_to_who_has_one() {
     }
 }
 
-/// A worker finds nobody waiting and is about to call a server idle; a client of another worker comes just then and finds none idle. At
-/// whatever moment that is, it is served.
+/// A worker finds nobody waiting and is about to call a server idle; a client of another worker comes just
+/// then and finds none idle. At whatever moment that is, it is served.
 #[test]
 fn who_comes_while_a_server_becomes_idle_is_served() {
     for wing in [POSTGRES, MYSQL] {
@@ -373,8 +376,8 @@ fn who_comes_while_a_server_becomes_idle_is_served() {
     }
 }
 
-/// A server says something of its own accord in pieces, right behind its reply or while it is idle, and goes to a client of another
-/// worker in between: the rest of it is understood there.
+/// A server says something of its own accord in pieces, right behind its reply or while it is idle, and goes
+/// to a client of another worker in between: the rest of it is understood there.
 #[test]
 fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
     const NOTICE: &[u8] = b"N\0\0\0\x2aSNOTICE\0VNOTICE\0C00000\0Midle after x\0\0";
@@ -407,7 +410,8 @@ fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
     }
 }
 
-/// What is kept for a client that does not read is bounded, and its server waits for it (the audit after each turn looks at that).
+/// What is kept for a client that does not read is bounded, and its server waits for it (the audit after each
+/// turn looks at that).
 #[test]
 fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
     for wing in [POSTGRES, MYSQL] {

@@ -1,5 +1,5 @@
-//! Seeds of the simulator that CI runs: some that are always the same, and as many new ones each time. `make sim` runs many
-//! more. What was found once stands in `scenes`.
+//! Seeds of the simulator that CI runs: some that are always the same, and as many new ones each time. `make
+//! sim` runs many more. What was found once stands in `scenes`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_auth::login::TlsOffer;
@@ -64,8 +64,8 @@ fn a_seed_replays_exactly() {
     }
 }
 
-/// Clients say that they will send nothing more at any moment, and the network brings everything in pieces. What a server
-/// has begun to say comes to its end, whether it was asked or not.
+/// Clients say that they will send nothing more at any moment, and the network brings everything in pieces.
+/// What a server has begun to say comes to its end, whether it was asked or not.
 #[test]
 fn a_client_that_sends_nothing_more_gets_the_rest_of_a_message() {
     let calm = (0..).map(Plan::new).filter(|plan| plan.calm).take(SEEDS as usize);

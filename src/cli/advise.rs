@@ -13,13 +13,15 @@ use weir_doctor::database::Place;
 
 /// Watch a live database and say whether a pooler helps, in which mode, with which size, and why.
 ///
-/// Looks once a second at who is connected and what they do, and at the server's counters before and after. It only
-/// reads, over one connection. A user who may see all connections gives the best answer: pg_read_all_stats in
-/// PostgreSQL, PROCESS in MySQL and MariaDB. Ctrl-C ends the watching early and advises by what was seen.
+/// Looks once a second at who is connected and what they do, and at the server's counters before and after.
+/// It only reads, over one connection. A user who may see all connections gives the best answer:
+/// pg_read_all_stats in PostgreSQL, PROCESS in MySQL and MariaDB. Ctrl-C ends the watching early and advises
+/// by what was seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The database: postgres://user:password@host:5432/database or mysql://... . The database itself, not a pooler.
+    /// The database: postgres://user:password@host:5432/database or mysql://... . The database itself, not a
+    /// pooler.
     #[arg(long, value_name = "URL")]
     url: String,
     /// How long to watch: 60s, 10m, 1h.
@@ -43,8 +45,8 @@ Examples:
   weir advise --url postgres://postgres@db/app --for 10m --cores 16
   weir advise --url mysql://root:secret@127.0.0.1/ --json";
 
-/// The shortest time between two looks: each is a query on the database, and InnoDB gives the same list of transactions
-/// again to whoever asks within 100 ms.
+/// The shortest time between two looks: each is a query on the database, and InnoDB gives the same list of
+/// transactions again to whoever asks within 100 ms.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// The most looks: each is kept until the end.
 const LOOKS_MAX: u128 = 100_000;

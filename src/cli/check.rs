@@ -7,11 +7,11 @@ use weir_config::{ListenAt, Loaded, Place, Problem, Problems, Protocol, Sources,
 
 /// Check a weir.toml or pgbouncer.ini without running anything.
 ///
-/// Prints what is wrong with file, line and column, and exits with 2; or says what the file comes to, with
-/// warnings for what Weir ignores, and exits with 0.
+/// Prints each error with file, line and column, and exits with 2; or prints a summary, with a warning for
+/// each setting that Weir does not have, and exits with 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file.
+    /// The weir.toml or pgbouncer.ini.
     file: PathBuf,
     /// Print every setting with its value, and its default where that differs.
     #[arg(long)]

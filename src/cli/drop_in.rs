@@ -22,10 +22,10 @@ pub struct Args {
     /// Do not log to standard error.
     #[arg(short, long)]
     quiet: bool,
-    /// Take over from the process that runs. Weir cannot do this yet and says so.
+    /// Take over from the running process. Not supported yet: refused.
     #[arg(short = 'R', long)]
     reboot: bool,
-    /// Be this user. Weir cannot change its user: it goes on only if it is this user already.
+    /// User to run as. Weir cannot change its user: it starts only if it already runs as this user.
     #[arg(short, long, value_name = "USERNAME")]
     user: Option<String>,
     /// Log more. May be given several times.

@@ -71,12 +71,12 @@ fn print(text: &[u8]) -> Result<(), Failure> {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration; 3 the doctor found a blocker;
-4 a benchmark with errors.
+Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configuration;
+3 the doctor found a blocker; 4 a benchmark with errors.
 
 Examples:
-  weir serve postgres://app:secret@127.0.0.1:5432/app    then: psql -h 127.0.0.1 -p 6432 -U app app
-  weir serve mysql://app:secret@127.0.0.1:3306/app       then: mysql -h 127.0.0.1 -P 6033 -u app -p app
+  weir serve postgres://app:secret@127.0.0.1:5432/app    # psql -h 127.0.0.1 -p 6432 -U app app
+  weir serve mysql://app:secret@127.0.0.1:3306/app       # mysql -h 127.0.0.1 -P 6033 -u app -p app
   weir serve --config weir.toml
   weir check-config pgbouncer.ini
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
@@ -87,7 +87,7 @@ Examples:
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
 ///
-/// Any number of clients may connect to Weir; the database only sees the few connections it runs best with.
+/// Any number of clients may connect to Weir. The database only sees the few connections it runs best with.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
@@ -148,5 +148,106 @@ mod tests {
     fn the_arguments_are_consistent() {
         super::Cli::command().debug_assert();
         super::drop_in::Args::command().debug_assert();
+    }
+
+    /// The pages of the manual, with their names.
+    fn manual() -> Vec<(String, String)> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut paths = vec![root.join("README.md")];
+        paths.extend(std::fs::read_dir(root.join("docs/src")).unwrap().map(|entry| entry.unwrap().path()));
+        paths.sort();
+        paths.retain(|path| path.extension().is_some_and(|e| e == "md"));
+        let name = |path: &std::path::Path| path.strip_prefix(root).unwrap().display().to_string();
+        paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
+    }
+
+    /// Every command line that begins with `weir`: in a block of code or between backticks.
+    fn command_lines(text: &str) -> Vec<String> {
+        let text = text.replace("\\\n", " ");
+        let mut found = Vec::new();
+        for (index, part) in text.split("```").enumerate() {
+            if index % 2 == 1 {
+                found.extend(part.lines().map(str::to_owned));
+            } else {
+                found.extend(part.split('`').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+        let begins = |before: &str| {
+            before.is_empty() || ["| ", "' ", "target/release/"].iter().any(|end| before.ends_with(end))
+        };
+        found
+            .iter()
+            .filter_map(|line| {
+                line.find("weir ").filter(|&at| begins(&line[..at])).map(|at| line[at..].to_owned())
+            })
+            .collect()
+    }
+
+    /// The long options of a command, hidden names too.
+    fn options(command: &clap::Command) -> Vec<&str> {
+        command
+            .get_opts()
+            .flat_map(|option| {
+                option.get_long().into_iter().chain(option.get_all_aliases().unwrap_or_default())
+            })
+            .chain(["help", "version"])
+            .collect()
+    }
+
+    fn all_options(command: &clap::Command) -> Vec<&str> {
+        command.get_subcommands().flat_map(all_options).chain(options(command)).collect()
+    }
+
+    /// The name of an option at the start of a word: `--pool-size=4` is `pool-size`.
+    fn option_of(word: &str) -> Option<&str> {
+        let name = word.strip_prefix("--")?;
+        Some(
+            &name[..name
+                .find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c))
+                .unwrap_or(name.len())],
+        )
+    }
+
+    #[test]
+    fn commands_and_options_of_the_manual_exist() {
+        let root = super::Cli::command();
+        let mut lines = 0;
+        for (page, text) in manual() {
+            for line in command_lines(&text) {
+                let line = line.split(['|', '#', '>']).next().unwrap();
+                let mut command = &root;
+                for word in line.split_whitespace().skip(1) {
+                    if let Some(option) = option_of(word) {
+                        assert!(options(command).contains(&option), "{page}: --{option} in `{line}`");
+                    } else if let Some(next) = command.find_subcommand(word) {
+                        command = next;
+                    }
+                }
+                let is_command =
+                    line.split_whitespace().nth(1).is_some_and(|word| word.starts_with(char::is_lowercase));
+                assert!(!is_command || !std::ptr::eq(command, &root), "{page}: no such command: `{line}`");
+                lines += 1;
+            }
+        }
+        assert!(lines > 30, "only {lines} command lines were found");
+    }
+
+    #[test]
+    fn options_that_the_pages_of_the_tools_name_exist() {
+        let root = super::Cli::command();
+        let known = all_options(&root);
+        for (page, text) in manual() {
+            if !["bench", "reports", "doctor", "advise", "first-steps"]
+                .iter()
+                .any(|name| page.ends_with(&format!("/{name}.md")))
+            {
+                continue;
+            }
+            for quoted in text.split('`').skip(1).step_by(2) {
+                if let Some(option) = option_of(quoted) {
+                    assert!(option.is_empty() || known.contains(&option), "{page}: --{option}");
+                }
+            }
+        }
     }
 }

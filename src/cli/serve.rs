@@ -10,35 +10,36 @@ use weir_config::{Loaded, SetArgument, Sources, load};
 /// Run the proxy.
 ///
 /// Give database URLs, or a file with --config. With a URL, Weir listens on 127.0.0.1:6432 for PostgreSQL and
-/// on 127.0.0.1:6033 for MySQL and MariaDB, and lets in the user of the URL with its password. A URL without
-/// a password lets that user in without one, from this machine only.
+/// on 127.0.0.1:6033 for MySQL and MariaDB, and the user of the URL may log in with its password. If the URL
+/// has no password, that user may log in without one, from this machine only.
 ///
-/// SIGTERM or Ctrl-C ends transactions in peace, for at most drain_timeout; a second one ends at once. SIGHUP
-/// opens the log file again and reads the configuration again: clients stay, and what takes a restart is named.
+/// On SIGTERM or Ctrl-C Weir lets transactions end, for at most drain_timeout, and stops; a second signal stops
+/// it at once. On SIGHUP Weir opens the log file again and reads the configuration again: clients stay, and
+/// changes that take a restart are logged.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where the databases are: postgres://user:password@host:5432/database or mysql://... .
+    /// Address of a database: postgres://user:password@host:5432/database or mysql://... .
     #[arg(value_name = "URL", conflicts_with = "config", required_unless_present = "config")]
     urls: Vec<String>,
-    /// Read this weir.toml or pgbouncer.ini.
+    /// Configuration file: a weir.toml or pgbouncer.ini.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listen here instead: HOST:PORT, *:PORT, or a Unix socket. May be given several times.
+    /// Address to listen on: HOST:PORT, *:PORT, or a Unix socket. May be given several times.
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Server connections for one database and user.
+    /// Maximum number of server connections for one database and user, or auto.
     #[arg(long, value_name = "N")]
     pool_size: Option<String>,
-    /// When a server goes back to its pool: session, transaction or statement.
+    /// When a server connection returns to its pool: after the client's session, transaction or statement.
     #[arg(long, value_name = "MODE")]
     pool_mode: Option<String>,
-    /// Threads that carry traffic. 0 means one for each core.
+    /// Worker threads. 0: one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Clients of the whole process; the next one is refused.
+    /// Maximum number of clients of the whole process. Further clients are refused.
     #[arg(long, value_name = "N")]
     max_client_conn: Option<String>,
-    /// Set anything: section.key=value, as in weir.toml. May be given several times.
+    /// Any setting: section.key=value, as in weir.toml. Overrides the file. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

@@ -5,13 +5,14 @@ import contextlib
 import functools
 import signal
 import socket
+import tempfile
 import threading
 import time
 
 from weirtest.case import eventually, in_threads, weir
 from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, message, parse, plain, query, row, SYNC)
 from weirtest.private import PrivateServer
-from weirtest.weir import Weir
+from weirtest.weir import PASSWORD, Weir
 
 SERVERS = ["postgres"]
 
@@ -763,6 +764,47 @@ def idle_servers_are_closed(_context):
         with Wire(w.target()) as wire:
             first = wire.ask("select pg_backend_pid()")
             eventually(lambda: wire.ask("select pg_backend_pid()") != first, "an old server is replaced")
+
+
+@contextlib.contextmanager
+def from_ini(lines):
+    """Weir by a pgbouncer.ini."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ini") as file:
+        file.write(f"[databases]\napp = host=127.0.0.1 port={server().port} user=app_scram password={PASSWORD}\n"
+                   f"[pgbouncer]\nauth_type = any\npool_mode = transaction\n{lines}\n")
+        file.flush()
+        with Weir("postgres", ["--config", file.name]) as w:
+            yield w
+
+
+@weir
+def a_server_lifetime_of_0_in_a_pgbouncer_ini_gives_each_transaction_a_new_server(_context):
+    with from_ini("server_lifetime = 0\ndefault_pool_size = 2") as w, admin() as a, Wire(w.target()) as wire:
+        seen = [wire.ask("select pg_backend_pid()")[0][0] for _ in range(4)]
+        assert len(set(seen)) == 4, seen
+        wire.ask("begin")
+        inside = [wire.ask("select pg_backend_pid()")[0][0] for _ in range(3)]
+        wire.ask("commit")
+        assert len(set(inside)) == 1 and inside[0] not in seen, (seen, inside)
+        eventually(lambda: server_connections(a) == 0, "none stays behind")
+        # Ten at once for two places: nobody stands behind another on the same server, all are answered.
+        pids = []
+
+        def ask(_):
+            with Wire(w.target()) as one:
+                pids.extend(one.ask("select pg_backend_pid()")[0][0] for _ in range(3))
+
+        raised = in_threads(10, ask)
+        assert not raised, raised[:3]
+        assert len(set(pids)) == 30, sorted(pids)
+
+
+@weir
+def a_lifetime_shorter_than_a_login_closes_no_server_before_its_use(_context):
+    for lifetime in ("0.001", "0"):
+        with start(pool_size=2, settings=[f"pool.server_lifetime={lifetime}"]) as w, Wire(w.target()) as wire:
+            for _ in range(5):
+                assert wire.ask("select 1") == [["1"]]
 
 
 @weir

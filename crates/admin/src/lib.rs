@@ -31,8 +31,8 @@ pub struct Pages {
     pub version: &'static str,
 }
 
-/// Connections served at a time; the next ones wait in the kernel's queue. A monitoring system needs two or three, and
-/// somebody who opens thousands must not take the descriptors of database clients.
+/// Connections served at a time; the next ones wait in the kernel's queue. A monitoring system needs two or
+/// three, and somebody who opens thousands must not take the descriptors of database clients.
 const CONNECTIONS: usize = 128;
 /// A request must have come within this time, and its answer have been taken within the other.
 const HEADER_TIME: Duration = Duration::from_secs(5);
@@ -40,8 +40,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// After a failed accept (no descriptors) there is nothing to do but wait.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers requests on `listener` until it is dropped with its task: one for each connection, within bounds. Errors of single
-/// connections end that connection only.
+/// Answers requests on `listener` until it is dropped with its task: one for each connection, within bounds.
+/// Errors of single connections end that connection only.
 pub async fn serve(listener: TcpListener, pages: Arc<Pages>) {
     let router = router(pages);
     let seats = Arc::new(Semaphore::new(CONNECTIONS));

@@ -50,14 +50,14 @@ pub enum Fast {
     Right,
     /// There is no password, and one is needed.
     Wrong,
-    /// Not right, or only the password itself can tell: ask for the full exchange. What is wrong is told there,
-    /// for a wrong password, for a user known by a hash and for one that does not exist alike.
+    /// Not right, or only the password itself can tell: ask for the full exchange. What is wrong is told
+    /// there, for a wrong password, for a user known by a hash and for one that does not exist alike.
     NeedsFull,
 }
 
-/// Checks an answer. Constant time in the secret; an unknown user (`None`) and one known by a hash cost the same
-/// and get the same answer, so that nobody learns here who exists. MySQL, too, goes on to the full exchange after
-/// any answer that is not right.
+/// Checks an answer. Constant time in the secret; an unknown user (`None`) and one known by a hash cost the
+/// same and get the same answer, so that nobody learns here who exists. MySQL, too, goes on to the full
+/// exchange after any answer that is not right.
 pub fn verify_fast(secret: Option<&Secret>, scramble: &[u8], answer: &[u8]) -> Fast {
     let (password, known) = match secret.map(Secret::kind) {
         Some(SecretKind::Plain(password)) if password.is_empty() && answer.is_empty() => return Fast::Right,

@@ -7,6 +7,7 @@
 //! Invariants: secrets are compared in constant time and wiped when dropped; an unknown user walks the
 //! same path as a wrong password.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod caching_sha2;
 pub mod hash;

@@ -10,11 +10,11 @@ pub enum AuthMethod {
     Trust,
     /// Password in clear (PostgreSQL `password`, MySQL `mysql_clear_password`).
     Plain,
-    /// A certificate that was verified and names the user (PostgreSQL `cert`). A secret, whatever it is, says that the
-    /// user is known.
+    /// A certificate that was verified and names the user (PostgreSQL `cert`). A secret, whatever it is, says
+    /// that the user is known.
     Cert,
-    /// The kernel's word for who is at the other end of a Unix socket (PostgreSQL `peer`, MySQL `auth_socket`). A
-    /// secret, whatever it is, says that this is the user.
+    /// The kernel's word for who is at the other end of a Unix socket (PostgreSQL `peer`, MySQL
+    /// `auth_socket`). A secret, whatever it is, says that this is the user.
     Peer,
     /// PostgreSQL md5.
     Md5,
@@ -100,8 +100,8 @@ pub struct Secured {
     pub cipher: &'static str,
 }
 
-/// What makes a MySQL server worth a password it can read. None of it is needed on a Unix socket, nor by methods that
-/// give a proof in the password's place.
+/// What makes a MySQL server worth a password it can read. None of it is needed on a Unix socket, nor by
+/// methods that give a proof in the password's place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
     /// A TLS handshake is only good if the server's certificate is.
@@ -150,8 +150,8 @@ pub enum AcceptStep {
         /// The secret that client was given.
         secret: Box<[u8]>,
     },
-    /// From here on all bytes are TLS: begin as its server with those that are left, and call `handle_secured` when
-    /// the handshake is done. What was appended to `out` goes in clear before it.
+    /// From here on all bytes are TLS: begin as its server with those that are left, and call
+    /// `handle_secured` when the handshake is done. What was appended to `out` goes in clear before it.
     Tls,
     /// The client has proved itself: call `into_front`.
     LoggedIn,
@@ -182,11 +182,13 @@ pub struct ConnectParams {
     pub variant: u32,
     /// Statements to keep prepared on this server at most (`max_prepared_statements`).
     pub max_prepared_statements: usize,
-    /// How often something was changed through Weir that sessions which are there do not see: accounts, global settings.
+    /// How often something was changed through Weir that sessions which are there do not see: accounts,
+    /// global settings.
     pub changes: Changes,
 }
 
-/// A count that all servers of one wing share: a server whose login began before the last change is not for new clients.
+/// A count that all servers of one wing share: a server whose login began before the last change is not for
+/// new clients.
 pub type Changes = Arc<std::sync::atomic::AtomicU64>;
 
 /// What a server login machine wants next.
@@ -196,8 +198,8 @@ pub enum ConnectStep {
     More,
     /// Run this away from the worker and call `handle_job`.
     Work(Job),
-    /// From here on all bytes are TLS: begin as its client, once what was appended to `out` is sent in clear, and call
-    /// `handle_secured` when the handshake is done.
+    /// From here on all bytes are TLS: begin as its client, once what was appended to `out` is sent in clear,
+    /// and call `handle_secured` when the handshake is done.
     Tls,
     /// Logged in: call `into_back`.
     LoggedIn,

@@ -1,6 +1,6 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup packet
-//! counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`, tls-server-end-point of RFC
-//! 5929) both sides prove that they see the same certificate.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup
+//! packet counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`,
+//! tls-server-end-point of RFC 5929) both sides prove that they see the same certificate.
 //!
 //! Invariants: no PBKDF2 runs here except in [`ScramKeys::derive`], which only a job may call; proofs and
 //! signatures are compared in constant time; an unknown user gets a salt that never changes and fails at
@@ -42,7 +42,8 @@ pub enum ServerBinding<'a> {
 pub enum ClientBinding<'a> {
     /// Nothing could be bound to.
     Unsupported,
-    /// The server did not offer it; if it did, somebody in between has taken that away, and the server will notice.
+    /// The server did not offer it; if it did, somebody in between has taken that away, and the server will
+    /// notice.
     NotOffered,
     /// The data of the server's certificate.
     Bound(&'a [u8]),
@@ -51,9 +52,9 @@ pub enum ClientBinding<'a> {
 /// Rounds for passwords Weir has in clear: PostgreSQL's default (`scram_iterations`).
 pub const DEFAULT_ITERATIONS: u32 = 4096;
 
-/// Rounds a server may ask of Weir: about a second of a crypto thread (measured: 1 ms for PostgreSQL's default,
-/// 1.2 s for this). PostgreSQL's `scram_iterations` allows 2^31 - 1, which would hold the thread for most of an
-/// hour; the largest number that anybody recommends is 600,000 (OWASP).
+/// Rounds a server may ask of Weir: about a second of a crypto thread (measured: 1 ms for PostgreSQL's
+/// default, 1.2 s for this). PostgreSQL's `scram_iterations` allows 2^31 - 1, which would hold the thread for
+/// most of an hour; the largest number that anybody recommends is 600,000 (OWASP).
 pub const MAX_ITERATIONS: u32 = 1_000_000;
 
 /// Random bytes of a nonce, before base64.
@@ -159,8 +160,8 @@ impl ScramVerifier {
 }
 
 impl ScramVerifier {
-    /// What a user of this name, who does not exist, is taken to have: as many rounds and as long a salt as this user, always
-    /// the same ones as long as this user's are, and keys that no password makes.
+    /// What a user of this name, who does not exist, is taken to have: as many rounds and as long a salt as
+    /// this user, always the same ones as long as this user's are, and keys that no password makes.
     pub fn decoy(&self, name: &str) -> Secret {
         let cut = |what: &[u8]| sign(&self.stored_key, &[b"weir decoy", what, name.as_bytes()]);
         let salt = (0..=u8::MAX).cycle().flat_map(|n| cut(&[b's', n])).take(self.salt.len());
@@ -181,8 +182,8 @@ impl ScramVerifier {
     }
 }
 
-/// Derives the keys of a password in clear under the salt that this user is told, so that no login has to: whose first one takes
-/// longer exists. PBKDF2: blocks for a millisecond. `nonce` is fresh.
+/// Derives the keys of a password in clear under the salt that this user is told, so that no login has to:
+/// whose first one takes longer exists. PBKDF2: blocks for a millisecond. `nonce` is fresh.
 pub fn derive_ahead(user: &str, secret: &Secret, nonce: &[u8; 32]) {
     crate::job::scram_keys(secret, &salt_for(user, nonce), DEFAULT_ITERATIONS);
 }
@@ -242,7 +243,8 @@ pub struct ServerExpectFinal {
     secret: Option<Arc<Secret>>,
     salt: Box<[u8]>,
     iterations: u32,
-    /// `cbind-input`: the client's `gs2-header`, then the data of the channel. It must be in the final message.
+    /// `cbind-input`: the client's `gs2-header`, then the data of the channel. It must be in the final
+    /// message.
     bound: Box<[u8]>,
     nonce: Box<[u8]>,
     /// client-first-message-bare "," server-first-message ","
@@ -261,6 +263,10 @@ pub enum Verdict {
 impl ServerExpectFinal {
     /// Reads the client's first message. Returns the state and the server's first message. `nonce` is
     /// fresh; a missing secret is not told.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, section 7, or asks for a channel binding that
+    /// this connection does not have.
     pub fn begin(
         user: &str,
         secret: Option<Arc<Secret>>,
@@ -314,6 +320,10 @@ impl ServerExpectFinal {
     }
 
     /// Reads the client's final message. After [`Verdict::Work`] call it again with the same bytes.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, or its channel binding or nonce is another.
+    /// `Refused` when the proof is wrong.
     pub fn verify(&self, client_final: &[u8]) -> Result<Verdict, ScramError> {
         const NO_PROOF: ScramError = ScramError::Malformed("no proof");
         let mut reader = Reader::new(client_final);
@@ -421,6 +431,10 @@ impl ClientExpectFirst {
     }
 
     /// Reads the server's first message.
+    ///
+    /// # Errors
+    /// `Malformed` when the message does not follow RFC 5802, its nonce does not begin with the client's, or
+    /// it asks for more rounds than Weir allows.
     pub fn challenge(self, server_first: &[u8]) -> Result<ClientChallenge, ScramError> {
         let mut reader = Reader::new(server_first);
         let nonce = attribute(&mut reader, b'r')?;
@@ -444,6 +458,9 @@ impl ClientExpectFirst {
 
 impl ClientChallenge {
     /// The keys that answer this challenge, or the work that gives them.
+    ///
+    /// # Errors
+    /// `NoKeys` when the secret is no password and not the keys of this salt and number of rounds.
     pub fn keys(&self, secret: &Arc<Secret>) -> Result<Result<ScramKeys, Job>, ScramError> {
         if let Some(keys) = secret.scram_keys(&self.salt, self.iterations) {
             return Ok(Ok(keys));
@@ -472,6 +489,10 @@ impl ClientChallenge {
 
 impl ClientExpectFinal {
     /// Reads the server's final message: it must prove that it knows the verifier.
+    ///
+    /// # Errors
+    /// `Refused` when the server sends an error or its signature is not that of the keys; `Malformed` when
+    /// the signature is no base64.
     pub fn verify(self, server_final: &[u8]) -> Result<(), ScramError> {
         let mut reader = Reader::new(server_final);
         let signature = attribute(&mut reader, b'v').map_err(|_| ScramError::Refused)?;

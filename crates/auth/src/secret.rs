@@ -52,7 +52,8 @@ impl Secret {
     }
 
     /// A secret as it stands in `pg_authid` or in the second column of PgBouncer's auth_file: what has the
-    /// shape of an md5 hash, of a SCRAM verifier or of `mysql.user` (`*` and 40 digits) is one, all else is a password in clear.
+    /// shape of an md5 hash, of a SCRAM verifier or of `mysql.user` (`*` and 40 digits) is one, all else is a
+    /// password in clear.
     pub fn from_userlist(text: &str) -> Self {
         if let Some(hex) = text.strip_prefix("md5")
             && hex.len() == 32

@@ -14,7 +14,8 @@ pub fn thread_cpu_us() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime) / 1_000
 }
 
-/// Time that the calling thread had work and waited for a core, in microseconds; 0 where the system does not say.
+/// Time that the calling thread had work and waited for a core, in microseconds; 0 where the system does not
+/// say.
 pub fn thread_wait_us() -> u64 {
     // Second field: Documentation/scheduler/sched-stats.rst.
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

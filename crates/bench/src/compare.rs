@@ -2,10 +2,10 @@
 //!
 //! Owns: what is compared, the verdicts, and how they are shown. The mathematics is in [`stats`].
 //!
-//! The samples are the recorded seconds of each run. Neighbouring seconds resemble each other, so Welch's t test uses
-//! the effective number of samples; and as several measures are tested at once, Holm's correction raises each p, so
-//! that the chance of any false alarm in the whole table is 5%. A percentile is compared by its values in each second:
-//! percentiles of the whole runs stand beside, without a verdict.
+//! The samples are the recorded seconds of each run. Neighbouring seconds resemble each other, so Welch's t
+//! test uses the effective number of samples; and as several measures are tested at once, Holm's correction
+//! raises each p, so that the chance of any false alarm in the whole table is 5%. A percentile is compared by
+//! its values in each second: percentiles of the whole runs stand beside, without a verdict.
 
 use crate::record::result::{RunResult, SecondLine};
 use crate::report::page::{Axis, Page, Plot, Scale, Section, Series, Table, count, milliseconds, number};
@@ -43,8 +43,8 @@ pub struct CompareArgs {
     /// Write the comparison with plots to this file: HTML that needs nothing else.
     #[arg(long)]
     pub report: Option<PathBuf>,
-    /// End with exit code 4 if any measure of the second run is worse by more percent than this, and by more than
-    /// chance.
+    /// End with exit code 4 if any measure of the second run is worse by more percent than this, and by more
+    /// than chance.
     #[arg(long, value_name = "PERCENT")]
     pub fail_if_worse: Option<f64>,
 }

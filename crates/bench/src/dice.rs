@@ -1,4 +1,5 @@
-//! Random choices without a state that is kept: the same seed, client, event and place always give the same numbers.
+//! Random choices without a state that is kept: the same seed, client, event and place always give the same
+//! numbers.
 //!
 //! The distributions are sysbench's: the same shapes with the same parameters, drawn by code of our own.
 
@@ -70,7 +71,8 @@ pub enum Distribution {
         /// How many.
         iterations: u32,
     },
-    /// sysbench 1.0's default: some share of the choices falls into a small part in the middle, the others are gaussian.
+    /// sysbench 1.0's default: some share of the choices falls into a small part in the middle, the others
+    /// are gaussian.
     Special {
         /// Uniform choices of which the gaussian part is the mean.
         iterations: u32,
@@ -124,8 +126,8 @@ fn special(dice: &mut Dice, span: i64, iterations: u32, part: u32, share: u32) -
     (first + dice.unit() * width) as i64
 }
 
-/// From 1 to `n` by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from
-/// monotone discrete distributions").
+/// From 1 to `n` by rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate
+/// variates from monotone discrete distributions").
 fn zipfian(dice: &mut Dice, n: i64, exponent: f64) -> i64 {
     // The integral of x^-s and its inverse; s = 1 is the logarithm.
     let is_one = (exponent - 1.0).abs() < 1e-9;

@@ -1,13 +1,14 @@
-//! The knee of a curve of throughput against connections: how many connections are enough, and how many too many.
+//! The knee of a curve of throughput against connections: how many connections are enough, and how many too
+//! many.
 //!
-//! Owns: the ladder (which number of connections to measure next), the fit of the Universal Scalability Law, and what
-//! follows from both. Pure: levels in, advice out. Must not know: how a level is measured.
+//! Owns: the ladder (which number of connections to measure next), the fit of the Universal Scalability Law,
+//! and what follows from both. Pure: levels in, advice out. Must not know: how a level is measured.
 //!
-//! The law (N. J. Gunther): with N connections the throughput is `X(N) = l N / (1 + s (N - 1) + k N (N - 1))`: `l` what
-//! one connection alone does, `s` the share that cannot be done at the same time, `k` the price of keeping each other
-//! informed. `N / X(N)` is linear in 1/l, s/l and k/l, so the fit is a least-squares problem with three unknowns that
-//! are not negative, solved exactly by trying which of them are zero. Residuals are relative: a level of 1,000/s
-//! counts as much as one of 100,000/s.
+//! The law (N. J. Gunther): with N connections the throughput is `X(N) = l N / (1 + s (N - 1) + k N (N -
+//! 1))`: `l` what one connection alone does, `s` the share that cannot be done at the same time, `k` the
+//! price of keeping each other informed. `N / X(N)` is linear in 1/l, s/l and k/l, so the fit is a
+//! least-squares problem with three unknowns that are not negative, solved exactly by trying which of them
+//! are zero. Residuals are relative: a level of 1,000/s counts as much as one of 100,000/s.
 //!
 //! The *knee* is the smallest number of connections that reaches [`KNEE_SHARE`] of the best throughput. More
 //! connections bring nothing from there on but latency.
@@ -122,7 +123,8 @@ impl Law {
 fn least_squares(rows: &[[f64; 3]], active: [bool; 3]) -> Option<[f64; 3]> {
     let columns: Vec<usize> = (0..3).filter(|&n| active[n]).collect();
     let size = columns.len();
-    // Columns differ by many powers of ten: each is divided by its length before the normal equations are made.
+    // Columns differ by many powers of ten: each is divided by its length before the normal equations are
+    // made.
     let lengths: Vec<f64> =
         columns.iter().map(|&c| rows.iter().map(|row| row[c] * row[c]).sum::<f64>().sqrt()).collect();
     if lengths.contains(&0.0) {
@@ -223,8 +225,8 @@ impl Knee {
         })
     }
 
-    /// How many clients may be busy at the same time behind a pool of the knee's size so that their mean latency stays
-    /// below this (Little's law: N = X R).
+    /// How many clients may be busy at the same time behind a pool of the knee's size so that their mean
+    /// latency stays below this (Little's law: N = X R).
     pub fn clients_for(&self, latency_ms: f64) -> u64 {
         (self.best * latency_ms / 1e3).floor().max(f64::from(self.connections)) as u64
     }
@@ -275,8 +277,8 @@ fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
-/// Which number of connections comes next: doubled from the first until throughput has stopped rising and latency has
-/// started to, then a few beside the knee.
+/// Which number of connections comes next: doubled from the first until throughput has stopped rising and
+/// latency has started to, then a few beside the knee.
 #[derive(Debug, Clone)]
 pub struct Ladder {
     next: u32,
@@ -319,7 +321,8 @@ impl Ladder {
         if climbing {
             let best =
                 self.levels.iter().max_by(|a, b| a.throughput.mean.total_cmp(&b.throughput.mean)).copied();
-            // By the means alone: on a noisy machine nothing is proven, and a level too many costs seconds only.
+            // By the means alone: on a noisy machine nothing is proven, and a level too many costs seconds
+            // only.
             let stopped = best.is_some_and(|best| {
                 level.throughput.mean < best.throughput.mean * (1.0 + GAIN_MIN)
                     && level.mean_ms > best.mean_ms * LATENCY_RISE
@@ -427,7 +430,8 @@ mod tests {
 
     #[test]
     fn a_saturated_server_without_a_fall() {
-        // Two cores: straight up to 2, then flat. The law cannot bend so sharply; the levels themselves say it.
+        // Two cores: straight up to 2, then flat. The law cannot bend so sharply; the levels themselves say
+        // it.
         let curve = |n: u32| level(n, 10_000.0 * f64::from(n.min(2)), 100.0);
         let knee = Knee::find(&DOUBLING.map(curve)).unwrap();
         assert!((2..=3).contains(&knee.connections), "{knee:?}");
@@ -438,8 +442,8 @@ mod tests {
 
     #[test]
     fn the_published_curve_has_its_published_knee() {
-        // MySQL 8.0.15 on 48 cores, point selects from memory, as its maker showed them: 1.8 million a second with 128
-        // clients, then a decline.
+        // MySQL 8.0.15 on 48 cores, point selects from memory, as its maker showed them: 1.8 million a second
+        // with 128 clients, then a decline.
         let published = [
             (16, 300e3),
             (32, 600e3),

@@ -36,16 +36,17 @@ impl Mode {
 pub enum Pace {
     /// At once when the last one has ended.
     Closed,
-    /// So many events each second over all clients, whether earlier ones have ended or not. Any free client takes the
-    /// next; an event that finds none waits, and counts from the moment it was due.
+    /// So many events each second over all clients, whether earlier ones have ended or not. Any free client
+    /// takes the next; an event that finds none waits, and counts from the moment it was due.
     Open {
         /// Events each second.
         rate: f64,
         /// At random moments (a Poisson process) instead of equal distances.
         poisson: bool,
     },
-    /// One event of each client each so often, whether the last one has ended or not; the clients are spread evenly over
-    /// the period. An event that had to wait for the one before it counts from the moment it was due.
+    /// One event of each client each so often, whether the last one has ended or not; the clients are spread
+    /// evenly over the period. An event that had to wait for the one before it counts from the moment it was
+    /// due.
     Every(Duration),
 }
 
@@ -68,7 +69,8 @@ pub enum Ignored {
 }
 
 impl Ignored {
-    /// sysbench's choice: deadlocks, lock wait timeouts, records that changed; serialization failures, unique keys.
+    /// sysbench's choice: deadlocks, lock wait timeouts, records that changed; serialization failures, unique
+    /// keys.
     pub fn default_of(dialect: Dialect) -> Ignored {
         let codes: &[&str] = match dialect {
             Dialect::Postgres => &["40P01", "40001", "23505"],
@@ -89,8 +91,8 @@ impl Ignored {
 /// How long replies are awaited after the end when nobody says, beside each client's turn.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
-/// A client's turn behind the end: clients that all wait are answered one after the other, and a database that is shared with
-/// them answers 3,000 a second at least.
+/// A client's turn behind the end: clients that all wait are answered one after the other, and a database
+/// that is shared with them answers 3,000 a second at least.
 const TURN: Duration = Duration::from_micros(300);
 
 /// A run.
@@ -130,8 +132,8 @@ pub struct Plan {
     pub connect_timeout: Duration,
     /// A reply that takes longer is an error.
     pub query_timeout: Duration,
-    /// How long replies are awaited after the end. With N clients that all wait it takes N / throughput until the last
-    /// has come its turn.
+    /// How long replies are awaited after the end. With N clients that all wait it takes N / throughput until
+    /// the last has come its turn.
     pub drain: Duration,
     /// Local addresses to connect from. Empty: chosen when one does not have enough ports.
     pub sources: Vec<IpAddr>,
@@ -149,8 +151,8 @@ pub struct Share {
 }
 
 impl Plan {
-    /// A closed loop without a pause, for a quarter of a minute; all else is what the command line gives when nothing
-    /// is said. At least one server.
+    /// A closed loop without a pause, for a quarter of a minute; all else is what the command line gives when
+    /// nothing is said. At least one server.
     pub fn new(servers: Vec<Url>, workload: Arc<dyn Workload>, connections: u32) -> Plan {
         let dialect = servers.first().map_or(Dialect::Postgres, |url| url.dialect);
         Plan {

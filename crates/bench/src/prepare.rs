@@ -27,7 +27,8 @@ struct Done {
     finished: AtomicBool,
 }
 
-/// Does all stages with `threads` connections. `progress` hears of rows done and rows in all, on the calling thread.
+/// Does all stages with `threads` connections. `progress` hears of rows done and rows in all, on the calling
+/// thread.
 pub fn prepare(
     url: &Url,
     workload: &dyn Workload,

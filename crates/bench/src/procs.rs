@@ -13,7 +13,8 @@ pub struct Usage {
     pub cpu_us: u64,
     /// Resident memory, in bytes.
     pub rss_bytes: u64,
-    /// When it was read ([`clock::now_ns`]): the mean, for hundreds of processes on a busy machine take a second.
+    /// When it was read ([`clock::now_ns`]): the mean, for hundreds of processes on a busy machine take a
+    /// second.
     #[serde(default)]
     pub at_ns: u64,
 }
@@ -42,8 +43,8 @@ impl Watched {
         Watched { name: name.to_owned(), pid, before, connected: None, begun: None, ended: None }
     }
 
-    /// CPU time while recording, in microseconds: what was used between the two readings, brought to the length of the
-    /// recording.
+    /// CPU time while recording, in microseconds: what was used between the two readings, brought to the
+    /// length of the recording.
     pub fn cpu_us(&self, recorded_ns: u64) -> Option<f64> {
         let (begun, ended) = (self.begun?, self.ended?);
         let used = ended.cpu_us.saturating_sub(begun.cpu_us) as f64;
@@ -67,8 +68,8 @@ enum Of {
     WithEnded,
 }
 
-/// Reads a process and all processes below it (PostgreSQL has one for each connection); of this process only itself, for
-/// what a laboratory starts below it is no part of the load generator.
+/// Reads a process and all processes below it (PostgreSQL has one for each connection); of this process only
+/// itself, for what a laboratory starts below it is no part of the load generator.
 pub fn usage(pid: u32) -> Option<Usage> {
     let mut each = Vec::new();
     if pid == std::process::id() {
@@ -98,8 +99,8 @@ fn usage_of_one(pid: u32, of: Of) -> Option<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let times = Times::of(&stat)?;
-    // Clock ticks are of 10 ms, in which one of hundreds of processes has hardly done anything: rounded down in each, half of it
-    // would be lost. The scheduler says it in nanoseconds, of one thread.
+    // Clock ticks are of 10 ms, in which one of hundreds of processes has hardly done anything: rounded down
+    // in each, half of it would be lost. The scheduler says it in nanoseconds, of one thread.
     let exact_us = (times.threads == 1).then(|| exact_us(pid)).flatten();
     let tick_us = 1_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let ended_us = if of == Of::WithEnded { times.ended * tick_us } else { 0 };
@@ -122,8 +123,8 @@ struct Times {
 }
 
 impl Times {
-    /// Fields 14 to 17 (utime, stime, and those of children waited for) and 20, counted behind the command name, which may hold
-    /// spaces and brackets.
+    /// Fields 14 to 17 (utime, stime, and those of children waited for) and 20, counted behind the command
+    /// name, which may hold spaces and brackets.
     fn of(stat: &str) -> Option<Times> {
         let (_, rest) = stat.rsplit_once(')')?;
         let mut fields = rest.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
@@ -177,7 +178,8 @@ mod tests {
         assert_eq!(rss_bytes("Name:\tx\nState:\tZ (zombie)\n"), Some(0));
     }
 
-    /// The load generator's clients leave before the last reading, and then the database's processes for them are ending.
+    /// The load generator's clients leave before the last reading, and then the database's processes for them
+    /// are ending.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_a_process_has_used_is_not_lost_when_it_has_ended_and_nobody_has_waited_for_it() {

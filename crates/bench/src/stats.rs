@@ -3,10 +3,11 @@
 //!
 //! Owns: the mathematics. Must not know: what was measured.
 //!
-//! Neighbouring seconds of a run resemble each other (a checkpoint lasts several), so n of them say less than n
-//! independent samples would. All that is computed here therefore uses the *effective* number of samples: n divided
-//! by the integrated autocorrelation time, whose sum of autocorrelations is cut off where pairs of them stop being
-//! positive (Geyer 1992, "Practical Markov Chain Monte Carlo", the initial positive sequence).
+//! Neighbouring seconds of a run resemble each other (a checkpoint lasts several), so n of them say less than
+//! n independent samples would. All that is computed here therefore uses the *effective* number of samples: n
+//! divided by the integrated autocorrelation time, whose sum of autocorrelations is cut off where pairs of
+//! them stop being positive (Geyer 1992, "Practical Markov Chain Monte Carlo", the initial positive
+//! sequence).
 
 /// Samples below which nothing is said about a difference.
 pub const SAMPLES_MIN: usize = 5;
@@ -50,7 +51,8 @@ impl Estimate {
     }
 }
 
-/// How many independent samples say as much about the mean as these: at least two, at most as many as there are.
+/// How many independent samples say as much about the mean as these: at least two, at most as many as there
+/// are.
 fn effective_samples(samples: &[f64], mean: f64) -> f64 {
     let n = samples.len();
     let covariance = |lag: usize| {
@@ -110,8 +112,8 @@ pub fn welch(a: Estimate, b: Estimate) -> Difference {
     Difference { a, b, difference, half_width, p: p.clamp(0.0, 1.0) }
 }
 
-/// How clearly samples rise (above zero) or fall (below), in standard deviations: the test of Mann and Kendall on up to
-/// ten means of neighbours, which resemble each other less than the samples do.
+/// How clearly samples rise (above zero) or fall (below), in standard deviations: the test of Mann and
+/// Kendall on up to ten means of neighbours, which resemble each other less than the samples do.
 pub fn trend(samples: &[f64]) -> f64 {
     let batches = (samples.len() / 2).min(10);
     if batches < 4 {
@@ -130,8 +132,8 @@ pub fn trend(samples: &[f64]) -> f64 {
     score / (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt()
 }
 
-/// Holm's correction: with several differences tested at once, each p is raised so that the chance of *any* false
-/// alarm stays what it says. In the order given.
+/// Holm's correction: with several differences tested at once, each p is raised so that the chance of *any*
+/// false alarm stays what it says. In the order given.
 pub fn holm(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_by(|&x, &y| ps[x].total_cmp(&ps[y]));
@@ -165,8 +167,8 @@ fn student_quantile(chance: f64, freedom: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz's algorithm; Abramowitz and
-/// Stegun 26.5.8).
+/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz's algorithm;
+/// Abramowitz and Stegun 26.5.8).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -205,8 +207,8 @@ fn ln_beta(a: f64, b: f64) -> f64 {
     ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b)
 }
 
-/// The logarithm of the gamma function for positive numbers: Stirling's series, after moving the argument to where it
-/// is exact to a double's digits.
+/// The logarithm of the gamma function for positive numbers: Stirling's series, after moving the argument to
+/// where it is exact to a double's digits.
 fn ln_gamma(mut x: f64) -> f64 {
     let mut shift = 0.0;
     while x < 12.0 {
@@ -249,7 +251,8 @@ pub(crate) mod tests {
 
     #[test]
     fn welch_agrees_with_a_worked_example() {
-        // The first example of the encyclopedias: 15 samples each, equal variances, t = -2.46 with 25 degrees of freedom.
+        // The first example of the encyclopedias: 15 samples each, equal variances, t = -2.46 with 25 degrees
+        // of freedom.
         let a = Estimate { mean: 20.82, variance: 7.9, samples: 15, effective: 15.0, half_width: 0.0 };
         let b = Estimate { mean: 22.99, variance: 3.8, samples: 15, effective: 15.0, half_width: 0.0 };
         let d = welch(a, b);

@@ -1,8 +1,9 @@
-//! More connections from one process than its limit of open files: workers have descriptor tables of their own, sources
-//! are spread, and every reply is the right one.
+//! More connections from one process than its limit of open files: workers have descriptor tables of their
+//! own, sources are spread, and every reply is the right one.
 //!
-//! 3,000 connections at a limit of 1,000 open files. `benches/connections` does the real thing: 100,000 at 20,000 from
-//! `weir bench`, with this responder as a process of its own (some 2 GB of memory, nearly all of it the kernel's).
+//! 3,000 connections at a limit of 1,000 open files. `benches/connections` does the real thing: 100,000 at
+//! 20,000 from `weir bench`, with this responder as a process of its own (some 2 GB of memory, nearly all of
+//! it the kernel's).
 
 #![cfg(target_os = "linux")]
 
@@ -120,7 +121,8 @@ fn lower_open_files(files: u64) {
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
 }
 
-/// Not a test: the responder of `benches/connections`, for so many connections. It says where it is and ends with its input.
+/// Not a test: the responder of `benches/connections`, for so many connections. It says where it is and ends
+/// with its input.
 #[test]
 #[ignore = "no test: benches/connections runs it"]
 fn serves_other_programs_when_asked() {

@@ -175,12 +175,20 @@ fn timeouts(values: &Values) -> Timeouts {
         cancel_wait_timeout_ms: values.millis(Key::CancelWaitTimeout),
         server_connect_timeout_ms: values.millis(Key::ServerConnectTimeout),
         server_idle_timeout_ms: values.millis(Key::ServerIdleTimeout),
-        server_lifetime_ms: values.millis(Key::ServerLifetime),
+        server_lifetime_ms: server_lifetime_ms(values),
         server_login_retry_ms: values.millis(Key::ServerLoginRetry),
         server_check_delay_ms: values.millis(Key::ServerCheckDelay),
         catalogue_check_ms: values.millis(Key::CatalogueCheckInterval),
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
+    }
+}
+
+/// In PgBouncer 0 means one use, as if a connection were too old at once; in weir.toml it means no limit.
+fn server_lifetime_ms(values: &Values) -> Option<u64> {
+    match (values.flavour(), values.millis(Key::ServerLifetime)) {
+        (Flavour::Weir, 0) => None,
+        (_, ms) => Some(ms),
     }
 }
 

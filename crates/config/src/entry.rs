@@ -180,7 +180,7 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         false,
         "Server connections reserved for each of this user's pools under a shared limit: other pools cannot take them. If the reservations use up the whole limit, pools without one get no connection. Overrides the database's.",
     ),
-    user("pool_mode", MODES, true, true, "The pool mode of this user; it goes before the database's."),
+    user("pool_mode", MODES, true, true, "Pool mode of this user. Overrides the database's."),
     user(
         "pool_size",
         SIZE_OR_AUTO,

@@ -18,7 +18,7 @@ pub enum Fate {
     },
 }
 
-use Fate::{Covered, Missing};
+use Fate::{Covered, Missing, Refused};
 
 /// Keys of `[pgbouncer]`.
 pub static PGBOUNCER: &[(&str, Fate)] = &[
@@ -37,7 +37,13 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("server_reset_query_always", Covered("Weir never lends a session that another client has changed.")),
     ("server_round_robin", Missing("the server used last is used first")),
     ("server_fast_close", Missing("a server is closed when its client gives it back")),
-    ("disable_pqexec", Missing("simple queries are allowed")),
+    (
+        "disable_pqexec",
+        Refused {
+            harmless: &["0"],
+            why: "Weir cannot forbid simple queries; set it to 0 if the application may send several statements at once",
+        },
+    ),
     ("application_name_add_host", Missing("application_name is what the client says")),
     ("track_extra_parameters", Missing("a parameter that Weir does not follow pins its server")),
     ("reserve_pool_size", Missing("a pool never grows over its size")),
@@ -51,8 +57,10 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
         Missing("clients of a user have no limit of their own; max_client_conn bounds all"),
     ),
     ("query_wait_notify", Missing("a waiting client is not told that it waits")),
+    ("login_notify_message", Missing("clients are told nothing at their login")),
     ("autodb_idle_timeout", Missing("a pool of `*` ends with its last server, after server_idle_timeout")),
-    ("suspend_timeout", Missing("there is no SUSPEND yet")),
+    ("pool_idle_timeout", Missing("a pool without servers keeps its counters")),
+    ("suspend_timeout", Missing("there is no SUSPEND; PgBouncer 1.26 has none either")),
     ("dns_nxdomain_ttl", Missing("a name that was not found is looked up again at the next try")),
     ("dns_zone_check_period", Missing("names are looked up every dns_max_ttl")),
     ("resolv_conf", Missing("the system's resolver and its settings are used")),
@@ -94,6 +102,7 @@ pub static DATABASES: &[(&str, Fate)] = &[
     ("application_name", Missing("a client's own value or the server's default holds")),
     ("max_db_client_connections", Missing("clients of a database have no limit of their own")),
     ("server_lifetime", Missing("the general server_lifetime holds")),
+    ("query_wait_timeout", Missing("the general query_wait_timeout holds")),
     ("load_balance_hosts", Covered("With one host there is nothing to balance.")),
 ];
 
@@ -102,9 +111,80 @@ pub static USERS: &[(&str, Fate)] = &[
     ("max_user_client_connections", Missing("clients of a user have no limit of their own")),
     ("reserve_pool_size", Missing("a pool never grows over its size")),
     ("query_timeout", Missing("the general query_timeout holds")),
+    ("query_wait_timeout", Missing("the general query_wait_timeout holds")),
     ("transaction_timeout", Missing("the general transaction_timeout holds")),
     ("idle_transaction_timeout", Missing("the general idle_transaction_timeout holds")),
     ("client_idle_timeout", Missing("the general client_idle_timeout holds")),
+];
+
+/// What a setting of `[pgbouncer]` that Weir has means here, where PgBouncer 1.26 means something else. The
+/// others mean the same, with the same unit and default, and 0 means the same.
+pub static DIFFERS: &[(&str, &str)] = &[
+    ("auth_type", "also `peer`; `hba`, `pam` and `ldap` are refused"),
+    (
+        "auth_ident_file",
+        "for `cert` and `peer`, with `postgres.auth_ident_map`; there only for `hba`, which names the map",
+    ),
+    ("listen_port", "0 is refused"),
+    (
+        "listen_backlog",
+        "for the listener of each worker, not of the process; 0 is refused, where the system takes its smallest",
+    ),
+    ("unix_socket_mode", "must begin with 0: PgBouncer reads `777` as a decimal number; Weir refuses it"),
+    ("unix_socket_group", "also a number"),
+    (
+        "pool_mode",
+        "a client whose session state cannot move keeps its server; there other clients meet what it left",
+    ),
+    ("default_pool_size", "also `auto`; 0 is refused, where every client waits in vain"),
+    (
+        "min_pool_size",
+        "kept as long as the pool is known; there only for a forced user or while a client is connected",
+    ),
+    (
+        "max_prepared_statements",
+        "0: a client that prepares a statement keeps its server; there the statement may be unknown on the next one",
+    ),
+    ("max_client_conn", "clients in their login are counted apart; 0 is refused, where nobody is let in"),
+    (
+        "cancel_wait_timeout",
+        "bounds requests whose client has left; a cancel request itself always has 10 s. 0 cancels what a client has left running at once; there it lets cancel requests wait without a limit",
+    ),
+    (
+        "server_lifetime",
+        "0 closes a connection after one use, as there; servers that are old at the same time close at the same time",
+    ),
+    (
+        "server_login_retry",
+        "the longest pause: it begins with 0.1 s and doubles with each failure; 0 means 0.1 s",
+    ),
+    ("server_check_delay", "the check is the protocol's cheapest question; server_check_query is not sent"),
+    (
+        "dns_max_ttl",
+        "names are looked up again at this interval, 1 s at least; there when a connection is opened",
+    ),
+    ("client_tls_sslmode", "a client's certificate is verified in every mode if there is client_tls_ca_file"),
+    ("client_tls_cert_file", "empty: a certificate of Weir's own; there TLS does not start"),
+    ("client_tls_key_file", "empty: a certificate of Weir's own; there TLS does not start"),
+    ("client_tls_protocols", "1.2 and 1.3; older ones are refused by name, and `all` means these two"),
+    (
+        "client_tls_ciphers",
+        "those with forward secrecy and authenticated encryption; others are refused by name, and each keyword means all of these",
+    ),
+    (
+        "client_tls13_ciphers",
+        "empty: all; there the value of client_tls_ciphers. The two CCM ciphers are refused",
+    ),
+    (
+        "client_tls_ecdhcurve",
+        "X25519, prime256v1, secp384r1, X25519MLKEM768, also several; `auto` means all, where it means one curve of 256 bits; others and `none` are refused",
+    ),
+    ("server_tls_sslmode", "`allow` means what libpq means: TLS if the server refuses plain connections"),
+    ("server_tls_ca_file", "empty: the system's CAs"),
+    ("server_tls_protocols", "as client_tls_protocols"),
+    ("server_tls_ciphers", "as client_tls_ciphers"),
+    ("server_tls13_ciphers", "as client_tls13_ciphers"),
+    ("verbose", "0 is `info`, 1 `debug`, 2 and more `trace`"),
 ];
 
 /// Values of auth_type that Weir does not have.

@@ -1,8 +1,8 @@
-//! Names of the system and names of the database: PgBouncer's and PostgreSQL's ident maps, and the accounts of this
-//! machine.
+//! Names of the system and names of the database: PgBouncer's and PostgreSQL's ident maps, and the accounts
+//! of this machine.
 //!
-//! Owns: the form of `auth_ident_file` (`MAP SYSTEM-NAME DATABASE-NAME`, one a line, as PgBouncer reads it) and of
-//! /etc/passwd and /etc/group. Must not know: who is at the door.
+//! Owns: the form of `auth_ident_file` (`MAP SYSTEM-NAME DATABASE-NAME`, one a line, as PgBouncer reads it)
+//! and of /etc/passwd and /etc/group. Must not know: who is at the door.
 
 use crate::ini::read_quoted;
 use crate::problem::{Findings, Place, WarningKind};

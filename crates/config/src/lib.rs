@@ -7,6 +7,7 @@
 //! Invariants: a snapshot never changes; a file with an unknown key or a bad value gives no snapshot but an
 //! error that names file, line and column; no message contains a password.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod build;
 mod diff;

@@ -64,6 +64,10 @@ impl Sources {
 }
 
 /// Reads everything. Blocks on files and, for listen addresses that are names, on the resolver.
+///
+/// # Errors
+/// Every problem of the configuration, in the order of the files, with file, line and column where there are
+/// any. No message contains a password.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     match &sources.file {
         Some(file) => {
@@ -79,6 +83,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 
 /// Like [`load`], with the content of `file` given. The name tells the form: `.toml` is weir.toml, `.ini`
 /// is pgbouncer.ini, else a line `[pgbouncer]` does.
+///
+/// # Errors
+/// As [`load`].
 pub fn load_text(file: &Path, text: &str, sources: &Sources) -> Result<Loaded, Problems> {
     let shared: Arc<Path> = file.into();
     let flavour = flavour_of(file, text);

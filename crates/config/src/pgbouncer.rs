@@ -5,7 +5,7 @@ use crate::entry::{ENTRY_KEYS, Entry, Table, entry_key};
 use crate::fate::{self, Fate, fate};
 use crate::ini::{Line, connection_string, lines};
 use crate::problem::{Place, WarningKind, read};
-use crate::registry::{Key, SETTINGS, by_ini_name};
+use crate::registry::{Key, Kind, SETTINGS, by_ini_name};
 use crate::values::{Value, did_you_mean, parse_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 
     fn setting(&mut self, key: &str, place: Place, value: &str, value_place: Place) {
-        if key == "auth_type" && fate::AUTH_TYPES.contains(&value) {
+        if key == "auth_type" && fate::AUTH_TYPES.contains(&value.to_ascii_lowercase().as_str()) {
             let text = format!(
                 "auth_type = {value} is not supported yet, and Weir will not let clients in by another proof; \
                  use trust, any, cert, peer, plain, md5 or scram-sha-256"
@@ -99,7 +99,7 @@ impl Reader<'_> {
         let Some(setting) = by_ini_name(key) else {
             return self.not_ours(fate::PGBOUNCER, key, place, value, value_place);
         };
-        match parse_text(setting.kind, value) {
+        match parse_ini(setting.kind, value) {
             Ok(value) => self.draft.set(setting.key, value, place),
             Err(error) => self.draft.findings.problem(value_place, format!("{key} {error}")),
         }
@@ -167,7 +167,7 @@ impl Reader<'_> {
 
     fn field(&mut self, table: Table, key: &str, value: &str, at: Place, entry: &mut Entry) {
         if let Some(known) = entry_key(table, key).filter(|known| known.ini) {
-            match parse_text(known.kind, value) {
+            match parse_ini(known.kind, value) {
                 Ok(value) => {
                     entry.fields.insert(known.name, (value, at));
                 }
@@ -191,6 +191,29 @@ impl Reader<'_> {
         let text = format!("unknown key `{key}`{}", did_you_mean(key, &names));
         entry.broken = true;
         self.draft.findings.problem(at, text);
+    }
+}
+
+/// Reads a value as PgBouncer does, or refuses what it reads otherwise: words in any case; a number that
+/// begins with 0 is octal, one that does not is decimal, permissions too.
+fn parse_ini(kind: Kind, value: &str) -> Result<Value, String> {
+    let octal = value.len() > 1 && value.starts_with('0');
+    match kind {
+        Kind::Word(_) => parse_text(kind, &value.to_ascii_lowercase()),
+        Kind::Mode if !octal => {
+            Err(format!("must begin with 0, as in 0777: PgBouncer reads `{value}` as a decimal number"))
+        }
+        Kind::Count { .. } | Kind::Size { .. } if octal => {
+            Err(format!("must not begin with 0: PgBouncer reads `{value}` as an octal number"))
+        }
+        Kind::Bool
+        | Kind::Count { .. }
+        | Kind::Size { .. }
+        | Kind::Seconds { .. }
+        | Kind::Mode
+        | Kind::Text
+        | Kind::Path
+        | Kind::List => parse_text(kind, value),
     }
 }
 

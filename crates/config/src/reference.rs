@@ -102,9 +102,10 @@ pub fn pgbouncer_markdown() -> String {
     let mut out = String::from(
         "<!-- Made from the tables in crates/config by `weir generate pgbouncer`. Do not edit. -->\n\
          # Settings of pgbouncer.ini\n\n\
+         What each setting of PgBouncer 1.26 means when Weir reads it from a pgbouncer.ini.\n\n\
          ## Supported\n\n\
-         With PgBouncer's defaults and units.\n\n\
-         | `[pgbouncer]` | default | in weir.toml |\n|---|---|---|\n",
+         With PgBouncer's defaults and units. *same*: the meaning is PgBouncer's too, and so is that of 0.\n\n\
+         | `[pgbouncer]` | default | beside PgBouncer | in weir.toml |\n|---|---|---|---|\n",
     );
     for setting in SETTINGS {
         let Some(alias) = setting.alias else { continue };
@@ -113,9 +114,9 @@ pub fn pgbouncer_markdown() -> String {
             Files::All => format!("`{}`", setting.full_name()),
             Files::PgbouncerOnly => "`postgres.listen`".to_owned(),
         };
-        row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), &there]);
+        row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), beside(alias), &there]);
     }
-    row(&mut out, &["`verbose`", "`0`", "`log.level`"]);
+    row(&mut out, &["`verbose`", "`0`", beside("verbose"), "`log.level`"]);
     out.push_str("\nSettings that PgBouncer does not have stand in `[pgbouncer]` under their full name, such as `http.listen`.\n");
     for (table, title) in [(Table::Databases, "[databases]"), (Table::Users, "[users]")] {
         let keys: Vec<_> = ENTRY_KEYS
@@ -159,6 +160,11 @@ pub fn pgbouncer_markdown() -> String {
         types.join(", ")
     );
     out
+}
+
+/// How a setting differs from PgBouncer's.
+fn beside(alias: &str) -> &'static str {
+    fate::DIFFERS.iter().find(|(name, _)| *name == alias).map_or("same", |(_, how)| how)
 }
 
 fn fates(out: &mut String, title: &str, text: &str, what: impl Fn(Fate) -> Option<String>) {
@@ -213,8 +219,10 @@ pub fn man_page() -> String {
     out
 }
 
-/// Text in troff: no line begins with a control character, a backslash and a hyphen are themselves.
+/// Text in troff: no line begins with a control character, a backslash and a hyphen are themselves. A
+/// sentence that only links to another page of the manual is left out.
 fn troff(text: &str) -> String {
+    let text = text.find(" See [").map_or(text, |at| &text[..at]);
     let text = text.replace('\\', "\\\\").replace('-', "\\-").replace('`', "");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }

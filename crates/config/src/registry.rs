@@ -233,13 +233,13 @@ settings! {
     IdleTransactionTimeout "pool" "idle_transaction_timeout" = "idle_transaction_timeout", seconds(), "0", Live, All,
         "Maximum time a client may be idle inside a transaction. 0 disables the limit.";
     CancelWaitTimeout "pool" "cancel_wait_timeout" = "cancel_wait_timeout", seconds(), "10", Live, All,
-        "Maximum time for a cancel request to reach the server. Also the time after which Weir cancels a request whose client has closed its connection; if the request has not ended after the same time again, its server connection is closed. A client that shuts down only its sending side looks the same: its request is cancelled too, unless it has received data in the meantime.";
+        "Time after which Weir cancels a request whose client has closed its connection. If the request has not ended after the same time again, its server connection is closed. A client that shuts down only its sending side looks the same: its request is cancelled too, unless it has received data in the meantime.";
     ServerConnectTimeout "pool" "server_connect_timeout" = "server_connect_timeout", seconds(), "15", Live, All,
         "Maximum time for connect and login to a server. 0 disables the limit.";
     ServerIdleTimeout "pool" "server_idle_timeout" = "server_idle_timeout", seconds(), "600", Live, All,
         "Idle server connections are closed after this time. 0 disables it.";
     ServerLifetime "pool" "server_lifetime" = "server_lifetime", seconds(), "3600", Live, All,
-        "Server connections older than this are closed as soon as they are free. 0 disables it (in PgBouncer, 0 closes each connection after one use).";
+        "Server connections older than this are closed as soon as they are free. 0 disables it; in a pgbouncer.ini, 0 closes each connection after one use, as in PgBouncer.";
     ServerLoginRetry "pool" "server_login_retry" = "server_login_retry", seconds(), "15", Live, All,
         "Maximum pause between attempts to connect or log in to a server after failures. The pause begins with 0.1 s and doubles with each failure. While no server connection is open, a client that logs in waits at most 0.1 s for the next attempt.";
     ServerCheckDelay "pool" "server_check_delay" = "server_check_delay", seconds(), "30", Live, All,

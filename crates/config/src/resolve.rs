@@ -6,6 +6,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 /// The addresses of a host, in the order the system gives them, without repetitions. Asks the system's
 /// resolver and may block for seconds; an address in numbers is not looked up.
+///
+/// # Errors
+/// The resolver's error; `NotFound` when it knows the name and has no address for it.
 pub fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let mut found: Vec<SocketAddr> = Vec::new();
     for address in (host, port).to_socket_addrs()? {
@@ -21,6 +24,9 @@ pub fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 impl Server {
     /// The addresses of a TCP server; none for a Unix socket.
+    ///
+    /// # Errors
+    /// The resolver's error; `NotFound` when it knows the name and has no address for it.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         match self {
             Server::Tcp { host, port } => resolve(host, *port),

@@ -55,8 +55,8 @@ pub struct Origin {
 }
 
 impl Snapshot {
-    /// How the client behind `login` must prove itself. A user that does not exist gets the method it would get if it
-    /// did, and no secret.
+    /// How the client behind `login` must prove itself. A user that does not exist gets the method it would
+    /// get if it did, and no secret.
     pub fn admit(&self, protocol: Protocol, login: &Login, from: Origin) -> Admission {
         let realm = self.realm(protocol);
         let user = realm.users.get(&login.user);
@@ -226,8 +226,8 @@ impl Realm {
         secrets.filter(|secret| by_hash(method, secret).is_some()).count()
     }
 
-    /// How a name that does not exist is asked: as often in another way as those that exist, and always the same
-    /// name in the same way, so that the question tells nobody who exists.
+    /// How a name that does not exist is asked: as often in another way as those that exist, and always the
+    /// same name in the same way, so that the question tells nobody who exists.
     fn decoy(&self, method: AuthMethod, name: &str) -> AuthMethod {
         if self.users_by_hash == 0 {
             return method;
@@ -240,8 +240,9 @@ impl Realm {
         }
     }
 
-    /// What a name that does not exist is taken to have: as often a verifier as those that exist, with the rounds and the
-    /// length of the salt of one of them. Nothing that is asked of it, nor the work it makes, tells it from theirs.
+    /// What a name that does not exist is taken to have: as often a verifier as those that exist, with the
+    /// rounds and the length of the salt of one of them. Nothing that is asked of it, nor the work it makes,
+    /// tells it from theirs.
     fn decoy_secret(&self, name: &str) -> Option<Arc<Secret>> {
         let verifier = self.verifiers.get(self.place_of(name))?;
         match verifier.kind() {
@@ -250,8 +251,9 @@ impl Realm {
         }
     }
 
-    /// A name's place among the users; those known by a verifier, or by another hash, come first. The same for as long as
-    /// the first verifier is, also behind a restart; without verifiers, as long as the process lives.
+    /// A name's place among the users; those known by a verifier, or by another hash, come first. The same
+    /// for as long as the first verifier is, also behind a restart; without verifiers, as long as the process
+    /// lives.
     fn place_of(&self, name: &str) -> usize {
         static KEY: OnceLock<RandomState> = OnceLock::new();
         let number = match self.verifiers.first().map(|secret| secret.kind()) {

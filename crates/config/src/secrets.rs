@@ -1,12 +1,14 @@
 //! Passwords that stand elsewhere: `${NAME}` in the environment, `password_file` in a file of their own.
 //!
-//! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a password.
+//! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a
+//! password.
 
 use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::problem::{Findings, Place, read, relative_to};
 
-/// The password that an entry or its URL gives, from wherever it is. What is wrong with it is a problem, and there is none then.
+/// The password that an entry or its URL gives, from wherever it is. What is wrong with it is a problem, and
+/// there is none then.
 pub(crate) fn password(draft: &mut Draft, entry: &Entry, from_url: Option<String>) -> Option<String> {
     let here = entry.text("password").map(str::to_owned);
     if entry.from_ini {
@@ -58,7 +60,8 @@ fn from_environment(name: &str, place: &Place, findings: &mut Findings) -> Optio
     }
 }
 
-/// The only line of a file. Its name may begin with a variable, as `${CREDENTIALS_DIRECTORY}/app` of systemd does.
+/// The only line of a file. Its name may begin with a variable, as `${CREDENTIALS_DIRECTORY}/app` of systemd
+/// does.
 fn from_file(draft: &mut Draft, path: &str, place: Place) -> Option<String> {
     let path = match path.strip_prefix("${").and_then(|rest| rest.split_once('}')) {
         Some((name, rest)) if is_name(name) => {

@@ -271,37 +271,37 @@ pub struct Limits {
 /// All waiting times, in milliseconds. 0: no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A request waits at most so long for a server.
+    /// Maximum time a request waits for a server.
     pub query_wait_timeout_ms: u64,
-    /// A request runs at most so long.
+    /// Maximum time a request runs.
     pub query_timeout_ms: u64,
-    /// A transaction lasts at most so long.
+    /// Maximum duration of a transaction.
     pub transaction_timeout_ms: u64,
-    /// A client may be idle inside a transaction at most so long.
+    /// Maximum time a client is idle inside a transaction.
     pub idle_transaction_timeout_ms: u64,
-    /// A client may be idle at most so long.
+    /// Maximum time a client is idle.
     pub client_idle_timeout_ms: u64,
-    /// A client that holds a server pauses in the middle of a message at most so long.
+    /// Maximum pause of a client that holds a server, in the middle of a message.
     pub client_read_timeout_ms: u64,
-    /// A client's login takes at most so long.
+    /// Maximum time for a client's login.
     pub client_login_timeout_ms: u64,
-    /// A cancel request waits at most so long for a server connection of its own.
+    /// Time after which a request is cancelled whose client has left.
     pub cancel_wait_timeout_ms: u64,
-    /// Connect and login to a server take at most so long.
+    /// Maximum time for connect and login to a server.
     pub server_connect_timeout_ms: u64,
-    /// An idle server is closed after so long.
+    /// Time after which an idle server is closed.
     pub server_idle_timeout_ms: u64,
-    /// A server is closed, once nobody uses it, when it is so old.
-    pub server_lifetime_ms: u64,
-    /// After a failed connect or login the next try waits so long.
+    /// A server that is older is closed, once nobody uses it. `None`: no limit; 0: it is used once.
+    pub server_lifetime_ms: Option<u64>,
+    /// Maximum pause between attempts to connect after failures.
     pub server_login_retry_ms: u64,
     /// A server that was idle longer is checked before it is lent. 0: always.
     pub server_check_delay_ms: u64,
-    /// A database in use is asked so often whether its catalogue has changed.
+    /// Interval at which a database in use is asked whether its catalogue has changed.
     pub catalogue_check_ms: u64,
-    /// On SIGTERM clients have so long to finish their transactions.
+    /// Maximum time for clients to finish their transactions after SIGTERM.
     pub drain_timeout_ms: u64,
-    /// A resolved name is used so long.
+    /// Interval at which names are resolved again.
     pub dns_max_ttl_ms: u64,
 }
 

@@ -74,12 +74,18 @@ const PARAMETERS: [&str; 17] = [
 ];
 
 impl DatabaseUrl {
-    /// Reads a URL. The error is a sentence without its full stop; it never contains the password.
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence without its full stop. It never contains the password.
     pub fn parse(url: &str) -> Result<DatabaseUrl, String> {
         DatabaseUrl::parse_with(url, None)
     }
 
     /// The same; a URL that names no host means this machine.
+    ///
+    /// # Errors
+    /// As [`DatabaseUrl::parse`].
     pub fn parse_or_local(url: &str) -> Result<DatabaseUrl, String> {
         DatabaseUrl::parse_with(url, Some("127.0.0.1"))
     }

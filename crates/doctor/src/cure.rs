@@ -138,8 +138,8 @@ enum Scope {
 }
 
 /// Kernel settings that belong to a network namespace, as far as Weir proposes them (kernel:
-/// Documentation/admin-guide/sysctl/net.rst, networking/ip-sysctl.rst; Kubernetes: "Using sysctls in a Kubernetes
-/// cluster", list of safe sysctls as of 1.32).
+/// Documentation/admin-guide/sysctl/net.rst, networking/ip-sysctl.rst; Kubernetes: "Using sysctls in a
+/// Kubernetes cluster", list of safe sysctls as of 1.32).
 fn scope(key: &str) -> Scope {
     match key {
         "net.ipv4.ip_local_port_range"

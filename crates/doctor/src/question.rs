@@ -10,8 +10,8 @@ pub enum Program {
     Serve,
     /// `weir bench`: the same, and spreads over source addresses on loopback by itself.
     Bench,
-    /// Any other program: one descriptor table, its soft limit, one source address, a thread for each connection (as
-    /// sysbench and MySQL have; one that has fewer threads may ignore those findings).
+    /// Any other program: one descriptor table, its soft limit, one source address, a thread for each
+    /// connection (as sysbench and MySQL have; one that has fewer threads may ignore those findings).
     Other,
 }
 
@@ -46,9 +46,11 @@ pub const CONNECTIONS_MAX: u64 = 1_000_000_000;
 /// The question every check answers.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Clients: connections that the program accepts; for `Bench`, that it opens. At most [`CONNECTIONS_MAX`].
+    /// Clients: connections that the program accepts; for `Bench`, that it opens. At most
+    /// [`CONNECTIONS_MAX`].
     pub clients: u64,
-    /// Server connections that the program opens to databases, at most [`CONNECTIONS_MAX`]. Not used for `Bench`.
+    /// Server connections that the program opens to databases, at most [`CONNECTIONS_MAX`]. Not used for
+    /// `Bench`.
     pub servers: u64,
     /// Whose limits.
     pub program: Program,

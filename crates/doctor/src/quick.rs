@@ -1,4 +1,5 @@
-//! The doctor in a millisecond, for programs that start: what they were asked for, and no word when it is enough.
+//! The doctor in a millisecond, for programs that start: what they were asked for, and no word when it is
+//! enough.
 
 use crate::checks;
 use crate::finding::{Finding, State};
@@ -9,8 +10,8 @@ use crate::root::Root;
 /// With fewer clients nothing is looked at: no machine is too small for them, and tests stay quiet.
 pub const QUICK_FROM_CLIENTS: u64 = 1000;
 
-/// Blockers and warnings about the numbers that `weir serve` was asked for on this machine. Asks no database, reads
-/// some twenty small files, changes nothing.
+/// Blockers and warnings about the numbers that `weir serve` was asked for on this machine. Asks no database,
+/// reads some twenty small files, changes nothing.
 pub fn quick(clients: u64, servers: u64) -> Vec<Finding> {
     quick_at(&Root::real(), &Question::serve(clients, servers))
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Longest file that is read whole. /proc/net/netstat has a few kB, a unit file as well.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Larger numbers are read as this: more than anything that is asked for, and small enough to be multiplied by a page.
+/// Larger numbers are read as this: more than anything that is asked for, and small enough to be multiplied
+/// by a page.
 pub const NUMBER_MAX: u64 = 1 << 50;
 
 /// The root directory that all probing reads below.
@@ -30,8 +31,8 @@ impl Root {
         Root { path: PathBuf::from("/"), split: None }
     }
 
-    /// A directory with a /proc, /sys and /etc in it; `split` answers for its kernel whether a thread can have its
-    /// own descriptor table.
+    /// A directory with a /proc, /sys and /etc in it; `split` answers for its kernel whether a thread can
+    /// have its own descriptor table.
     pub fn at(path: impl Into<PathBuf>, split: bool) -> Root {
         Root { path: path.into(), split: Some(split) }
     }
@@ -90,8 +91,8 @@ impl Root {
         self.place(path).exists()
     }
 
-    /// Whether a thread of Weir can have a descriptor table of its own here. Asks the kernel by a thread that ends
-    /// at once, on this machine only.
+    /// Whether a thread of Weir can have a descriptor table of its own here. Asks the kernel by a thread that
+    /// ends at once, on this machine only.
     pub fn can_split(&self) -> io::Result<()> {
         match self.split {
             None => weir_net::tables::can_split(),

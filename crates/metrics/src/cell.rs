@@ -88,7 +88,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// One thing took so long.
+    /// Counts one thing that took this long.
     #[inline]
     pub fn record_ns(&self, ns: u64) {
         self.buckets[bucket_of(ns / 1000)].inc();

@@ -64,7 +64,7 @@ pub struct Totals {
 }
 
 impl Metrics {
-    /// Cells for so many workers. `protocols` are the values of the `protocol` label.
+    /// Cells for this number of workers. `protocols` are the values of the `protocol` label.
     pub fn new(workers: usize, protocols: &'static [&'static str]) -> Arc<Metrics> {
         let cells = |_| protocols.iter().map(|_| Arc::default()).collect();
         let workers = (0..workers).map(cells).collect();

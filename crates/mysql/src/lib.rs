@@ -11,6 +11,7 @@
 //! Capabilities are negotiated on each side by itself. Towards servers Weir always has DEPRECATE_EOF and
 //! SESSION_TRACK (MySQL 5.7, MariaDB 10.2 or newer); packets are rewritten for clients that lack either.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod back;
 mod binding;

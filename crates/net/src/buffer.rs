@@ -76,6 +76,9 @@ impl Buffer {
     }
 
     /// Puts bytes behind those that wait, if no more than `limit` bytes wait then; else changes nothing.
+    ///
+    /// # Errors
+    /// [`Full`] when more than `limit` bytes would wait.
     pub fn append_within(&mut self, bytes: &[u8], limit: usize) -> Result<(), Full> {
         if bytes.len() > self.room(limit) {
             return Err(Full);

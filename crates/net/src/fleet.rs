@@ -54,6 +54,9 @@ impl Fleet {
     /// Makes wakes and lanes for `plan.workers` workers. `keep` are further descriptors that workers use with
     /// private tables, such as an open log file; they must stay open as long as the fleet. `options` are for
     /// connections that workers start. Call it from the thread whose table holds them, before workers start.
+    ///
+    /// # Errors
+    /// The system's error when it has no descriptors left (`EMFILE`, `ENFILE`).
     pub fn new(plan: TablePlan, keep: &[BorrowedFd<'_>], options: SocketOptions) -> io::Result<Fleet> {
         let wakes: Vec<Arc<KernelWake>> =
             (0..plan.workers).map(|_| KernelWake::new().map(Arc::new)).collect::<io::Result<_>>()?;
@@ -89,6 +92,9 @@ impl Fleet {
 
     /// What the thread of worker number `worker` needs. With private tables the listeners are on their way to
     /// that worker from now on and open nowhere else.
+    ///
+    /// # Errors
+    /// As [`crate::handover::Exchange::pack`]: a listener that cannot be sent to its worker.
     pub fn seat(&self, worker: usize, listeners: Vec<Listener>) -> io::Result<Seat> {
         let give = |listener: Listener| {
             if !self.plan.private {
@@ -146,6 +152,10 @@ impl Seat {
     /// Makes the calling thread the worker: its own descriptor table if that is the plan, its event loop, its
     /// listeners (not watched yet). Call it first thing in the thread; with private tables the thread must not
     /// own any descriptor, because those that the fleet does not know stop working here.
+    ///
+    /// # Errors
+    /// The system's error: no private table (`EPERM` where a container forbids it), no event loop, or a
+    /// listener that did not arrive.
     pub fn enter(self) -> io::Result<(Kernel, Vec<Listener>)> {
         if self.private {
             tables::enter_private(&self.keep)?;

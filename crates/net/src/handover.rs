@@ -102,6 +102,9 @@ impl Exchange {
 
     /// For threads with private tables: one lane for each of `wakes`, which are the workers' own. Must be
     /// called before any table splits off.
+    ///
+    /// # Errors
+    /// The system's error when it has no descriptors left (`EMFILE`, `ENFILE`).
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn private(wakes: &[Arc<dyn Wake>]) -> io::Result<Exchange> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -136,8 +139,11 @@ impl Exchange {
         Inbox { lane: lanes.map(|lanes| (lanes, worker)), shelf: HashMap::new() }
     }
 
-    /// Packs a descriptor for worker number `to`. On an error it comes back: `WouldBlock` when that worker's
-    /// lane is full, `BrokenPipe` when the worker is gone, `InvalidInput` when there is no such worker.
+    /// Packs a descriptor for worker number `to`.
+    ///
+    /// # Errors
+    /// The descriptor comes back with `WouldBlock` when that worker's lane is full, `BrokenPipe` when the
+    /// worker is gone, `InvalidInput` when there is no such worker.
     pub fn pack(&self, descriptor: OwnedFd, to: usize) -> Result<Parcel, (OwnedFd, io::Error)> {
         self.pack_watched(descriptor, to, |_| {})
     }
@@ -180,8 +186,11 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// Takes the descriptor of a parcel. On an error it is closed: EMFILE when this table is full,
-    /// `InvalidInput` when the parcel is for another worker.
+    /// Takes the descriptor of a parcel.
+    ///
+    /// # Errors
+    /// `EMFILE` when this table is full, `InvalidInput` when the parcel is for another worker. The descriptor
+    /// is closed then.
     pub fn unpack(&mut self, parcel: Parcel) -> io::Result<OwnedFd> {
         match parcel.0 {
             Load::Held(descriptor) => Ok(descriptor),

@@ -47,6 +47,9 @@ impl Kernel {
     /// An event loop for the calling thread, which is worker number `worker` of the exchange. `wake` wakes
     /// it, `options` are for the connections it starts. With private descriptor tables the thread must have
     /// its table already ([`crate::fleet::Seat::enter`] sees to it).
+    ///
+    /// # Errors
+    /// The system's error when it has no descriptor for the event loop (`EMFILE`, `ENFILE`, `ENOMEM`).
     pub fn new(
         wake: Arc<KernelWake>,
         exchange: Exchange,
@@ -63,6 +66,9 @@ impl Kernel {
     }
 
     /// An event loop that stands alone: its own wake, one shared descriptor table.
+    ///
+    /// # Errors
+    /// As [`Kernel::new`].
     pub fn alone(options: SocketOptions) -> io::Result<Kernel> {
         Kernel::new(Arc::new(KernelWake::new()?), Exchange::shared(), 0, options)
     }
@@ -75,6 +81,9 @@ impl Kernel {
     /// Starts a TCP connection as [`Net::connect`] does, from a local address of the caller's choice (for
     /// example 127.0.0.7). Load generators need it: each pair of local address and target has its own 28,000
     /// ports. A Unix target ignores `source`.
+    ///
+    /// # Errors
+    /// As [`Net::connect`]; `AddrNotAvailable` when `source` is not of this machine or has no port left.
     pub fn connect_from(&mut self, target: &Target, source: IpAddr) -> io::Result<Socket> {
         socket::connect(target, Some(source), &self.options)
     }
@@ -85,6 +94,9 @@ impl Kernel {
     }
 
     /// Takes a listener that was packed for this worker.
+    ///
+    /// # Errors
+    /// As [`Net::unpack`].
     pub fn unpack_listener(&mut self, parcel: Parcel) -> io::Result<Listener> {
         self.inbox.unpack(parcel).and_then(Listener::adopt)
     }

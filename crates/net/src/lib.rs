@@ -7,6 +7,7 @@
 //! implements it in memory with a virtual clock and seeded faults, and io_uring can implement it later.
 
 #![deny(clippy::undocumented_unsafe_blocks)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod backoff;
 pub mod buffer;

@@ -92,6 +92,9 @@ impl std::error::Error for BindError {
 }
 
 /// Binds `workers` listeners to one target.
+///
+/// # Errors
+/// [`BindError`] names the target and the system's reason, such as an address in use.
 pub fn bind(target: &Target, workers: usize, options: &ListenOptions) -> Result<Bound, BindError> {
     let outcome = match target {
         Target::Tcp(address) => bind_tcp(*address, workers, options),
@@ -253,6 +256,9 @@ impl From<Listener> for OwnedFd {
 impl Listener {
     /// Takes over a socket that listens already: from the service manager, from an earlier process, or from
     /// another thread's table. Keeps the options that the socket has.
+    ///
+    /// # Errors
+    /// The system's error when the descriptor is no socket or its flags cannot be set.
     pub fn adopt(descriptor: OwnedFd) -> io::Result<Listener> {
         socket::prepare_adopted(&descriptor)?;
         let is_tcp = SockRef::from(&descriptor).local_addr()?.as_socket().is_some();
@@ -260,6 +266,9 @@ impl Listener {
     }
 
     /// Where it listens.
+    ///
+    /// # Errors
+    /// The system's error when it does not tell the address.
     pub fn local(&self) -> io::Result<Target> {
         let address = SockRef::from(&self.descriptor).local_addr()?;
         if let Some(address) = address.as_socket() {
@@ -278,6 +287,9 @@ impl Listener {
     }
 
     /// Another descriptor of the same socket, for another worker.
+    ///
+    /// # Errors
+    /// `EMFILE` or `ENFILE` when there are no descriptors left.
     pub fn duplicate(&self) -> io::Result<Listener> {
         Ok(Listener { descriptor: self.descriptor.try_clone()?, tcp: self.tcp.clone() })
     }

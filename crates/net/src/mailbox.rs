@@ -85,6 +85,9 @@ pub fn mailbox<M>(wake: Arc<dyn Wake>, limit: usize) -> (Address<M>, Mailbox<M>)
 
 impl<M> Address<M> {
     /// Puts a message into the mailbox and wakes its reader if nobody has yet. Never blocks.
+    ///
+    /// # Errors
+    /// The message comes back: `Full` when as many wait as may, `Gone` when the reader is gone.
     pub fn send(&self, message: M) -> Result<(), Returned<M>> {
         if self.shared.waiting.fetch_add(1, Ordering::Relaxed) >= self.shared.limit {
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-/// The calling thread yields to all others of the machine that want a core: it gets about a tenth of what each of these
-/// gets, and all that they leave. For work that may take its time. Only where threads have priorities of their own (Linux).
+/// The calling thread yields to all others of the machine that want a core: it gets about a tenth of what
+/// each of these gets, and all that they leave. For work that may take its time. Only where threads have
+/// priorities of their own (Linux).
 pub fn lower() {
     #[cfg(target_os = "linux")]
     if rustix::process::getpriority_process(None).is_ok_and(|now| now < NICE) {
@@ -18,8 +19,8 @@ pub fn lower() {
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Whether the calling thread, when it is woken, lets who is on its core finish the time slice (SCHED_BATCH). It loses nothing of
-/// its share. A thread that the operator gave another policy keeps that. Linux only.
+/// Whether the calling thread, when it is woken, lets who is on its core finish the time slice (SCHED_BATCH).
+/// It loses nothing of its share. A thread that the operator gave another policy keeps that. Linux only.
 pub fn gather(gathers: bool) {
     #[cfg(target_os = "linux")]
     {
@@ -40,8 +41,9 @@ pub fn gather(gathers: bool) {
     let _ = gathers;
 }
 
-/// What the calling thread has waited for a core, while it could have run. It says how busy the machine is, other programs
-/// included. Only where the kernel tells (Linux, `/proc/<pid>/task/<tid>/schedstat`); elsewhere nobody ever waits.
+/// What the calling thread has waited for a core, while it could have run. It says how busy the machine is,
+/// other programs included. Only where the kernel tells (Linux, `/proc/<pid>/task/<tid>/schedstat`);
+/// elsewhere nobody ever waits.
 #[derive(Debug)]
 pub struct CoreWait {
     #[cfg(target_os = "linux")]

@@ -5,7 +5,10 @@
 use std::io;
 
 /// Fills `bytes` from the system's generator, which is fit for cryptography. Never blocks once the system has
-/// been seeded at boot. Fails only where the system has no such generator or forbids it.
+/// been seeded at boot.
+///
+/// # Errors
+/// The system has no such generator or forbids it.
 pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
     getrandom::fill(bytes).map_err(io::Error::other)
 }

@@ -92,6 +92,9 @@ pub trait Net {
 
     /// Waits until something happened or `timeout` has passed, and fills `events` (cleared first).
     /// `None` waits for ever. An interrupted wait returns no events.
+    ///
+    /// # Errors
+    /// The event loop itself has failed; nothing can be waited for any more.
     fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 
     /// Whether the calling thread, when something happens, lets who is on a core finish its time slice first. More happens
@@ -100,29 +103,54 @@ pub trait Net {
     fn gather(&mut self, _gathers: bool) {}
 
     /// Starts to watch a listener.
+    ///
+    /// # Errors
+    /// The system's error when it cannot watch more descriptors (`ENOSPC`, `ENOMEM`).
     fn watch_listener(&mut self, listener: &Self::Listener, token: Token) -> io::Result<()>;
 
-    /// Takes one waiting connection. `WouldBlock` when there is none; `EMFILE`, `ENFILE`, `ENOBUFS` and
-    /// `ENOMEM` pass through so that the worker can back off.
+    /// Takes one waiting connection.
+    ///
+    /// # Errors
+    /// `WouldBlock` when no connection waits; `EMFILE`, `ENFILE`, `ENOBUFS` and `ENOMEM` when the system has
+    /// no room, so that the worker can back off.
     fn accept(&mut self, listener: &Self::Listener) -> io::Result<(Self::Socket, Peer)>;
 
     /// Starts a connection. It is under way when this returns; register it and wait for `writable`, then
-    /// ask [`Net::connect_outcome`]. A Unix socket whose listener has no room is refused with `WouldBlock`.
+    /// ask [`Net::connect_outcome`].
+    ///
+    /// # Errors
+    /// The system's error when the connection cannot begin: no descriptor, no port (`AddrNotAvailable`), no
+    /// route. `WouldBlock` for a Unix socket whose listener has no room.
     fn connect(&mut self, target: &Target) -> io::Result<Self::Socket>;
 
     /// How a connect ended. `Ok(false)`: not yet.
+    ///
+    /// # Errors
+    /// Why the connect failed.
     fn connect_outcome(&mut self, socket: &Self::Socket) -> io::Result<bool>;
 
     /// Starts to watch a connection for reading and writing. Once per socket and worker.
+    ///
+    /// # Errors
+    /// The system's error when it cannot watch more descriptors (`ENOSPC`, `ENOMEM`).
     fn register(&mut self, socket: &Self::Socket, token: Token) -> io::Result<()>;
 
     /// Reads what is there. `Ok(0)` is the end of the stream (`buf` is never empty).
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; else the connection is broken.
     fn recv(&mut self, socket: &Self::Socket, buf: &mut [u8]) -> io::Result<usize>;
 
     /// Writes what there is room for. A peer that has gone is an error, never a signal.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else the connection is broken.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> io::Result<usize>;
 
     /// Tells the peer that nothing more will come.
+    ///
+    /// # Errors
+    /// The connection is broken already.
     fn shutdown_write(&mut self, socket: &Self::Socket) -> io::Result<()>;
 
     /// Closes a connection. With `abort`, unread and unsent bytes are thrown away at once. Without, what was
@@ -134,9 +162,15 @@ pub trait Net {
     /// Takes a registered connection out of this worker so that worker number `to` can have it. The parcel
     /// travels in a mailbox message to that worker and to no other. A parcel that is dropped closes its
     /// connection.
+    ///
+    /// # Errors
+    /// The socket comes back, still of this worker, with the reason (see [`crate::handover::Exchange::pack`]).
     fn pack(&mut self, socket: Self::Socket, to: usize) -> Result<Self::Parcel, Kept<Self::Socket>>;
 
     /// Takes a connection that another worker packed for this one, and watches it. What can be read or
-    /// written already is reported by an event of its own. On an error the connection is closed.
+    /// written already is reported by an event of its own.
+    ///
+    /// # Errors
+    /// The system's error; the connection is closed then.
     fn unpack(&mut self, parcel: Self::Parcel, token: Token) -> io::Result<Self::Socket>;
 }

@@ -52,7 +52,8 @@ pub struct SocketOptions {
     /// Milliseconds that sent bytes may stay unacknowledged before the connection is given up
     /// (TCP_USER_TIMEOUT, Linux); 0 leaves the system's default.
     pub user_timeout_ms: u32,
-    /// Bytes of the kernel's receive and of its send buffer; 0 leaves the system's default, which adapts itself.
+    /// Bytes of the kernel's receive and of its send buffer; 0 leaves the system's default, which adapts
+    /// itself.
     pub buffer_bytes: usize,
 }
 
@@ -101,6 +102,9 @@ pub(crate) fn new_stream(domain: Domain) -> io::Result<socket2::Socket> {
 
 /// Gives a descriptor that came from elsewhere (another process, the service manager) what [`Socket`] and
 /// the listeners expect: non-blocking, closed on exec.
+///
+/// # Errors
+/// The system's error when the flags cannot be set.
 pub fn prepare_adopted(descriptor: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(descriptor, true)?;
     let flags = rustix::io::fcntl_getfd(descriptor)?;

@@ -1,3 +1,4 @@
-//! What threads share is made of these, so that `models/` can put its own in their place and try every order of steps.
+//! What threads share is made of these, so that `models/` can put its own in their place and try every order
+//! of steps.
 
 pub(crate) use std::sync::{Arc, atomic, mpsc};

@@ -141,6 +141,9 @@ pub fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usiz
 }
 
 /// Whether a thread of this process can have its own table. Asks a thread that ends at once.
+///
+/// # Errors
+/// Why not: `EPERM` where a container forbids it, `Unsupported` on other systems than Linux.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn can_split() -> io::Result<()> {
     std::thread::Builder::new()

@@ -32,6 +32,9 @@ pub struct KernelWake {
 
 impl KernelWake {
     /// Makes the descriptor. It is open in the calling thread's table and in those that split off later.
+    ///
+    /// # Errors
+    /// `EMFILE` or `ENFILE` when there are no descriptors left.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn new() -> io::Result<KernelWake> {
         use rustix::event::{EventfdFlags, eventfd};

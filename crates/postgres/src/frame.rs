@@ -143,6 +143,10 @@ fn raw(input: &[u8]) -> Option<(u8, u32)> {
 
 /// The header at the start of a client's bytes; `None` when it is not there yet. An unknown type is
 /// refused before its length has arrived, as PostgreSQL does.
+///
+/// # Errors
+/// A protocol fault for a type that clients do not send, a length below 4, and one above the bound of its
+/// type.
 #[inline]
 pub fn client_header(input: &[u8]) -> Result<Option<Header<ClientTag>>, Fault> {
     let Some(&byte) = input.first() else { return Ok(None) };
@@ -163,6 +167,10 @@ pub fn client_header(input: &[u8]) -> Result<Option<Header<ClientTag>>, Fault> {
 }
 
 /// The header at the start of a server's bytes; `None` when it is not there yet.
+///
+/// # Errors
+/// A fault of the server for a type that servers do not send, a length below 4, and one above the bound of
+/// its type.
 #[inline]
 pub fn server_header(input: &[u8]) -> Result<Option<Header<ServerTag>>, Fault> {
     let Some(&byte) = input.first() else { return Ok(None) };

@@ -8,6 +8,7 @@
 //! Invariants: no bytes of a peer make it panic; every buffer and map has a bound; a reply goes to the owner
 //! of its request and to nobody else.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod back;
 pub mod cancel;

@@ -30,6 +30,9 @@ pub struct TooMany;
 
 impl Settings {
     /// Of pairs in any order and any case; of a name given twice the last value counts, as in PostgreSQL.
+    ///
+    /// # Errors
+    /// [`TooMany`] for more settings than [`weir_wire::limits`] allows.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Settings, TooMany> {
         let mut settings = Settings::default();
         for (name, value) in pairs {
@@ -41,6 +44,9 @@ impl Settings {
     }
 
     /// These settings with one more or another value.
+    ///
+    /// # Errors
+    /// [`TooMany`] when there would be more settings than [`weir_wire::limits`] allows.
     pub fn with(&self, name: &str, value: &[u8]) -> Result<Settings, TooMany> {
         let mut settings = self.clone();
         settings.put(name, value);
@@ -279,6 +285,9 @@ pub fn reported_application_name(value: &[u8]) -> Option<&[u8]> {
 
 /// The settings after a parameter was reported with a new value while a client's request ran. Returns the
 /// client's settings unchanged when they already say so.
+///
+/// # Errors
+/// [`TooMany`] when the client would have more settings than [`weir_wire::limits`] allows.
 pub fn after_report(
     settings: &Arc<Settings>,
     startup: &Settings,

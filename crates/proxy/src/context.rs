@@ -54,7 +54,7 @@ pub struct Shared<N: Net> {
 }
 
 impl<N: Net> Shared<N> {
-    /// Seats for so many workers, all free.
+    /// Seats for this number of workers, all free.
     pub fn seats(workers: usize) -> Box<[AtomicUsize]> {
         (0..workers).map(|_| AtomicUsize::new(0)).collect()
     }

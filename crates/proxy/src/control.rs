@@ -86,6 +86,9 @@ impl Proxy {
     /// Opens the listeners and starts the workers. Blocks while names are resolved, and for at most a second
     /// while MySQL's servers are asked how they greet. `before_exit` is called when a defect ends the process, after
     /// the reason was logged.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, a private descriptor table is refused, or a thread cannot start.
     pub fn start(
         snapshot: &Arc<Snapshot>,
         before_exit: impl Fn() + Send + Sync + 'static,

@@ -2,9 +2,9 @@
 //!
 //! Owns: their queues and how long these may get. Must not know: what a result is for.
 //!
-//! Invariants: a client's work is refused when too much of it waits; that of Weir's own logins to servers is taken always and
-//! waits for no client's. The threads for clients are less urgent than everything else on the machine, and rest between
-//! handshakes where cores are short: who is logged in goes before who comes.
+//! Invariants: a client's work is refused when too much of it waits; that of Weir's own logins to servers is
+//! taken always and waits for no client's. The threads for clients are less urgent than everything else on
+//! the machine, and rest between handshakes where cores are short: who is logged in goes before who comes.
 
 use crate::context::Ticket;
 use crate::ids::Kind;
@@ -50,8 +50,8 @@ impl Work {
 /// Takes work, or gives it back.
 pub type Submit = Box<dyn Fn(Ticket, Work) -> Result<(), Work> + Send + Sync>;
 
-/// A rest is so many times what a handshake has waited for a core. Measured with 2 cores, 500 clients that query and a storm of
-/// logins: from 8 times on the queries' p99 is what it is without the storm.
+/// A rest is so many times what a handshake has waited for a core. Measured with 2 cores, 500 clients that
+/// query and a storm of logins: from 8 times on the queries' p99 is what it is without the storm.
 const REST_RATIO: u32 = 8;
 
 /// A rest at most, however busy the machine is.
@@ -63,9 +63,9 @@ const RESTS_TOGETHER: Duration = Duration::from_millis(500);
 /// Shorter ones are not worth a timer.
 const REST_MIN: Duration = Duration::from_micros(100);
 
-/// How a thread spares those who query where cores are short. That it is less urgent is not enough: behind each
-/// handshake come a client, a worker and a server, which are not, so handshakes are fewer, in proportion to how long they wait for a core
-/// themselves. Where cores are idle, nobody rests.
+/// How a thread spares those who query where cores are short. That it is less urgent is not enough: behind
+/// each handshake come a client, a worker and a server, which are not, so handshakes are fewer, in proportion
+/// to how long they wait for a core themselves. Where cores are idle, nobody rests.
 #[derive(Debug, Default)]
 struct Pace {
     /// What a handshake has waited for a core lately.
@@ -73,7 +73,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long to rest after a handshake that has `waited` for a core, when `behind` others wait for this thread.
+    /// How long to rest after a handshake that has `waited` for a core, when `behind` others wait for this
+    /// thread.
     fn rest(&mut self, waited: Duration, behind: usize) -> Duration {
         self.waited = (self.waited * 7 + waited.min(REST_MAX)) / 8;
         let together = RESTS_TOGETHER / u32::try_from(behind).unwrap_or(u32::MAX).max(1);
@@ -82,7 +83,8 @@ impl Pace {
     }
 }
 
-/// Starts a thread for each worker, which cannot take the cores from queries where its priority is low, and one for servers. They end with what is returned.
+/// Starts a thread for each worker, which cannot take the cores from queries where its priority is low, and
+/// one for servers. They end with what is returned.
 pub(crate) fn start(
     workers: usize,
     panics: Arc<Panics>,

@@ -1,9 +1,9 @@
 //! When a worker lets replies gather before it runs again.
 //!
-//! Where requests stand behind one another, a worker that is woken for each reply spends most of its time on being woken, and
-//! takes the core from the database each time. It gives up its claim to a core at once then ([`weir_net::Net::gather`]): while
-//! others finish their slices more replies come, and one turn handles them all. Where nobody stands behind anybody, each reply
-//! is passed on at once.
+//! Where requests stand behind one another, a worker that is woken for each reply spends most of its time on
+//! being woken, and takes the core from the database each time. It gives up its claim to a core at once then
+//! ([`weir_net::Net::gather`]): while others finish their slices more replies come, and one turn handles them
+//! all. Where nobody stands behind anybody, each reply is passed on at once.
 //!
 //! Owns: the decision. Must not know: what a request is.
 
@@ -35,7 +35,7 @@ pub(crate) struct Economy {
     gathers: bool,
 }
 
-/// It is looked at so often.
+/// Interval between two looks.
 const PERIOD_NS: u64 = 20_000_000;
 
 /// With fewer requests in a period, wake-ups cost little: 2,000 a second.

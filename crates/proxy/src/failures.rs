@@ -1,10 +1,10 @@
-//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that a password is not found
-//! by trying.
+//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that
+//! a password is not found by trying.
 //!
 //! Owns: how many there were lately, by address and by user. Must not know: clients, protocols.
 //!
-//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two addresses or names that
-//! fall together are late together.
+//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two
+//! addresses or names that fall together are late together.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ const FREE: u32 = 5;
 /// The first wait, which doubles up to the last.
 const FIRST_MS: u64 = 50;
 const LAST_MS: u64 = 1_000;
-/// After so long half of them is forgotten.
+/// Time after which half of them is forgotten.
 const HALF_MS: u64 = 10_000;
 
 /// The wrong passwords of late.

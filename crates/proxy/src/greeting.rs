@@ -1,8 +1,8 @@
 //! How MySQL clients are greeted: as the servers behind Weir greet.
 //!
-//! MySQL greets before it knows who comes, so a client must be told the server's version, default collation and
-//! capabilities before it has a pool. Every server that Weir logs in to tells them; before the first has, one is
-//! asked at the start by a connection that reads its greeting and goes.
+//! MySQL greets before it knows who comes, so a client must be told the server's version, default collation
+//! and capabilities before it has a pool. Every server that Weir logs in to tells them; before the first has,
+//! one is asked at the start by a connection that reads its greeting and goes.
 //!
 //! Owns: what is known of that, asking. Must not know: clients, pools.
 //!
@@ -25,7 +25,8 @@ use weir_wire::{FaultKind, limits};
 /// The version before any server has said its own.
 const VERSION: &str = "8.4.0";
 
-/// A start waits so long for a greeting, for all servers together. One that answers at all does in milliseconds.
+/// Maximum time a start waits for greetings, for all servers together. One that answers at all does in
+/// milliseconds.
 const START_WAIT: Duration = Duration::from_secs(1);
 
 /// While no server has answered, they are asked again after this time.
@@ -75,8 +76,8 @@ impl Greetings {
         self.met.load(Relaxed)
     }
 
-    /// Asks servers until each has greeted or the time for a start is over. Blocks. When none has, a thread goes on
-    /// asking, for as long as anybody else has this.
+    /// Asks servers until each has greeted or the time for a start is over. Blocks. When none has, a thread
+    /// goes on asking, for as long as anybody else has this.
     pub fn ask(self: &Arc<Self>, servers: Vec<Targets>) {
         let end = Instant::now() + START_WAIT;
         self.ask_each(&servers, 0, end);

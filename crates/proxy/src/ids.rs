@@ -202,8 +202,8 @@ pub const MAX_WORKERS: usize = 64;
 pub const MAX_CLIENTS_PER_WORKER: usize = 1 << 20;
 
 /// The number a client is known by outside (PostgreSQL's backend pid, MySQL's connection id): worker in 6
-/// bits, slot in 20, generation in 5. Never 0, below 2^31, and above what MySQL's servers, which count their connections, come to:
-/// a number that reaches a server by mistake names nobody there.
+/// bits, slot in 20, generation in 5. Never 0, below 2^31, and above what MySQL's servers, which count their
+/// connections, come to: a number that reaches a server by mistake names nobody there.
 pub fn client_number(worker: usize, key: Key) -> u32 {
     let generation = key.generation() % 16 + 16;
     generation << 26 | (key.slot() & (MAX_CLIENTS_PER_WORKER as u32 - 1)) << 6 | worker as u32 & 63

@@ -5,6 +5,7 @@
 //! what a protocol has to offer; `control` starts and ends it all.
 //! Must not know: what the bytes mean (the wings do), files (`config` does), consoles.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 #[doc(hidden)]
 pub mod audit;

@@ -1,13 +1,15 @@
 //! A connection's transport: a socket, and TLS over it if there is any.
 //!
-//! Owns: the socket, and what TLS keeps for it. For a plain connection each call is the socket's own behind one
-//! branch. Must not know: what the bytes mean, whose connection it is.
+//! Owns: the socket, and what TLS keeps for it. For a plain connection each call is the socket's own behind
+//! one branch. Must not know: what the bytes mean, whose connection it is.
 //!
-//! A handshake's costly step can be taken elsewhere ([`Line::lend`]): until it is back, nothing is read or written.
+//! A handshake's costly step can be taken elsewhere ([`Line::lend`]): until it is back, nothing is read or
+//! written.
 //!
-//! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so whoever sends
-//! keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin with those that were given
-//! before; an idle connection keeps no buffer here, but for the tickets of a client to which nothing was sent yet.
+//! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so
+//! whoever sends keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin
+//! with those that were given before; an idle connection keeps no buffer here, but for the tickets of a
+//! client to which nothing was sent yet.
 
 use std::io;
 use std::sync::Arc;
@@ -43,8 +45,8 @@ pub struct Tls {
     told: bool,
     /// The peer's hello has been answered: what is left of the handshake is cheap.
     answered: bool,
-    /// The socket's end has been announced. Writing behind it would be an error, for which the connection is reset, and what
-    /// was said before would be lost with it.
+    /// The socket's end has been announced. Writing behind it would be an error, for which the connection is
+    /// reset, and what was said before would be lost with it.
     shut: bool,
     /// `out` holds tickets only. Nobody waits for these: they go with the next bytes, in one packet.
     tickets_only: bool,
@@ -80,8 +82,8 @@ impl<S> Line<S> {
         (self.socket, self.tls)
     }
 
-    /// TLS begins. `early` was read already and belongs to it; `clear` is what the socket has not taken yet of what was said
-    /// before.
+    /// TLS begins. `early` was read already and belongs to it; `clear` is what the socket has not taken yet
+    /// of what was said before.
     pub fn secure(&mut self, stream: Stream, early: &[u8], clear: &[u8]) {
         let (plain, out) = (Vec::new(), clear.to_vec());
         self.tls = Some(Box::new(Tls {
@@ -103,7 +105,8 @@ impl<S> Line<S> {
         self.tls.as_ref().is_some_and(|tls| !tls.told && tls.is_handshaking())
     }
 
-    /// The next step of a handshake is the costly one: the peer's hello is to be answered, by a key exchange and a signature.
+    /// The next step of a handshake is the costly one: the peer's hello is to be answered, by a key exchange
+    /// and a signature.
     #[inline]
     pub fn is_expecting_hello(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.answered && tls.stream.is_some())
@@ -115,8 +118,11 @@ impl<S> Line<S> {
         self.tls.as_ref().is_some_and(|tls| tls.stream.is_none())
     }
 
-    /// Reads what is there for the handshake, and gives both away for a step to be taken elsewhere. `None`: the stream is at
-    /// its end.
+    /// Reads what is there for the handshake, and gives both away for a step to be taken elsewhere. `None`:
+    /// the stream is at its end.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there to be read, or there is no TLS; else the connection is broken.
     pub fn lend<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Option<Handshake>> {
         let Some(tls) = &mut self.tls else { return Err(io::ErrorKind::WouldBlock.into()) };
         let input = if tls.early.is_empty() {
@@ -132,7 +138,11 @@ impl<S> Line<S> {
         Ok(Some(Handshake { stream, input, plain: Vec::new(), out: Vec::new(), outcome: Ok(()) }))
     }
 
-    /// Takes a lent handshake back after its step, and sends what came of it. An error of kind `InvalidData` is TLS's.
+    /// Takes a lent handshake back after its step, and sends what came of it. An error of kind `InvalidData`
+    /// is TLS's.
+    ///
+    /// # Errors
+    /// Of kind `InvalidData`: TLS's own, [`Line`] tells which; else the connection is broken.
     pub fn take_back<N: Net<Socket = S>>(&mut self, net: &mut N, step: Handshake) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.take_back(net, &self.socket, step),
@@ -166,8 +176,11 @@ impl<S> Line<S> {
         self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only && !tls.shut)
     }
 
-    /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read. An error of
-    /// kind `InvalidData` is TLS's.
+    /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read.
+    /// An error of kind `InvalidData` is TLS's.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; `InvalidData`: TLS's own; else the connection is broken.
     #[inline]
     pub fn recv<N: Net<Socket = S>>(
         &mut self,
@@ -185,6 +198,9 @@ impl<S> Line<S> {
     }
 
     /// Writes what there is room for.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else the connection is broken.
     #[inline]
     pub fn send<N: Net<Socket = S>>(&mut self, net: &mut N, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -194,6 +210,9 @@ impl<S> Line<S> {
     }
 
     /// Begins a handshake (as a client), or sends what TLS has to say of its own accord.
+    ///
+    /// # Errors
+    /// `InvalidData`: TLS's own; else the connection is broken.
     pub fn nudge<N: Net<Socket = S>>(&mut self, net: &mut N) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         if tls.is_handshaking() {
@@ -333,7 +352,8 @@ impl Tls {
         self.after(net, socket, shaking, done)
     }
 
-    /// The peer's bytes have been taken: sends what TLS answers by itself. `shaking`: it was in its handshake before.
+    /// The peer's bytes have been taken: sends what TLS answers by itself. `shaking`: it was in its handshake
+    /// before.
     fn after<N: Net>(
         &mut self,
         net: &mut N,

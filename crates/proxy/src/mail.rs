@@ -104,8 +104,8 @@ pub struct Kill {
 pub struct Listed {
     /// Where that database is.
     pub targets: crate::settings::Targets,
-    /// When the asker last asked for such numbers (milliseconds of the process's clock); 0: never. What has come to that
-    /// connection since is not what is meant.
+    /// When the asker last asked for such numbers (milliseconds of the process's clock); 0: never. What has
+    /// come to that connection since is not what is meant.
     pub since_ms: u64,
     /// Workers that have looked.
     pub visited: usize,

@@ -1,11 +1,10 @@
 //! Panics of the threads that serve: defects of Weir that must harm as few as possible.
 //!
-//! Owns: how often that has happened, when it is too often, and, in debug builds, how a test makes it happen. What becomes of
-//! a worker's clients and servers is `worker.rs`'s.
-//! Must not know: what a thread did.
+//! Owns: how often that has happened, when it is too often, and, in debug builds, how a test makes it happen.
+//! What becomes of a worker's clients and servers is `worker.rs`'s. Must not know: what a thread did.
 //!
-//! Invariant: a thread that serves goes on after a panic, or the process ends. Never is it left out: its listeners would take
-//! clients whom nobody serves, and others would send it servers.
+//! Invariant: a thread that serves goes on after a panic, or the process ends. Never is it left out: its
+//! listeners would take clients whom nobody serves, and others would send it servers.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_metrics::Metrics;
 
-/// A panic that comes so often...
+/// Number of panics within [`WITHIN`] that end the process: more would follow, and the service manager makes
+/// a better start.
 const MOST: usize = 3;
-/// ...within this time will come again: a new process is the better start, and the service manager makes one.
+/// See [`MOST`].
 const WITHIN: Duration = Duration::from_secs(60);
 /// The exit status then, as for any error at run time.
 const STATUS: i32 = 1;
@@ -34,8 +34,8 @@ impl std::fmt::Debug for Panics {
 }
 
 impl Panics {
-    /// None yet. `before_exit` is called when the process is about to end, after the reason was logged: a log that
-    /// is written by a thread of its own would be lost.
+    /// None yet. `before_exit` is called when the process is about to end, after the reason was logged: a log
+    /// that is written by a thread of its own would be lost.
     pub fn new(metrics: Arc<Metrics>, before_exit: impl Fn() + Send + Sync + 'static) -> Self {
         Panics { metrics, recent: Mutex::default(), before_exit: Box::new(before_exit) }
     }
@@ -71,8 +71,9 @@ impl Panics {
     }
 }
 
-/// A panic on purpose, for tests: in debug builds only, and only where `WEIR_TEST_PANICS` is set, to how many end the process. A
-/// request that says "weir panics at PLACE" makes its worker panic when it next gets there.
+/// A panic on purpose, for tests: in debug builds only, and only where `WEIR_TEST_PANICS` is set, to how many
+/// end the process. A request that says "weir panics at PLACE" makes its worker panic when it next gets
+/// there.
 #[cfg(debug_assertions)]
 pub(crate) mod inject {
     use std::cell::RefCell;

@@ -67,6 +67,8 @@ pub struct ServerFlags {
     pub studies: bool,
     /// It stands in its pool's list of servers that may carry more.
     pub listed: bool,
+    /// A request of a client has been sent to it.
+    pub used: bool,
 }
 
 /// Login or life.

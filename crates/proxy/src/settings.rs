@@ -22,7 +22,7 @@ pub enum PoolMode {
     Statement,
 }
 
-/// Bounds on time, all in milliseconds, 0 means none.
+/// Bounds on time, all in milliseconds. 0 means none, but for [`Timeouts::server_lifetime_ms`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeouts {
     /// A client's login.
@@ -43,13 +43,14 @@ pub struct Timeouts {
     pub server_connect_ms: u64,
     /// A server nobody uses.
     pub server_idle_ms: u64,
-    /// A server's age; it is closed when next free.
-    pub server_lifetime_ms: u64,
+    /// A server's age; it is closed when next free, but not before it was used. `None`: no bound; 0: it is
+    /// used once.
+    pub server_lifetime_ms: Option<u64>,
     /// Pause after a failed connect before the next one.
     pub server_login_retry_ms: u64,
     /// A server idle for longer is asked whether it lives before a client gets it.
     pub server_check_delay_ms: u64,
-    /// A database in use is asked so often whether its catalogue has changed.
+    /// Interval at which a database in use is asked whether its catalogue has changed.
     pub catalogue_check_ms: u64,
     /// What a request may still take whose client has gone; then it is cancelled, and after the same time
     /// again its server is closed.
@@ -81,7 +82,7 @@ impl Default for Timeouts {
             query_wait_ms: 120_000,
             server_connect_ms: 15_000,
             server_idle_ms: 600_000,
-            server_lifetime_ms: 3_600_000,
+            server_lifetime_ms: Some(3_600_000),
             server_login_retry_ms: 15_000,
             server_check_delay_ms: 30_000,
             catalogue_check_ms: 1_000,
@@ -187,7 +188,8 @@ impl PoolSpec {
     }
 }
 
-/// TLS with clients. A reload makes another; handshakes under way and connections go on with the one they began with.
+/// TLS with clients. A reload makes another; handshakes under way and connections go on with the one they
+/// began with.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTls {
     /// What they may have of it.
@@ -231,9 +233,12 @@ pub trait Routes: Send + Sync {
         false
     }
     /// The pool of a proven login, and the name of its database on the server.
+    ///
+    /// # Errors
+    /// What the client is told: there is no such database, or it has no place for this user.
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
-    /// The same pool by these settings: of another size, with another server, or, when its database or user is
-    /// no longer there, as it was, without servers to be kept open for nobody.
+    /// The same pool by these settings: of another size, with another server, or, when its database or user
+    /// is no longer there, as it was, without servers to be kept open for nobody.
     fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec;
     /// How MySQL's greeting asks for a proof before the user is known.
     fn default_method(&self, wing: u8) -> weir_auth::AuthMethod;
@@ -250,8 +255,8 @@ pub struct Settings {
     pub max_client_conn: usize,
     /// Clients that one worker gets before the next gets any.
     pub clients_together: usize,
-    /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside more of them,
-    /// another thread does the costly step.
+    /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside
+    /// more of them, another thread does the costly step.
     pub few_clients: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,

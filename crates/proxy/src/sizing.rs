@@ -55,9 +55,9 @@ fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration
     Some((2.0 * did.max(could) * patience.as_secs_f64()) as usize)
 }
 
-/// Of so many answers the mean says something.
+/// Number of answers from which their mean says something.
 const LEAST_SERVED: u64 = 100;
-/// What was served in so many moments counts, half a minute.
+/// Number of moments that count, half a minute.
 const MOMENTS: usize = 60;
 
 impl Sizing {
@@ -124,7 +124,7 @@ impl Sizing {
     }
 }
 
-/// A pool that nobody has used for so long is let go of: what is known of it is soon known again.
+/// Idle time after which a pool is let go of: what is known of it is soon known again.
 const UNUSED: Duration = Duration::from_secs(60);
 /// The same where there are so many pools that clients seem to make up names.
 const UNUSED_OF_MANY: Duration = Duration::from_secs(2);

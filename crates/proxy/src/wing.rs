@@ -80,6 +80,9 @@ pub trait Accept<W: Wing> {
     /// A login that has not begun.
     fn new(params: AcceptParams) -> Self;
     /// A login on top of a session, begun by `request` (see `Found::Login`).
+    ///
+    /// # Errors
+    /// The request cannot begin a login.
     fn again(params: AcceptParams, front: &W::Front, request: &[u8]) -> Result<(Self, AcceptStep), Fault>
     where
         Self: Sized;
@@ -87,12 +90,24 @@ pub trait Accept<W: Wing> {
     fn start(&mut self, out: &mut Vec<u8>);
     /// Looks at the client's bytes; returns how many are dealt with. Answers are appended to `out`.
     /// Called again with the rest until it returns `(0, More)`.
+    ///
+    /// # Errors
+    /// What ends the login: the peer's bytes break the protocol or a bound, or a proof is wrong.
     fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault>;
     /// The answer to `AcceptStep::Lookup`.
+    ///
+    /// # Errors
+    /// What ends the login, such as an unknown user where that may be told.
     fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
     /// The answer to `AcceptStep::Work`.
+    ///
+    /// # Errors
+    /// What ends the login: the work has failed.
     fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
     /// The handshake that `AcceptStep::Tls` asked for is done.
+    ///
+    /// # Errors
+    /// What ends the login: this peer may not go on by TLS.
     fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault>;
     /// The last words to a client whose login ends here, in a form it can read in its state.
     fn refuse(&self, fault: &Fault, out: &mut Vec<u8>);
@@ -107,10 +122,19 @@ pub trait Connect<W: Wing> {
     /// What Weir says first (PostgreSQL's startup packet; MySQL's server speaks first).
     fn start(&mut self, out: &mut Vec<u8>);
     /// Looks at the server's bytes; returns how many are dealt with.
+    ///
+    /// # Errors
+    /// What ends the login: the peer's bytes break the protocol or a bound, or a proof is wrong.
     fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault>;
     /// The answer to `ConnectStep::Work`.
+    ///
+    /// # Errors
+    /// What ends the login: the work has failed.
     fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
     /// The handshake that `ConnectStep::Tls` asked for is done; or one before `start`, when TLS goes first.
+    ///
+    /// # Errors
+    /// What ends the login: this peer may not go on by TLS.
     fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault>;
     /// The server refused for what may be the transport: it may take the login by the other one.
     fn is_transport_refused(&self) -> bool;
@@ -128,6 +152,9 @@ pub trait Front<W: Wing> {
     /// Looks at the start of the client's bytes. The same bytes are given again with more behind them
     /// after `Incomplete`; the front remembers how far it has looked, so that this is not quadratic.
     /// Local answers are appended to `out`.
+    ///
+    /// # Errors
+    /// The client's bytes break the protocol or a bound; its connection ends.
     fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault>;
     /// What is known of the catalogue of its database, from now on.
     fn know(&mut self, knowledge: &Arc<Knowledge>);
@@ -159,7 +186,7 @@ pub trait Front<W: Wing> {
     fn login_refused(&mut self) -> bool;
     /// The answer to `Found::Kill`. Returns the rest of that request, to be found next, if it has one.
     fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8>;
-    /// A client without a request for so long has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
+    /// Idle time after which a client has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
     fn idle_ms(&self) -> u64;
     /// Nobody here has the number of `Found::Kill`: the request that asks the database itself, in the client's words, to be
     /// found next.
@@ -175,6 +202,9 @@ pub trait Back<W: Wing> {
     /// Puts a request of `front` at the end of the queue and appends to `out` what makes it run here: the
     /// difference of settings, statements to prepare, the request itself with names of its own. With
     /// `whole` false it is the first part of a request and `extend` follows.
+    ///
+    /// # Errors
+    /// The request cannot run: it breaks the protocol or a bound; its client ends.
     fn dispatch(
         &mut self,
         front: &mut W::Front,
@@ -186,6 +216,9 @@ pub trait Back<W: Wing> {
     /// A further part of the request at the end of the queue (found with `needs.continues`); `whole` says
     /// that it is the last one. When the server has already ended that request (an error in COPY), the
     /// bytes are dropped or sent as the protocol wants; no new entry appears.
+    ///
+    /// # Errors
+    /// As [`Back::dispatch`].
     fn extend(
         &mut self,
         front: &mut W::Front,
@@ -194,6 +227,9 @@ pub trait Back<W: Wing> {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault>;
     /// Puts the check of a client's login settings at the end of the queue (see [`Welcomes`]).
+    ///
+    /// # Errors
+    /// As [`Back::dispatch`].
     fn dispatch_welcome(
         &mut self,
         front: &mut W::Front,
@@ -204,6 +240,9 @@ pub trait Back<W: Wing> {
     /// the client that holds the lease; `None` when that client has gone. Bytes for it are appended to
     /// `to_client`, bytes for the server (a request that waited for a prepare) to `to_server`. Called
     /// again with the rest, also with an empty rest, until it returns `Incomplete`.
+    ///
+    /// # Errors
+    /// The server's bytes break the protocol or a bound; its connection ends.
     fn handle_reply(
         &mut self,
         front: Option<&mut W::Front>,

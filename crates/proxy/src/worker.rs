@@ -64,6 +64,9 @@ pub struct Worker<N: Net> {
 
 impl<N: Net> Worker<N> {
     /// A worker that watches its listeners from now on.
+    ///
+    /// # Errors
+    /// A listener cannot be watched.
     pub fn new(
         mut net: N,
         number: usize,
@@ -104,6 +107,9 @@ impl<N: Net> Worker<N> {
     }
 
     /// Serves until it is told to stop, also after a panic. `mail` takes what is in the mailbox.
+    ///
+    /// # Errors
+    /// The event loop has failed, or the worker cannot begin anew after a panic.
     pub fn run(&mut self, mut mail: impl FnMut(&mut Vec<Mail<N>>)) -> std::io::Result<()> {
         let mut events = Vec::new();
         let mut letters = Vec::new();

@@ -71,8 +71,8 @@ bit_set! {
         CONNECTION_ID = 5,
         /// Reads `LAST_INSERT_ID()`, `@@identity`, `@@last_insert_id`.
         LAST_INSERT_ID = 6,
-        /// `LAST_INSERT_ID(expr)`: sets it. After INSERT, REPLACE and UPDATE the OK packet says to what; elsewhere
-        /// the pin `LastResult` goes with it.
+        /// `LAST_INSERT_ID(expr)`: sets it. After INSERT, REPLACE and UPDATE the OK packet says to what;
+        /// elsewhere the pin `LastResult` goes with it.
         LAST_INSERT_ID_SET = 7,
         /// `FOUND_ROWS()`.
         FOUND_ROWS = 8,
@@ -108,7 +108,8 @@ bit_set! {
         UNKNOWN_FUNCTION = 23,
         /// `EXPLAIN FOR CONNECTION n`: n is a number of Weir's.
         EXPLAIN_CONNECTION = 24,
-        /// `SHOW PROCESSLIST` and what else shows numbers of connections (`processlist`, `pg_stat_activity`, `innodb_trx`, `sys`...).
+        /// `SHOW PROCESSLIST` and what else shows numbers of connections (`processlist`, `pg_stat_activity`,
+        /// `innodb_trx`, `sys`...).
         PROCESS_LIST = 25,
         /// More calls or assignments were met than are listed.
         OVERFLOW = 26,
@@ -118,19 +119,20 @@ bit_set! {
         SQL_PREPARE = 28,
         /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE`.
         ROW_LOCK = 29,
-        /// SET ROLE, SET SESSION AUTHORIZATION, `setseed()`, or something that may do the same: the pin `Setting`
-        /// that goes with it outlives RESET ALL.
+        /// SET ROLE, SET SESSION AUTHORIZATION, `setseed()`, or something that may do the same: the pin
+        /// `Setting` that goes with it outlives RESET ALL.
         ROLE = 30,
         /// `WITH x AS (INSERT ...)`: it writes though the verb may be SELECT.
         WITH_WRITES = 31,
-        /// `setseed()`, `SET seed`: nothing takes it back, not even DISCARD ALL. Comes with the pin `Setting`.
+        /// `setseed()`, `SET seed`: nothing takes it back, not even DISCARD ALL. Comes with the pin
+        /// `Setting`.
         SEED = 32,
         /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
         TEMPORARY_PATH = 33,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
         SETTING_SOURCE = 34,
-        /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema` and their like. Setting
-        /// them is meant, too.
+        /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema`
+        /// and their like. Setting them is meant, too.
         TRACKERS = 35,
         /// MySQL's LOAD DATA and LOAD XML: the OK does not tell the id that it makes.
         LOAD = 36,
@@ -140,7 +142,8 @@ bit_set! {
         CODE_FOUND_ROWS = 38,
         /// The same of [`Uses::TRACKERS`].
         CODE_TRACKERS = 39,
-        /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs what is not read.
+        /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs
+        /// what is not read.
         CODE_SELECTS = 40,
         /// MySQL: code that it runs has `CONNECTION_ID()`, which is the server's number there.
         CODE_CONNECTION_ID = 41,
@@ -436,8 +439,8 @@ pub struct Call {
     pub kind: CallKind,
     /// The whole call, with its parentheses.
     pub span: Span,
-    /// It is a whole item of the outermost select list without an alias: its text is the column's name, which a
-    /// rewriter keeps by adding one.
+    /// It is a whole item of the outermost select list without an alias: its text is the column's name, which
+    /// a rewriter keeps by adding one.
     pub bare: bool,
 }
 
@@ -575,8 +578,9 @@ pub struct Class {
     pub statements: u32,
     /// The verb of the first statement.
     pub verb: Verb,
-    /// Why the server must stay with the client if the text succeeds, in full or in part. `Setting` is stated for
-    /// every SET, RESET name and USE of the session; who follows all names of [`Class::set`] may take it away.
+    /// Why the server must stay with the client if the text succeeds, in full or in part. `Setting` is stated
+    /// for every SET, RESET name and USE of the session; who follows all names of [`Class::set`] may take it
+    /// away.
     pub pins: Pins,
     /// Reasons that are certainly gone once the text has succeeded. Apply them before `pins`. See also
     /// `clears` and `frees`.
@@ -589,7 +593,8 @@ pub struct Class {
     pub frees: Locks,
     /// What it makes use of.
     pub uses: Uses,
-    /// What the first statement that has to do with transactions does, or one with RELEASE. See [`Uses::TRANSACTION`].
+    /// What the first statement that has to do with transactions does, or one with RELEASE. See
+    /// [`Uses::TRANSACTION`].
     pub transaction: Option<Transaction>,
     /// It provably leaves no trace on its server and asks nothing about earlier requests: one SELECT, VALUES,
     /// INSERT, UPDATE, DELETE, MERGE or REPLACE, and only harmless built-in functions. What triggers, views,
@@ -597,20 +602,23 @@ pub struct Class {
     pub shareable: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
-    /// PostgreSQL: which statements are prepared in its session, under which names and with which texts, may bear on what
-    /// it does, or it may change that. A single EXECUTE or DEALLOCATE is not meant: [`Class::name`] says of what.
+    /// PostgreSQL: which statements are prepared in its session, under which names and with which texts, may
+    /// bear on what it does, or it may change that. A single EXECUTE or DEALLOCATE is not meant:
+    /// [`Class::name`] says of what.
     pub statement_names: bool,
-    /// All its words were looked up in the catalogue of its database, so what is said here holds for user code, too.
+    /// All its words were looked up in the catalogue of its database, so what is said here holds for user
+    /// code, too.
     pub proven: bool,
     /// What user code that it runs may leave, by the catalogue. It is part of `pins`.
     pub code: Pins,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The
     /// other fields may be wrong; `pins` has `Unrecognised`.
     pub doubtful: bool,
-    /// A SELECT in it has LIMIT with an offset, or LIMIT together with UNION, or it fills a table: FOUND_ROWS() is not the
-    /// number of the rows that the client gets.
+    /// A SELECT in it has LIMIT with an offset, or LIMIT together with UNION, or it fills a table:
+    /// FOUND_ROWS() is not the number of the rows that the client gets.
     pub skips_rows: bool,
-    /// Some statement may have settings for itself alone: MariaDB's SET STATEMENT ... FOR, hints of the optimiser.
+    /// Some statement may have settings for itself alone: MariaDB's SET STATEMENT ... FOR, hints of the
+    /// optimiser.
     pub lends_settings: bool,
     /// Where the first statement ends; 0 when the text is at its end without a semicolon.
     pub first_end: u32,
@@ -632,8 +640,8 @@ impl Class {
         self.details.as_deref()?.set.as_ref()
     }
 
-    /// MySQL: what the SETs change with which a text of several statements begins, up to the first that is not understood.
-    /// At most [`MAX_HEADS`].
+    /// MySQL: what the SETs change with which a text of several statements begins, up to the first that is
+    /// not understood. At most [`MAX_HEADS`].
     pub fn heads(&self) -> &[SetTarget] {
         self.details.as_deref().map_or(&[], |details| &details.heads)
     }

@@ -7,7 +7,8 @@ use crate::{Class, Dialect};
 
 /// Reads a text in pieces and says at the end what it is.
 ///
-/// Memory is constant: what the text is does not depend on how it is cut, and nothing of it is kept but names.
+/// Memory is constant: what the text is does not depend on how it is cut, and nothing of it is kept but
+/// names.
 #[derive(Debug, Clone)]
 pub struct Scanner {
     lexer: Lexer,
@@ -25,8 +26,8 @@ impl Scanner {
         Scanner { lexer: Lexer::new(dialect), recogniser: Recogniser::new(dialect, true) }
     }
 
-    /// Looks every word up in the catalogue of the text's database. Before the first piece. Returns the state by which
-    /// the text will have been judged.
+    /// Looks every word up in the catalogue of the text's database. Before the first piece. Returns the state
+    /// by which the text will have been judged.
     pub fn watch(&mut self, proof: Proof) -> u64 {
         let Proof { catalogue, state } = proof;
         self.recogniser.watch(catalogue, state != 0);
@@ -54,8 +55,8 @@ pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
     scanner.finish()
 }
 
-/// The same, with every word looked up in the catalogue of its database, if that is known; and the state by which it was
-/// judged, 0 for none.
+/// The same, with every word looked up in the catalogue of its database, if that is known; and the state by
+/// which it was judged, 0 for none.
 pub fn classify_in(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Class, u64) {
     let mut scanner = Scanner::with_fingerprint(dialect);
     let state = proof.map_or(0, |proof| scanner.watch(proof));

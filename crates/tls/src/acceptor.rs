@@ -28,8 +28,8 @@ pub struct AcceptorSettings {
     pub bounds: Bounds,
     /// Clients' certificates.
     pub client: ClientCertificate,
-    /// Protocols that a client may name (ALPN); a client that names others only is refused, one that names none is
-    /// not.
+    /// Protocols that a client may name (ALPN); a client that names others only is refused, one that names
+    /// none is not.
     pub alpn: Vec<Vec<u8>>,
     /// Sessions can be resumed by tickets.
     pub tickets: bool,

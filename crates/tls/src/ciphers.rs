@@ -110,8 +110,8 @@ fn is_tls13(suite: &SupportedCipherSuite) -> bool {
 fn suites(text: &str, tls13: bool) -> Result<Vec<SupportedCipherSuite>, String> {
     let mut all: Vec<_> =
         aws_lc_rs::DEFAULT_CIPHER_SUITES.iter().copied().filter(|suite| is_tls13(suite) == tls13).collect();
-    // First those whose hash is SHA-256, for which processors have instructions: with SHA-384 a handshake costs 30 us more
-    // (measured), and AES-128 is as safe as the certificates are.
+    // First those whose hash is SHA-256, for which processors have instructions: with SHA-384 a handshake
+    // costs 30 us more (measured), and AES-128 is as safe as the certificates are.
     all.sort_by_key(|suite| !cipher_name(suite.suite()).contains("128"));
     if is_any(text) {
         return Ok(all);

@@ -62,8 +62,8 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, T
         .map_err(|error| TlsError::setting(format!("certificate: {error}")))
 }
 
-/// CAs to trust: those of a PEM text or, without one, the system's. Also given as they stand, for certificates that
-/// are their own CA.
+/// CAs to trust: those of a PEM text or, without one, the system's. Also given as they stand, for
+/// certificates that are their own CA.
 pub(crate) fn roots(pem: Option<&[u8]>) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
     let mut store = RootCertStore::empty();
     let Some(pem) = pem else {

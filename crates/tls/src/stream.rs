@@ -9,8 +9,8 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
 use std::sync::Arc;
 
-/// Bytes of a peer that may be kept because something is half there: a message of a handshake (rustls takes 64 kB) in
-/// records of 16 kB.
+/// Bytes of a peer that may be kept because something is half there: a message of a handshake (rustls takes
+/// 64 kB) in records of 16 kB.
 const KEPT_BYTES: usize = 100 * 1024;
 
 /// What is known after the handshake.
@@ -78,8 +78,8 @@ impl Stream {
         Ok(Stream { conn, kept: Vec::new(), end_point: None, peer_closed: false, failed: false })
     }
 
-    /// Takes bytes of the peer (they are decrypted where they stand), appends plain text to `plain` and what must go
-    /// to the peer to `out`. Also to be called once without bytes, to begin.
+    /// Takes bytes of the peer (they are decrypted where they stand), appends plain text to `plain` and what
+    /// must go to the peer to `out`. Also to be called once without bytes, to begin.
     ///
     /// # Errors
     /// The connection is over. `out` may have an alert that tells the peer why.
@@ -144,7 +144,8 @@ impl Stream {
         }
     }
 
-    /// The alert that tells the peer why. Asked only while there is one: the machine must see no bytes after its error.
+    /// The alert that tells the peer why. Asked only while there is one: the machine must see no bytes after
+    /// its error.
     fn last_words(&mut self, out: &mut Vec<u8>) {
         let (closed, plain) = (&mut false, &mut Vec::new());
         while self.common().wants_write() {
@@ -208,8 +209,9 @@ impl Stream {
         self.common().is_handshaking()
     }
 
-    /// We are a server whose handshake is done and whose client has all it needs: what was written with its last bytes
-    /// are tickets, for which no client waits. (In TLS 1.2 they come before the end of the handshake.)
+    /// We are a server whose handshake is done and whose client has all it needs: what was written with its
+    /// last bytes are tickets, for which no client waits. (In TLS 1.2 they come before the end of the
+    /// handshake.)
     pub fn is_heard_out(&self) -> bool {
         let tls13 = self.common().protocol_version() == Some(ProtocolVersion::TLSv1_3);
         matches!(self.conn, Conn::Server(_)) && tls13 && !self.is_handshaking()

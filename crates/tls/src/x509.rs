@@ -1,7 +1,8 @@
-//! The little of X.509 that rustls does not tell: a certificate's subject, its dates, and by which hash it is signed.
+//! The little of X.509 that rustls does not tell: a certificate's subject, its dates, and by which hash it is
+//! signed.
 //!
-//! RFC 5280, section 4.1, in DER. The certificates come from the peer and are verified elsewhere: whatever is not
-//! understood is `None`.
+//! RFC 5280, section 4.1, in DER. The certificates come from the peer and are verified elsewhere: whatever is
+//! not understood is `None`.
 
 use aws_lc_rs::digest;
 
@@ -69,7 +70,8 @@ pub(crate) fn read(der: &[u8]) -> Option<Read> {
     Some(Read { common_name: common_name(subject), has_alt_names, signature })
 }
 
-/// version [0], serialNumber, signature, issuer, validity; then come subject, subjectPublicKeyInfo, extensions [3].
+/// version [0], serialNumber, signature, issuer, validity; then come subject, subjectPublicKeyInfo,
+/// extensions [3].
 fn skip_to_subject(tbs: &mut &[u8]) -> Option<()> {
     if tbs.first() == Some(&0xa0) {
         take(tbs)?;
@@ -108,8 +110,9 @@ fn text(value: &[u8]) -> Option<String> {
     std::str::from_utf8(value).ok().filter(|text| !text.contains('\0')).map(str::to_owned)
 }
 
-/// `tls-server-end-point` of a certificate (RFC 5929, section 4.1): its hash by the hash of its signature, SHA-256 in
-/// place of MD5 and SHA-1. `None` for signatures without one hash (Ed25519, RSA-PSS), for which nothing is defined.
+/// `tls-server-end-point` of a certificate (RFC 5929, section 4.1): its hash by the hash of its signature,
+/// SHA-256 in place of MD5 and SHA-1. `None` for signatures without one hash (Ed25519, RSA-PSS), for which
+/// nothing is defined.
 pub(crate) fn end_point(der: &[u8]) -> Option<Vec<u8>> {
     /// sha1WithRSAEncryption and its kin are 1.2.840.113549.1.1.N, ECDSA's 1.2.840.10045.4.3.N.
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];

@@ -8,6 +8,7 @@
 //!
 //! Must not know: either database's protocol, any socket, clock, setting or metric.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod cursor;
 pub mod fault;

@@ -1,10 +1,10 @@
-//! The header by which a load balancer says whose connection it forwards: the PROXY protocol, versions 1 and 2
-//! (haproxy.org, `proxy-protocol.txt`).
+//! The header by which a load balancer says whose connection it forwards: the PROXY protocol, versions 1 and
+//! 2 (haproxy.org, `proxy-protocol.txt`).
 //!
 //! Owns: the two forms, their bounds. Must not know: whom to believe.
 //!
-//! Invariants: the header is whole or not there, nothing is decided by half of it except that it cannot become one;
-//! extensions (TLVs) are passed over, never looked at.
+//! Invariants: the header is whole or not there, nothing is decided by half of it except that it cannot
+//! become one; extensions (TLVs) are passed over, never looked at.
 
 use crate::cursor::{Reader, Short};
 use crate::limits::PROXY_HEADER_BYTES;
@@ -131,7 +131,8 @@ fn read_v2(input: &[u8]) -> Result<Option<(usize, Forwarded)>, HeaderError> {
     };
     let (Ok(family), Ok(len)) = (r.u8(), r.u16_be()) else { return Ok(None) };
     let total = FIXED_BYTES + usize::from(len);
-    // AF_UNSPEC, then INET, INET6 and UNIX, each as stream; a datagram is not what carries a database's protocol.
+    // AF_UNSPEC, then INET, INET6 and UNIX, each as stream; a datagram is not what carries a database's
+    // protocol.
     let address_bytes = match family {
         0x00 => 0,
         0x11 => 12,

@@ -24,8 +24,8 @@ pub enum Boundary {
 /// What a request needs of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// It only reads, provably leaves no trace on its server and may stand behind other clients' requests there:
-    /// whole, one statement, outside a transaction, recognised entirely by the lexer.
+    /// It only reads, provably leaves no trace on its server and may stand behind other clients' requests
+    /// there: whole, one statement, outside a transaction, recognised entirely by the lexer.
     pub shareable: bool,
     /// More of the same request will come from the client: the server must be leased to it.
     pub lease: bool,
@@ -33,13 +33,14 @@ pub struct Needs {
     /// request; COPY and LOCAL INFILE data and their end, also when the request itself was whole): the
     /// proxy calls `extend` and not `dispatch`, and counts no new request.
     pub continues: bool,
-    /// Of a shareable request: the same number for the same statement with other values, so that it can be known
-    /// how long it takes.
+    /// Of a shareable request: the same number for the same statement with other values, so that it can be
+    /// known how long it takes.
     pub fingerprint: u32,
-    /// It shows numbers of the database's own connections, by which its client may ask for an end of what they run.
+    /// It shows numbers of the database's own connections, by which its client may ask for an end of what
+    /// they run.
     pub lists: bool,
-    /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under way: what
-    /// servers have said of the same statement may answer it.
+    /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under
+    /// way: what servers have said of the same statement may answer it.
     pub prepares: bool,
     /// Not any server will do: the wing says which one does, and as what a new one must be opened.
     pub choosy: bool,
@@ -85,8 +86,9 @@ pub enum Found {
         /// End its running request only, not the client.
         query_only: bool,
     },
-    /// `bytes[..len]` begins a login on top of this session, of the same user or another (MySQL COM_CHANGE_USER).
-    /// The proxy gives them to a login machine; the session is over when that login is through.
+    /// `bytes[..len]` begins a login on top of this session, of the same user or another (MySQL
+    /// COM_CHANGE_USER). The proxy gives them to a login machine; the session is over when that login is
+    /// through.
     Login {
         /// Bytes of the request.
         len: usize,
@@ -155,8 +157,8 @@ pins! {
     Replication "replication",
     /// A statement the lexer does not know and that may leave anything behind.
     Unrecognised "unrecognised",
-    /// Code of the database's users ran of which it is not known what it leaves behind: a function, a trigger, a
-    /// view, DO, CALL.
+    /// Code of the database's users ran of which it is not known what it leaves behind: a function, a
+    /// trigger, a view, DO, CALL.
     Code "code",
     /// A sequence of MariaDB's was drawn from: what LASTVAL() gives is this session's.
     Sequence "sequence",

@@ -1,5 +1,5 @@
-//! A model client: it logs in, runs a script, and checks every packet against an engine of its own. Or it only brings a
-//! KILL QUERY.
+//! A model client: it logs in, runs a script, and checks every packet against an engine of its own. Or it
+//! only brings a KILL QUERY.
 //!
 //! Owns: one connection and what must come back on it. Must not know: how Weir does it.
 
@@ -47,8 +47,8 @@ pub struct MyClient {
     /// The same, had the last request been cancelled.
     if_cancelled: Option<Box<Cancelled>>,
     expected: VecDeque<Packet>,
-    /// Entries committed by requests whose answers are still to come, with the number of expected packets that must have
-    /// come before they are confirmed.
+    /// Entries committed by requests whose answers are still to come, with the number of expected packets
+    /// that must have come before they are confirmed.
     pending: VecDeque<(u64, String)>,
     sent_packets: u64,
     got_packets: u64,
@@ -285,7 +285,8 @@ impl MyClient {
         {
             let lost = payload.first() == Some(&ERR) && matches!(error_of(payload).0, 1158 | 3024);
             if self.fatal && lost && self.farewell {
-                // Weir finds out a moment later that this server is gone, or that the request behind takes too long.
+                // Weir finds out a moment later that this server is gone, or that the request behind takes
+                // too long.
             } else if self.fatal {
                 let name = &self.name;
                 let text = shown(&(seq, payload.to_vec()));
@@ -622,8 +623,8 @@ impl MyClient {
         let name = self.name.clone();
         stage.say(|| format!("{name}: the connection ended{}", if reset { " by a reset" } else { "" }));
         if !self.fatal && !self.said_goodbye {
-            // Last words are not said in the middle of a reply, nor behind one while Weir asks the server something of
-            // its own about it.
+            // Last words are not said in the middle of a reply, nor behind one while Weir asks the server
+            // something of its own about it.
             crate::excuse::silent_end(stage, self.end, &name, true, self.phase != Phase::Session);
         }
         stage.net().close(self.end, false);
@@ -652,7 +653,8 @@ fn cancelled_instead(before: Engine, bytes: &[u8]) -> Cancelled {
     Cancelled { shadow, expected }
 }
 
-/// Two packets say the same. What flags an EOF of old has behind column definitions nobody can know before the rows.
+/// Two packets say the same. What flags an EOF of old has behind column definitions nobody can know before
+/// the rows.
 fn same(got: &Packet, want: &Packet) -> bool {
     let is_old_eof = |(_, payload): &Packet| payload.len() == 5 && payload.first() == Some(&EOF);
     if is_old_eof(got) && is_old_eof(want) {
@@ -672,8 +674,8 @@ fn split(mut reply: &[u8]) -> VecDeque<Packet> {
     packets
 }
 
-/// How many warnings COM_PING and COM_INIT_DB count behind errors of several commands follows rules of the server's own, which
-/// neither the model nor Weir has; what the warnings are is compared by SHOW WARNINGS.
+/// How many warnings COM_PING and COM_INIT_DB count behind errors of several commands follows rules of the
+/// server's own, which neither the model nor Weir has; what the warnings are is compared by SHOW WARNINGS.
 fn differ_in_count_only(want: &Packet, got: &Packet) -> bool {
     let is_plain_ok = |(_, payload): &Packet| payload.len() >= 7 && payload[..3] == [0, 0, 0];
     let without = |(seq, payload): &Packet| (*seq, payload[..5].to_vec(), payload[7..].to_vec());

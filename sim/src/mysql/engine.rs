@@ -1,7 +1,8 @@
 //! A MySQL session as a pure machine: bytes in, bytes out.
 //!
-//! As in `postgres`, two stand side by side in each run: one behind Weir, in a session of the model database, with time
-//! and faults; and one beside each client, fed the same bytes at once, as if that client had the database for itself.
+//! As in `postgres`, two stand side by side in each run: one behind Weir, in a session of the model database,
+//! with time and faults; and one beside each client, fed the same bytes at once, as if that client had the
+//! database for itself.
 //!
 //! Owns: a session's state and the rules of the protocol. Must not know: connections, Weir.
 
@@ -532,7 +533,8 @@ impl Engine {
         }
         let statement = prepared.statement.clone();
         if prepared.schema != self.schema && self.trackers.schema {
-            // It runs in its own schema, or in none, and the session comes back from there, which the tracker tells.
+            // It runs in its own schema, or in none, and the session comes back from there, which the tracker
+            // tells.
             let schema = self.schema.clone().unwrap_or_default();
             self.changed(1, Some(&schema));
         }
@@ -552,7 +554,8 @@ impl Engine {
         self.running = Some(Running { statement, value, binary, until_ns, cancelled: false });
     }
 
-    /// A statement of this client runs here: it must meet nothing that another client left, and its own settings.
+    /// A statement of this client runs here: it must meet nothing that another client left, and its own
+    /// settings.
     fn touch(&mut self, tag: &str, statement: &Statement) {
         let client = tag.split('.').next().unwrap_or(tag).to_owned();
         if let (Some(owner), Some(left)) = (&self.owner_of_state, self.state_left())

@@ -1,7 +1,7 @@
 //! What a model client does next.
 //!
-//! Owns: the choice. Whatever it chooses, its engine says what must come back; so anything may be chosen at any time,
-//! sense or nonsense, as long as it is the protocol.
+//! Owns: the choice. Whatever it chooses, its engine says what must come back; so anything may be chosen at
+//! any time, sense or nonsense, as long as it is the protocol.
 
 use super::engine::{Engine, SCHEMAS};
 use super::wire::{command, put_command, put_string};

@@ -1,5 +1,5 @@
-//! The tiny language the model database understands, in MySQL's words. Comments carry what the model is to do, as in
-//! `postgres::sql`.
+//! The tiny language the model database understands, in MySQL's words. Comments carry what the model is to
+//! do, as in `postgres::sql`.
 //!
 //! Owns: cutting a text into statements and reading one. Must not know: sessions, packets.
 
@@ -22,7 +22,8 @@ pub enum Command {
     ReadVariable,
     /// Assigns it.
     SetVariable(String),
-    /// Settings of the session, `None` where there is no such setting, and the connection's number behind them.
+    /// Settings of the session, `None` where there is no such setting, and the connection's number behind
+    /// them.
     Settings(Vec<Option<String>>),
     /// Changes settings of the session.
     Set(Vec<(String, String)>),

@@ -48,7 +48,8 @@ pub struct PgClient {
     fatal: Option<String>,
     /// The number of bytes of the last message that came only in part.
     half_shut: bool,
-    /// What it ran when it shut its side took too long, and was cancelled: Weir could not tell whether it is there.
+    /// What it ran when it shut its side took too long, and was cancelled: Weir could not tell whether it is
+    /// there.
     given_up: bool,
     startup: Vec<(String, String)>,
     /// It asked for its own cancellation.

@@ -118,8 +118,8 @@ pub struct Engine {
     pub pace_ns: u64,
     /// Who left something in the session that others must not see.
     owner_of_state: Option<String>,
-    /// Whose request was cancelled. What it had sent behind that runs all the same, and under settings that the
-    /// cancelled one was to change or to keep.
+    /// Whose request was cancelled. What it had sent behind that runs all the same, and under settings that
+    /// the cancelled one was to change or to keep.
     cancelled: Option<String>,
     /// Weir's own change of settings was cancelled: nobody may be shown what a query behind it finds.
     settings_cancelled: bool,
@@ -658,8 +658,9 @@ impl Engine {
             self.problem = Some(format!("{tag} runs in a session where {owner} left {left}"));
         }
         let other = statement.time_zone.as_deref().is_some_and(|wanted| wanted != self.setting("timezone"));
-        // A query that stood behind somebody else's and was taken back when that was to be cancelled. It is asked again
-        // elsewhere, and its answer goes nowhere: should a client read it, the client will say so.
+        // A query that stood behind somebody else's and was taken back when that was to be cancelled. It is
+        // asked again elsewhere, and its answer goes nowhere: should a client read it, the client will say
+        // so.
         self.misled = other && self.settings_cancelled && matches!(statement.command, Command::Literal(_));
         if let Some(wanted) = statement.time_zone.as_deref().filter(|_| other && !self.misled)
             && self.cancelled.as_ref() != Some(&client)

@@ -2,8 +2,8 @@
 //! "Prepared Statements").
 //!
 //! `Simple` is COM_QUERY. `Prepared` is COM_STMT_PREPARE once for each statement and COM_STMT_EXECUTE from
-//! then on; `Extended` prepares, executes and closes each time, as a driver does that keeps nothing. The wing's
-//! login insists on CLIENT_DEPRECATE_EOF, so no EOF packets come.
+//! then on; `Extended` prepares, executes and closes each time, as a driver does that keeps nothing. The
+//! wing's login insists on CLIENT_DEPRECATE_EOF, so no EOF packets come.
 
 use super::{MESSAGE_BYTES_MAX, Piece, Protocol, Refusal};
 use crate::plan::Mode;
@@ -277,8 +277,8 @@ impl Session {
     }
 
     fn handle_row<'a>(&mut self, first: u8, payload: &'a [u8], whole: usize) -> Result<Piece<'a>, Short> {
-        // The end is an OK packet that begins with 0xfe. A row that does begins with a string over 16 MB and is
-        // not looked at here.
+        // The end is an OK packet that begins with 0xfe. A row that does begins with a string over 16 MB and
+        // is not looked at here.
         if first == 0xfe {
             let mut reader = Reader::new(payload);
             reader.u8()?;

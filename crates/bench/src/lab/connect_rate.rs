@@ -41,8 +41,8 @@ pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
                 lab.go_on()?;
                 let workload = base.workload("connect", clients, |_| {})?;
                 let mut load = Load::new(base, &way, workload, clients, lab.seconds(SECONDS));
-                // A connection costs the load generator as much as a proxy. Were it one thread only, a proxy with several
-                // would wait for it, and one with a single thread would not.
+                // A connection costs the load generator as much as a proxy. Were it one thread only, a proxy
+                // with several would wait for it, and one with a single thread would not.
                 load.plan.threads = ground.cores as usize;
                 let result = load.run(lab.stop)?;
                 let (name, rate) = (front.name(), number(result.tps));

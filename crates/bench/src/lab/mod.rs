@@ -1,7 +1,8 @@
 //! `weir lab`: published experiments, done again on this machine.
 //!
-//! Owns: the list of experiments, their order, and what becomes of their outcomes: text on the terminal, a JSON file and
-//! an HTML file each. One file an experiment. Must not know: the proxy; `weir serve` is started as a process.
+//! Owns: the list of experiments, their order, and what becomes of their outcomes: text on the terminal, a
+//! JSON file and an HTML file each. One file an experiment. Must not know: the proxy; `weir serve` is started
+//! as a process.
 //!
 //! Every figure is measured; the published ones stand beside as they were published. Sizes are scaled to the
 //! machine, and the report says how.
@@ -23,14 +24,16 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Do a published experiment again: direct, through Weir, and through PgBouncer or HAProxy where they are installed.
+/// Do a published experiment again: direct, through Weir, and through PgBouncer or HAProxy where they are
+/// installed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LabArgs {
     /// Which experiment.
     #[arg(value_enum)]
     pub experiment: Name,
-    /// Database: postgres://user:password@host:port/database or mysql://... May be given several times. Default:
-    /// throw-away PostgreSQL and MariaDB servers are started. Tables sbtest1 to sbtest10 are made, and removed again.
+    /// Database: postgres://user:password@host:port/database or mysql://... May be given several times.
+    /// Default: throw-away PostgreSQL and MariaDB servers are started. Tables sbtest1 to sbtest10 are made,
+    /// and removed again.
     #[arg(long = "url")]
     pub urls: Vec<String>,
     /// Directory for the reports: NAME.html and NAME.json.

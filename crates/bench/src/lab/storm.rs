@@ -25,8 +25,8 @@ const PATIENCE_S: f64 = 1.0;
 /// Throughput is back when it is this share of what it was before.
 const BACK_SHARE: f64 = 0.8;
 
-/// Events each second that all clients want together, for each core: well below what a server can do, so that only the lock makes
-/// anybody wait.
+/// Events each second that all clients want together, for each core: well below what a server can do, so that
+/// only the lock makes anybody wait.
 const RATE_PER_CORE: f64 = 1_000.0;
 
 /// The published figures.

@@ -1,5 +1,5 @@
-//! One client that opens connections as fast as it can: without TLS, with it, and through Weir on its own host, which has TLS
-//! behind and a Unix socket in front.
+//! One client that opens connections as fast as it can: without TLS, with it, and through Weir on its own
+//! host, which has TLS behind and a Unix socket in front.
 
 use super::ground::{Base, Front, Load, Way};
 use super::{Lab, Measured, Outcome, of_each};

@@ -2,8 +2,8 @@
 //!
 //! Owns: how figures are put together and shown. Must not know: how they are measured.
 //!
-//! [`summary`] is the table at the end of a run, in sysbench's words. Everything else is a [`page::Page`], which
-//! [`terminal`] and [`html`] print: the page of a run is made by [`mod@run`].
+//! [`summary`] is the table at the end of a run, in sysbench's words. Everything else is a [`page::Page`],
+//! which [`terminal`] and [`html`] print: the page of a run is made by [`mod@run`].
 
 pub mod csv;
 pub mod html;

@@ -85,8 +85,9 @@ impl Control {
         self.read.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps the clients connected until the watched processes have been read. A database that has a process for each client
-    /// spends as much on its end as on a hundred queries, and that is no part of what was measured.
+    /// Keeps the clients connected until the watched processes have been read. A database that has a process
+    /// for each client spends as much on its end as on a hundred queries, and that is no part of what was
+    /// measured.
     fn await_reading(&self) {
         let until_ns = clock::now_ns() + READING.as_nanos() as u64;
         while !self.read.load(Ordering::Relaxed) && clock::now_ns() < until_ns {

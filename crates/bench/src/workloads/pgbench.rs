@@ -1,4 +1,5 @@
-//! `tpcb-like`, `simple-update`, `select-only`: pgbench's transactions on pgbench's tables, on either protocol.
+//! `tpcb-like`, `simple-update`, `select-only`: pgbench's transactions on pgbench's tables, on either
+//! protocol.
 
 use super::options::Options;
 use super::{At, Params, Workload};

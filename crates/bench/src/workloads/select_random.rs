@@ -1,5 +1,6 @@
-//! `select_random_points` and `select_random_ranges`: rows whose k is one of some random numbers, or a count of those whose k
-//! lies in one of some short ranges. As in sysbench each client has a part of the table to itself.
+//! `select_random_points` and `select_random_ranges`: rows whose k is one of some random numbers, or a count
+//! of those whose k lies in one of some short ranges. As in sysbench each client has a part of the table to
+//! itself.
 
 use super::options::Options;
 use super::{At, Params, Workload, oltp};

@@ -1,5 +1,5 @@
-//! What is asked of MySQL and MariaDB: the process list, InnoDB's transactions, status counters, performance_schema where it
-//! is on.
+//! What is asked of MySQL and MariaDB: the process list, InnoDB's transactions, status counters,
+//! performance_schema where it is on.
 
 use super::sample::{About, Cores, Counters, Doing, Group, Keeps, Seat, Snapshot, Source};
 use crate::database::connection::{Connection, DbError, Facts, Row};
@@ -25,7 +25,7 @@ const FROM: &str = "FROM information_schema.PROCESSLIST p ";
 const CLIENTS: &str = "WHERE p.ID <> CONNECTION_ID() AND p.COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect', \
                        'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Register Slave') \
                        AND p.USER NOT IN ('system user', 'event_scheduler', 'unauthenticated user')";
-/// Statements run so long in all, in picoseconds.
+/// Time that statements ran in all, in picoseconds.
 const TIMES: &str =
     "SELECT SUM(SUM_TIMER_WAIT) FROM performance_schema.events_statements_summary_global_by_event_name";
 
@@ -58,7 +58,8 @@ impl MysqlSource {
 
     fn cores(&mut self) -> Result<Option<Cores>, DbError> {
         let mut facts = Facts::default();
-        // MariaDB sets thread_pool_size to the number of cores when nobody sets it; MySQL lists the cores of its groups.
+        // MariaDB sets thread_pool_size to the number of cores when nobody sets it; MySQL lists the cores of
+        // its groups.
         let sql = if self.mariadb {
             "SHOW GLOBAL VARIABLES WHERE Variable_name = 'thread_pool_size'"
         } else {

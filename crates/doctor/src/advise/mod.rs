@@ -1,11 +1,12 @@
-//! `weir advise`: watches a live database for a while and says whether a pooler helps, in which mode, with which size.
+//! `weir advise`: watches a live database for a while and says whether a pooler helps, in which mode, with
+//! which size.
 //!
-//! Owns: what is sampled ([`sample`]), what it comes to ([`seen`]), the judgement ([`judge`]) and its words ([`text`]).
-//! Must not do: change anything in the database; judge by anything that is not in [`seen::Seen`].
+//! Owns: what is sampled ([`sample`]), what it comes to ([`seen`]), the judgement ([`judge`]) and its words
+//! ([`text`]). Must not do: change anything in the database; judge by anything that is not in [`seen::Seen`].
 //!
-//! The published questions before a pooler is deployed are: how many connections, how they vary, which throughput, how many
-//! cores, a connection for each request or long-lived ones, single statements or long transactions. The answers are
-//! counted here, and every advice names the numbers it comes from.
+//! The published questions before a pooler is deployed are: how many connections, how they vary, which
+//! throughput, how many cores, a connection for each request or long-lived ones, single statements or long
+//! transactions. The answers are counted here, and every advice names the numbers it comes from.
 
 mod ask_mysql;
 mod ask_postgres;
@@ -32,8 +33,8 @@ pub use watch::{Clock, Plan, RealClock, watch};
 /// Version of the JSON.
 const JSON_VERSION: u32 = 1;
 
-/// Watches a database and judges it. `cores` is what the user says of its machine; `progress` hears each sample and
-/// answers whether to go on.
+/// Watches a database and judges it. `cores` is what the user says of its machine; `progress` hears each
+/// sample and answers whether to go on.
 pub fn advise(
     place: &Place,
     plan: Plan,

@@ -130,7 +130,8 @@ pub struct Cores {
 pub struct About {
     /// `PostgreSQL 15.18`, `MariaDB 10.11.19`, `MySQL 9.7.0`.
     pub product: String,
-    /// CPU time of the server for one connect, login and disconnect, as measured with servers of its kind, in seconds.
+    /// CPU time of the server for one connect, login and disconnect, as measured with servers of its kind, in
+    /// seconds.
     pub connect_cpu_s: f64,
     /// Connections the server takes from ordinary users.
     pub slots: u64,

@@ -67,8 +67,8 @@ pub struct Seen {
     pub idle_in_transaction: Spread,
     /// Those that would hold a server in transaction mode: the three above together.
     pub held: Spread,
-    /// Mean of running statements by the server's own clock, where it has one: it sees those between two looks, but
-    /// long ones only when they end.
+    /// Mean of running statements by the server's own clock, where it has one: it sees those between two
+    /// looks, but long ones only when they end.
     pub running_counted: Option<f64>,
     /// The same for all that hold a server.
     pub held_counted: Option<f64>,
@@ -177,7 +177,8 @@ impl Seen {
         }
     }
 
-    /// The mean number of connections that hold a server. Looks miss what is short, counters what is long: the larger.
+    /// The mean number of connections that hold a server. Looks miss what is short, counters what is long:
+    /// the larger.
     pub fn held_mean(&self) -> f64 {
         self.held_counted.map_or(self.held.mean, |counted| counted.max(self.held.mean))
     }

@@ -13,7 +13,8 @@ const ID: &str = "local_ports";
 /// Loopback addresses that `weir bench` spreads over at most.
 const BENCH_ADDRESSES: u64 = 250;
 
-/// The range to propose: what the experiments with 100,000 connections used. The ports below stay for servers.
+/// The range to propose: what the experiments with 100,000 connections used. The ports below stay for
+/// servers.
 pub const WIDE: std::ops::RangeInclusive<u64> = 4000..=65_000;
 
 pub fn check(probe: &Probe<'_>) -> Finding {

@@ -1,6 +1,7 @@
 //! Listening ports inside the range for outgoing connections.
 //!
-//! While a server is up its port is safe. When it restarts, an outgoing connection may have been given the port.
+//! While a server is up its port is safe. When it restarts, an outgoing connection may have been given the
+//! port.
 
 use crate::cure::Cure;
 use crate::finding::Finding;
@@ -66,8 +67,8 @@ fn exposed(probe: &Probe<'_>, listening: &BTreeSet<u64>, range: &RangeInclusive<
     all.filter(|port| range.contains(port) && !reserved.iter().any(|ports| ports.contains(port))).collect()
 }
 
-/// The value of ip_local_reserved_ports for a range: what is reserved already and what must be as well; `None`:
-/// nothing is to be added.
+/// The value of ip_local_reserved_ports for a range: what is reserved already and what must be as well;
+/// `None`: nothing is to be added.
 pub fn to_reserve(probe: &Probe<'_>, range: &RangeInclusive<u64>) -> Option<String> {
     let listening = sockets::listening_ports(probe.root).unwrap_or_default();
     let exposed = exposed(probe, &listening, range);

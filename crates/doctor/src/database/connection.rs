@@ -23,9 +23,9 @@ use weir_postgres::frame::{ServerTag, server_header};
 use weir_tls::{Blocking, SslMode};
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
-/// A connect may take so long.
+/// Maximum time for a connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server may be silent so long.
+/// Maximum silence of a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest reply that is read.
 const REPLY_BYTES_MAX: usize = 64 << 20;
@@ -235,8 +235,8 @@ impl Connection {
         Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
 
-    /// Rows of a name and a value each, added to `facts` with a prefix before their names. A refusal of the server
-    /// adds nothing: the user may not see it, or this version does not have it.
+    /// Rows of a name and a value each, added to `facts` with a prefix before their names. A refusal of the
+    /// server adds nothing: the user may not see it, or this version does not have it.
     pub fn gather(&mut self, facts: &mut Facts, prefix: &str, sql: &str) -> Result<(), DbError> {
         match self.query(sql) {
             Ok(rows) => {

@@ -296,7 +296,8 @@ fn host_errors(facts: &Facts, _ask: &Question) -> Finding {
     const ID: &str = "my_host_errors";
     let Some(max) = facts.number("max_connect_errors") else { return missing(ID, "max_connect_errors") };
     let by_name = facts.text("skip_name_resolve") != Some("ON") && facts.number("host_cache_size") != Some(0);
-    // The default. Behind a pooler all clients are one host, and one port scan or health check that says nothing is an error.
+    // The default. Behind a pooler all clients are one host, and one port scan or health check that says
+    // nothing is an error.
     let state = if max <= 100 && by_name { State::Warn } else { State::Ok };
     let words = if by_name {
         format!(

@@ -29,7 +29,8 @@ pub struct Entry {
     pub cures: &'static [&'static str],
     /// Checks of `weir doctor` that measure it.
     pub checks: &'static [&'static str],
-    /// How a message is recognised: any of these, each with parts (` & `) that must all be there, word by word.
+    /// How a message is recognised: any of these, each with parts (` & `) that must all be there, word by
+    /// word.
     #[serde(skip)]
     pub signs: &'static [&'static str],
     /// Error numbers and SQLSTATEs. They count alone, or where a message says that it is a code.

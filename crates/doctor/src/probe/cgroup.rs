@@ -51,8 +51,8 @@ pub fn pids(probe: &Probe<'_>) -> Result<Vec<Level>, Unread> {
     read(probe, "pids", |_| ("pids.max", "pids.current"))
 }
 
-/// Limits of the `memory` controller in bytes. What the kernel would drop at need (inactive file pages) does not
-/// count as used.
+/// Limits of the `memory` controller in bytes. What the kernel would drop at need (inactive file pages) does
+/// not count as used.
 pub fn memory(probe: &Probe<'_>) -> Result<Vec<Level>, Unread> {
     let names = |v2: bool| {
         if v2 { ("memory.max", "memory.current") } else { ("memory.limit_in_bytes", "memory.usage_in_bytes") }
@@ -171,8 +171,9 @@ fn hierarchy(probe: &Probe<'_>, controller: &str) -> Result<Hierarchy, Unread> {
         .ok_or_else(|| Unread(format!("no control group with `{controller}` is mounted")))
 }
 
-/// proc_pid_cgroup(5): `ID:CONTROLLERS:PATH`; version 2 is `0::PATH`. proc_pid_mountinfo(5): the fourth field is the
-/// directory of the hierarchy that is mounted, the fifth where; behind ` - ` stand type, source and options.
+/// proc_pid_cgroup(5): `ID:CONTROLLERS:PATH`; version 2 is `0::PATH`. proc_pid_mountinfo(5): the fourth field
+/// is the directory of the hierarchy that is mounted, the fifth where; behind ` - ` stand type, source and
+/// options.
 fn find(groups: &str, mounts: &str, controller: &str) -> Option<Hierarchy> {
     let path_of = |wanted: &dyn Fn(&str, &str) -> bool| {
         groups.lines().find_map(|line| {
@@ -196,7 +197,8 @@ fn find(groups: &str, mounts: &str, controller: &str) -> Option<Hierarchy> {
             true => kind == "cgroup2",
             false => kind == "cgroup" && options.split(',').any(|option| option == controller),
         };
-        // In a container the mount shows only the container's part, and the path may or may not begin with it.
+        // In a container the mount shows only the container's part, and the path may or may not begin with
+        // it.
         let below = if mounted == "/" { Some(path.as_str()) } else { path.strip_prefix(mounted) };
         let path = below.unwrap_or_default().trim_end_matches('/').to_owned();
         fits.then(|| Hierarchy { v2, mount: mount.to_owned(), path })

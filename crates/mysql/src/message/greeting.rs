@@ -28,6 +28,9 @@ pub struct Greeting<'a> {
 
 impl<'a> Greeting<'a> {
     /// Reads the payload, the version byte 10 included. `None` for another version.
+    ///
+    /// # Errors
+    /// [`Short`] when the payload ends within the greeting (HandshakeV10).
     pub fn read(payload: &'a [u8]) -> Result<Option<Self>, Short> {
         let mut r = Reader::new(payload);
         if r.u8()? != 10 {

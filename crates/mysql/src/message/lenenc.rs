@@ -3,6 +3,9 @@
 use weir_wire::{Reader, Short};
 
 /// Reads a length-encoded number. `0xFB` (NULL) and `0xFF` (error) are no numbers.
+///
+/// # Errors
+/// [`Short`] when the bytes end within the number, or begin with `0xFB` or `0xFF`.
 pub fn number(reader: &mut Reader<'_>) -> Result<u64, Short> {
     match reader.u8()? {
         small @ 0..=0xFA => Ok(u64::from(small)),
@@ -14,6 +17,9 @@ pub fn number(reader: &mut Reader<'_>) -> Result<u64, Short> {
 }
 
 /// Reads a length-encoded string.
+///
+/// # Errors
+/// [`Short`] when fewer bytes are left than its length says, or the length is none.
 pub fn string<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Short> {
     let len = number(reader)?;
     reader.take(usize::try_from(len).map_err(|_| Short)?)

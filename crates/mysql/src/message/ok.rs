@@ -36,6 +36,9 @@ pub struct OkPacket<'a> {
 
 impl<'a> OkPacket<'a> {
     /// Reads OK or EOF as a server with these capabilities sends it.
+    ///
+    /// # Errors
+    /// [`Short`] when the payload ends too early for these capabilities.
     pub fn read(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Short> {
         let mut r = Reader::new(payload);
         let first = r.u8()?;
@@ -163,6 +166,9 @@ pub struct ErrPacket<'a> {
 
 impl<'a> ErrPacket<'a> {
     /// Reads the payload.
+    ///
+    /// # Errors
+    /// [`Short`] when the payload ends too early for these capabilities.
     pub fn read(payload: &'a [u8]) -> Result<Self, Short> {
         let mut r = Reader::new(payload);
         r.u8()?;

@@ -41,6 +41,9 @@ pub fn put_ssl_request(out: &mut Vec<u8>, capabilities: Capabilities, max_packet
 
 impl<'a> HandshakeResponse<'a> {
     /// Reads the payload of a client that has PROTOCOL_41 (check [`read_capabilities`] first).
+    ///
+    /// # Errors
+    /// [`Short`] when the payload ends within a field that its capabilities promise.
     pub fn read(payload: &'a [u8]) -> Result<Self, Short> {
         let mut r = Reader::new(payload);
         let low = r.u32_le()?;
@@ -109,6 +112,9 @@ impl<'a> HandshakeResponse<'a> {
 }
 
 /// The capabilities at the start of a login of any age: clients before 4.1 send two bytes.
+///
+/// # Errors
+/// [`Short`] when there are fewer than two bytes, or fewer than four of a client from 4.1 on.
 pub fn read_capabilities(payload: &[u8]) -> Result<Capabilities, Short> {
     let mut r = Reader::new(payload);
     let low = Capabilities(u64::from(r.u16_le()?));
@@ -149,6 +155,9 @@ pub struct ChangeUser<'a> {
 
 impl<'a> ChangeUser<'a> {
     /// Reads the payload behind the command byte.
+    ///
+    /// # Errors
+    /// [`Short`] when the payload ends within a field that its capabilities promise.
     pub fn read(payload: &'a [u8]) -> Result<Self, Short> {
         let mut r = Reader::new(payload);
         let user = r.cstr()?;

@@ -26,6 +26,9 @@ pub enum Request<'a> {
 }
 
 /// Reads the body of an Authentication message.
+///
+/// # Errors
+/// [`Short`] when the body ends before the code and what belongs to it (section 55.7).
 pub fn read_request(body: &[u8]) -> Result<Request<'_>, Short> {
     let mut reader = Reader::new(body);
     Ok(match reader.u32_be()? {
@@ -109,6 +112,9 @@ pub fn put_sasl_response(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 /// The password in a PasswordMessage body: up to its NUL, which must be its last byte.
+///
+/// # Errors
+/// [`Short`] without a NUL as the last byte.
 pub fn read_password(body: &[u8]) -> Result<&[u8], Short> {
     let mut reader = Reader::new(body);
     let password = reader.cstr()?;
@@ -116,6 +122,9 @@ pub fn read_password(body: &[u8]) -> Result<&[u8], Short> {
 }
 
 /// The mechanism and the data of a SASLInitialResponse body.
+///
+/// # Errors
+/// [`Short`] when the body ends before the data that its length announces.
 pub fn read_sasl_initial(body: &[u8]) -> Result<(&[u8], &[u8]), Short> {
     let mut reader = Reader::new(body);
     let mechanism = reader.cstr()?;

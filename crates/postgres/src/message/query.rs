@@ -16,6 +16,9 @@ pub struct Parse<'a> {
 }
 
 /// Reads a Parse body. What stands behind the text is left for the server to check.
+///
+/// # Errors
+/// [`Short`] when the name or the text has no NUL.
 pub fn read_parse(body: &[u8]) -> Result<Parse<'_>, Short> {
     let mut reader = Reader::new(body);
     let name = reader.cstr()?;
@@ -44,12 +47,18 @@ pub struct Bind<'a> {
 }
 
 /// Reads a Bind body; it may be cut anywhere behind the names.
+///
+/// # Errors
+/// [`Short`] when one of the names has no NUL.
 pub fn read_bind(body: &[u8]) -> Result<Bind<'_>, Short> {
     let mut reader = Reader::new(body);
     Ok(Bind { portal: reader.cstr()?, statement: reader.cstr()?, rest: reader.rest() })
 }
 
 /// How many values stand in the rest of a Bind, behind their formats (section 55.7).
+///
+/// # Errors
+/// [`Short`] when the rest ends before that number.
 pub fn count_parameters(rest: &[u8]) -> Result<u16, Short> {
     let mut reader = Reader::new(rest);
     let formats = reader.u16_be()?;
@@ -67,6 +76,9 @@ pub enum Object<'a> {
 }
 
 /// Reads the body of Describe or Close.
+///
+/// # Errors
+/// [`Short`] when the kind is neither `S` nor `P`, or the body does not end with the NUL of the name.
 pub fn read_object(body: &[u8]) -> Result<Object<'_>, Short> {
     let mut reader = Reader::new(body);
     let kind = reader.u8()?;
@@ -80,6 +92,9 @@ pub fn read_object(body: &[u8]) -> Result<Object<'_>, Short> {
 }
 
 /// The portal an Execute body names.
+///
+/// # Errors
+/// [`Short`] when the body is anything but a name, its NUL and four bytes.
 pub fn read_execute(body: &[u8]) -> Result<&[u8], Short> {
     let mut reader = Reader::new(body);
     let portal = reader.cstr()?;
@@ -88,6 +103,9 @@ pub fn read_execute(body: &[u8]) -> Result<&[u8], Short> {
 }
 
 /// The text of a Query body: up to its NUL, which must be its last byte.
+///
+/// # Errors
+/// [`Short`] without a NUL as the last byte.
 pub fn read_query(body: &[u8]) -> Result<&[u8], Short> {
     let mut reader = Reader::new(body);
     let text = reader.cstr()?;

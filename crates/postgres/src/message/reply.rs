@@ -18,6 +18,9 @@ pub fn boundary_byte(boundary: Boundary) -> u8 {
 }
 
 /// Reads a ReadyForQuery body.
+///
+/// # Errors
+/// [`Short`] for anything but one byte `I`, `T` or `E`.
 pub fn read_ready(body: &[u8]) -> Result<Boundary, Short> {
     match body {
         b"I" => Ok(Boundary::Idle),
@@ -33,6 +36,9 @@ pub fn put_ready(out: &mut Vec<u8>, boundary: Boundary) {
 }
 
 /// Reads a ParameterStatus body.
+///
+/// # Errors
+/// [`Short`] when the body is anything but name and value with their NULs, or the name is not UTF-8.
 pub fn read_parameter(body: &[u8]) -> Result<(&str, &[u8]), Short> {
     let mut reader = Reader::new(body);
     let name = reader.cstr()?;
@@ -52,6 +58,9 @@ pub fn put_parameter(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// Reads a BackendKeyData body: number and secret (4 bytes in protocol 3.0, up to 256 in 3.2).
+///
+/// # Errors
+/// [`Short`] when the number is not whole, or the secret has not 1 to 256 bytes.
 pub fn read_key(body: &[u8]) -> Result<(u32, &[u8]), Short> {
     let mut reader = Reader::new(body);
     let pid = reader.u32_be()?;

@@ -59,6 +59,10 @@ fn bad(text: &'static str) -> Fault {
 }
 
 /// Reads the first message; `None` when it is not there whole. Also says how long it is.
+///
+/// # Errors
+/// A protocol fault when the length is out of bounds (8 to 10,000 bytes, as in PostgreSQL), the parameters are not
+/// pairs that end with a NUL, or the key of a cancel request has a length that no server gives out.
 pub fn read_first(input: &[u8]) -> Result<Option<(usize, First<'_>)>, Fault> {
     let mut reader = Reader::new(input);
     let Ok(length) = reader.u32_be() else { return Ok(None) };
@@ -153,6 +157,9 @@ pub struct UnknownSwitch;
 /// Reads the startup parameter `options`: words between blanks, a backslash takes the next byte as it is
 /// (section 34.1.2, `options`); `-c name=value`, `-cname=value` and `--name=value`, where `-` in a name
 /// means `_`.
+///
+/// # Errors
+/// [`UnknownSwitch`] for a word of any other form.
 pub fn read_options(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, UnknownSwitch> {
     let mut pairs = Vec::new();
     let mut words = split_words(text).into_iter();

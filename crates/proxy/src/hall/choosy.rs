@@ -1,9 +1,10 @@
 //! Clients for which not any server will do, and servers that are for one client only.
 //!
-//! A session that was used for others is not quite a new one: PostgreSQL's `RESET` goes back to the startup parameters of
-//! the connection, and a setting of an extension's name stays known. The wing says of a request that it would notice
-//! (`Needs::choosy`), and of a server whether it would do (`Wing::suits`). When no idle one does, one of them gives its place
-//! to a new one, opened as the client itself would have opened it (`Wing::startup_of`).
+//! A session that was used for others is not quite a new one: PostgreSQL's `RESET` goes back to the startup
+//! parameters of the connection, and a setting of an extension's name stays known. The wing says of a request
+//! that it would notice (`Needs::choosy`), and of a server whether it would do (`Wing::suits`). When no idle
+//! one does, one of them gives its place to a new one, opened as the client itself would have opened it
+//! (`Wing::startup_of`).
 //!
 //! Invariant: a reserved server is never idle and never shared: it goes to a client that it suits, or closes.
 
@@ -50,8 +51,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
-    /// An idle server for this client. Where none of them will do and there is no room for another one, the one that was
-    /// not used for longest makes room.
+    /// An idle server for this client. Where none of them will do and there is no room for another one, the
+    /// one that was not used for longest makes room.
     pub(super) fn take_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
         let favourite = self.favourite(id, key);
         if !self.clients.get(key)?.is.choosy {

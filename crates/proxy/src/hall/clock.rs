@@ -197,7 +197,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
         let Some(server) = self.servers.get_mut(key) else { return };
-        let is_old = lifetime_ms > 0 && now_ms.saturating_sub(server.opened_ms) >= lifetime_ms;
+        let age_ms = now_ms.saturating_sub(server.opened_ms);
+        let is_old = lifetime_ms.is_some_and(|most_ms| most_ms > 0 && age_ms >= most_ms);
         let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
         let needed = pool.is_some_and(|pool| pool.entry.shared.opened() <= pool.spec.min_size);
         if needed && !is_old {
@@ -453,7 +454,7 @@ fn server_deadline<W: Wing, N: Net>(server: &Server<W, N::Socket>, timeouts: &Ti
         (ServerPhase::Login { .. }, _) => bound(server.opened_ms, timeouts.server_connect_ms),
         (ServerPhase::Live(_), ServerState::Idle) => {
             let idle = bound(server.since_ms, timeouts.server_idle_ms);
-            let life = bound(server.opened_ms, timeouts.server_lifetime_ms);
+            let life = bound(server.opened_ms, timeouts.server_lifetime_ms.unwrap_or(0));
             [idle, life].into_iter().flatten().min()
         }
         (ServerPhase::Live(_), ServerState::Cleaning) => {

@@ -1,8 +1,8 @@
 //! Clients that keep a server only in case they ask it something next.
 //!
-//! What a PostgreSQL client has drawn from a sequence is known to one server, and most programs that ask for it do so at once.
-//! So the client keeps that server up to its next request (the wing says when: `Wing::is_kept_in_case`). One that thinks for
-//! longer must not keep it from those who wait.
+//! What a PostgreSQL client has drawn from a sequence is known to one server, and most programs that ask for
+//! it do so at once. So the client keeps that server up to its next request (the wing says when:
+//! `Wing::is_kept_in_case`). One that thinks for longer must not keep it from those who wait.
 
 use super::Hall;
 use crate::client::Wants;
@@ -13,8 +13,8 @@ use crate::wing::{Front, Wing};
 use weir_net::Net;
 use weir_wire::Boundary;
 
-/// So long a client without a request keeps such a server although others wait: a program's way from one statement to the next
-/// is shorter, and a pool of any size still answers ten times a second for each server.
+/// So long a client without a request keeps such a server although others wait: a program's way from one
+/// statement to the next is shorter, and a pool of any size still answers ten times a second for each server.
 const KEPT_MS: u64 = 100;
 
 impl<W: Wing, N: Net> Hall<W, N> {

@@ -165,6 +165,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.is.quick = false;
         client.is.opening = false;
         held.meant_for = None;
+        held.is.used |= client.pending != Wants::Welcome;
         client.transaction_since_ms = 0;
         let id = held.pool;
         self.set_state(server, ServerState::Leased(key));
@@ -201,7 +202,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A client of this worker has waited so long for a server.
+    /// Notes how long a client of this worker has waited for a server.
     pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, waited_ns: u64) {
         let id = self.clients.get(key).and_then(|client| client.pool);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
@@ -570,7 +571,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn is_to_be_replaced(&mut self, cx: &Cx<'_, N>, key: Key) -> bool {
         let Some(server) = self.servers.get_mut(key) else { return false };
         let lifetime_ms = cx.settings.timeouts.server_lifetime_ms;
-        let too_old = lifetime_ms > 0 && cx.now_ms().saturating_sub(server.opened_ms) > lifetime_ms;
+        let age_ms = cx.now_ms().saturating_sub(server.opened_ms);
+        // A login may take longer than a short lifetime: whom the server was opened for gets it.
+        let too_old = server.is.used && lifetime_ms.is_some_and(|most_ms| age_ms >= most_ms);
         let stale = matches!(&server.phase, ServerPhase::Live(back) if back.is_outdated());
         let (id, retire, spec_epoch) = (server.pool, server.is.retire, server.spec_epoch);
         let Some(pool) = self.pool(id) else { return false };

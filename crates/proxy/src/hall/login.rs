@@ -23,7 +23,7 @@ use weir_wire::{Fault, FaultKind, Pins, limits};
 /// oldest that has said nothing is closed unheard, or else the newest.
 const REFUSAL_SEATS: usize = 128;
 
-/// A login that has begun and says nothing for so long may be given up for another.
+/// Pause of a login after which it may be given up for another.
 const SLOW_LOGIN_MS: u64 = 1_000;
 
 /// How a client's connection comes to its worker.

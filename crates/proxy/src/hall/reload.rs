@@ -1,8 +1,8 @@
 //! New settings: what changes for clients, servers and pools that are there.
 //!
 //! Clients stay. A server that would be logged in otherwise now (another host, password or number of prepared
-//! statements) is replaced when it is next free; one too many for a smaller pool is closed then. So is a server whose host has
-//! moved to other addresses.
+//! statements) is replaced when it is next free; one too many for a smaller pool is closed then. So is a
+//! server whose host has moved to other addresses.
 
 use super::Hall;
 use crate::context::Cx;
@@ -30,7 +30,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A host has other addresses than before: servers at one that it has no longer are closed, those in use when they are next free.
+    /// A host has other addresses than before: servers at one that it has no longer are closed, those in use
+    /// when they are next free.
     pub fn readdressed(&mut self, cx: &mut Cx<'_, N>) {
         for key in self.servers.keys() {
             if !self.has_moved(key) {
@@ -73,7 +74,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A pool has another size: servers too many that are idle are closed, the others when they are next free.
+    /// A pool has another size: servers too many that are idle are closed, the others when they are next
+    /// free.
     pub(super) fn sized(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         let worker = cx.worker;
         let pool = self.pool_of(cx, entry);

@@ -206,8 +206,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 }
 
-/// More may come from this server for this client. Where the requests of others stand behind its own, nothing does once
-/// that is answered, and they must not wait for it to read.
+/// More may come from this server for this client. Where the requests of others stand behind its own, nothing
+/// does once that is answered, and they must not wait for it to read.
 fn owes<W: Wing, S>(server: &mut Server<W, S>, client: Key) -> bool {
     let leased = server.state == ServerState::Leased(client);
     leased || server.back().is_some_and(|back| back.head() == Some(client.raw()))

@@ -241,8 +241,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Bytes were dropped: the client's wing keeps what it needs of them, or they are the rest of a COPY that its server has ended.
-    /// Perhaps the server waited for nothing else.
+    /// Bytes were dropped: the client's wing keeps what it needs of them, or they are the rest of a COPY that
+    /// its server has ended. Perhaps the server waited for nothing else.
     fn dropped(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.arm_client(cx, key);
         let Some(client) = self.clients.get(key).filter(|client| client.is.part_open && client.inflight == 0)
@@ -313,7 +313,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         false
     }
 
-    /// No server is free, and none is needed: what servers have said of the same statement answers this request.
+    /// No server is free, and none is needed: what servers have said of the same statement answers this
+    /// request.
     fn answer(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {
@@ -420,8 +421,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.close_client(cx, key, None);
     }
 
-    /// A client that will send nothing more has got all that comes without it. The rest of a message whose beginning it
-    /// has got still comes, whatever it belongs to.
+    /// A client that will send nothing more has got all that comes without it. The rest of a message whose
+    /// beginning it has got still comes, whatever it belongs to.
     fn has_all_it_gets(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return true };
         let at_work = client.inflight > 0 && !client.is.part_open;
@@ -442,8 +443,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
     }
 
-    /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it would
-    /// wait for ever.
+    /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it
+    /// would wait for ever.
     pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let ended =
             |client: &Client<W, N::Socket>| client.is.eof && matches!(client.phase, Phase::Session(_));

@@ -1,17 +1,17 @@
-//! One server for the requests of several clients: each is whole, only reads and provably leaves no trace, so they
-//! may stand behind each other in a server's queue. The database then wakes up once for several of them, and
-//! so does Weir.
+//! One server for the requests of several clients: each is whole, only reads and provably leaves no trace, so
+//! they may stand behind each other in a server's queue. The database then wakes up once for several of them,
+//! and so does Weir.
 //!
 //! Owns: who rides on which server, when a shared server takes more and when it must become free.
 //! Must not know: bytes.
 //!
-//! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the start of
-//! its `input` until it is answered; only the request at the head of a shared server can have begun, as far as
-//! is known, so only that one is lost with the server, and only that one can be hit by a cancel: before a cancel
-//! is sent, the others go elsewhere (`seclude`). Since they only read, it does not matter that the server may still
-//! run them for nobody. What was sent once is asked again once at most, and then has a server to itself
-//! (`take_back`). A client that must keep its server after all gets it, and those behind it go elsewhere
-//! (`keep_after_all`): nobody is ever tied to a server without having it.
+//! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the
+//! start of its `input` until it is answered; only the request at the head of a shared server can have begun,
+//! as far as is known, so only that one is lost with the server, and only that one can be hit by a cancel:
+//! before a cancel is sent, the others go elsewhere (`seclude`). Since they only read, it does not matter
+//! that the server may still run them for nobody. What was sent once is asked again once at most, and then
+//! has a server to itself (`take_back`). A client that must keep its server after all gets it, and those
+//! behind it go elsewhere (`keep_after_all`): nobody is ever tied to a server without having it.
 
 use super::lease::HAND_OVER_NS;
 use super::{Hall, Task};
@@ -27,15 +27,18 @@ use weir_net::Net;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, Pin, limits};
 
 /// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
-/// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it once.
+/// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it
+/// once.
 pub(super) const LATE_MS: u64 = 20;
 
-/// While a pool may open more servers, a request stands behind others only if it will not wait there for longer than
-/// it takes to tell: its like are at the head for less than this. Longer ones are better off at the same time.
+/// While a pool may open more servers, a request stands behind others only if it will not wait there for
+/// longer than it takes to tell: its like are at the head for less than this. Longer ones are better off at
+/// the same time.
 const QUICK_NS: u64 = 1_000_000;
 
-/// A pool that may open more servers does so when a request has to expect to be answered so late where it rides. On few cores
-/// it is cheaper to stand behind others for that long; on many, one server cannot keep them all at work.
+/// A pool that may open more servers does so when a request has to expect to be answered so late where it
+/// rides. On few cores it is cheaper to stand behind others for that long; on many, one server cannot keep
+/// them all at work.
 const GROW_NS: u64 = 250_000;
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -67,8 +70,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Sends the request at the start of a client's input behind those of others, if a server can carry it and
-    /// nobody has waited longer for that. False: it must queue.
+    /// Sends the request at the start of a client's input behind those of others, if a server can carry it
+    /// and nobody has waited longer for that. False: it must queue.
     pub(super) fn ride_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
         let Some(id) = client.pool.filter(|_| client.shares()) else { return false };
@@ -91,8 +94,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         true
     }
 
-    /// The listed server with the shortest queue that may carry one more. Servers that may not are taken off the
-    /// list; they come back with their next request.
+    /// The listed server with the shortest queue that may carry one more. Servers that may not are taken off
+    /// the list; they come back with their next request.
     fn roomiest(&mut self, cx: &Cx<'_, N>, id: PoolId) -> Option<Key> {
         let depth = self.depth(id);
         let now_ns = cx.now_ns();
@@ -146,9 +149,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Others should not stand behind this request, nor should it stand behind others: its like took long, or how long it
-    /// takes is not known yet. A hundred clients that begin with the same slow statement would all send it at once,
-    /// and it would run twice for most of them.
+    /// Others should not stand behind this request, nor should it stand behind others: its like took long, or
+    /// how long it takes is not known yet. A hundred clients that begin with the same slow statement would
+    /// all send it at once, and it would run twice for most of them.
     pub(super) fn may_be_slow(&mut self, key: Key, needs: Needs) -> bool {
         let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
         self.pool(id).is_some_and(|pool| {
@@ -156,8 +159,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
-    /// The client that has waited longest for a place among others. Whose request is known to be slow by now wants a
-    /// server alone, and so does whose database has changed since the request was found: it may do more than read.
+    /// The client that has waited longest for a place among others. Whose request is known to be slow by now
+    /// wants a server alone, and so does whose database has changed since the request was found: it may do
+    /// more than read.
     fn next_sharing(&mut self, id: PoolId) -> Option<Key> {
         loop {
             let pool = self.pools.get_mut(id.0 as usize)?.as_deref_mut()?;
@@ -175,7 +179,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The request of a client was at the head of its server for so long, and is answered.
+    /// A client's request is answered; this is how long it was at the head of its server.
     pub(super) fn note_history(&mut self, key: Key, took_ns: u64) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (fingerprint, id) = (std::mem::take(&mut client.fingerprint), client.pool);
@@ -186,8 +190,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A leased server whose client has one quick request under way becomes a shared one. False: it is none that
-    /// requests of others may stand on.
+    /// A leased server whose client has one quick request under way becomes a shared one. False: it is none
+    /// that requests of others may stand on.
     fn convert(&mut self, server: Key) -> bool {
         let Some(state) = self.servers.get(server).map(|held| held.state) else { return false };
         let ServerState::Leased(holder) = state else { return state == ServerState::Shared };
@@ -240,11 +244,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
         let Wants::Request { len, whole: true, .. } = client.pending else { return };
         let Phase::Session(front) = &mut client.phase else { return };
-        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, .. } = held
+        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, is, .. } = held
         else {
             return;
         };
         let id = *pool;
+        is.used = true;
         if back.queued() == 0 {
             *since_ms = now_ns / 1_000_000;
             *head_since_ns = now_ns;
@@ -302,10 +307,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.refill(cx, server);
     }
 
-    /// A request that was to leave no trace has left one: something ties its client to the server, or a transaction is
-    /// open there. The server becomes that client's, and those whose requests stand behind go elsewhere. What the
-    /// server still runs of theirs only reads; where even that has wiped out what the client may ask for next, it
-    /// loses the server rather than get another's answer.
+    /// A request that was to leave no trace has left one: something ties its client to the server, or a
+    /// transaction is open there. The server becomes that client's, and those whose requests stand behind go
+    /// elsewhere. What the server still runs of theirs only reads; where even that has wiped out what the
+    /// client may ask for next, it loses the server rather than get another's answer.
     fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
         let Some(held) = self.servers.get_mut(server) else { return };
         if held.state != ServerState::Shared {
@@ -367,8 +372,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Whoever has waited longest wants a server alone, here or on another worker: one shared server after the
-    /// other takes no more until it is free.
+    /// Whoever has waited longest wants a server alone, here or on another worker: one shared server after
+    /// the other takes no more until it is free.
     fn must_drain(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> bool {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
         let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.wait_since_ns);
@@ -419,9 +424,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A shared server becomes the lease of whose request is at its head. The others, whose requests have not begun as
-    /// far as anybody can know, go to the front of the queue and from there to another server; what this one
-    /// still answers for them goes nowhere.
+    /// A shared server becomes the lease of whose request is at its head. The others, whose requests have not
+    /// begun as far as anybody can know, go to the front of the queue and from there to another server; what
+    /// this one still answers for them goes nowhere.
     pub(super) fn seclude(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
         if server.state != ServerState::Shared {
@@ -461,7 +466,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The requests that were taken back from a server go to the front of the queue, and others to what is free.
+    /// The requests that were taken back from a server go to the front of the queue, and others to what is
+    /// free.
     fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: Vec<Key>) {
         for rider in moved {
             self.enter_queue(cx, rider);
@@ -489,13 +495,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Takes the requests on a shared server back, from this place in its queue on, whoever asks for it: a late head, a
-    /// cancel, a client that reads slowly or must keep the server, a server that is gone. Returns whose may run again.
+    /// Takes the requests on a shared server back, from this place in its queue on, whoever asks for it: a
+    /// late head, a cancel, a client that reads slowly or must keep the server, a server that is gone.
+    /// Returns whose may run again.
     ///
-    /// This is where it is decided what runs twice. A request may when it is proven pure (that is what let it ride:
-    /// [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the request at the
-    /// head any can have been, so callers begin behind that one unless it has just got there. And it has not been
-    /// asked again before: who is taken back waits for a server alone ([`Client::wants_alone`]) and rides no more.
+    /// This is where it is decided what runs twice. A request may when it is proven pure (that is what let it
+    /// ride: [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the
+    /// request at the head any can have been, so callers begin behind that one unless it has just got there.
+    /// And it has not been asked again before: who is taken back waits for a server alone
+    /// ([`Client::wants_alone`]) and rides no more.
     ///
     /// [`Client::wants_alone`]: crate::client::Client::wants_alone
     fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
@@ -509,7 +517,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         moved.retain(|&rider| {
             let back = self.unload_unanswered(rider);
             if !back {
-                // None is known that could come here. It must not be left to wait for an answer that goes nowhere.
+                // None is known that could come here. It must not be left to wait for an answer that goes
+                // nowhere.
                 self.end_client(cx, rider, FaultKind::ServerLost.into());
             }
             back
@@ -518,8 +527,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         moved
     }
 
-    /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True: it
-    /// wants a place again.
+    /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True:
+    /// it wants a place again.
     pub(super) fn unship(&mut self, key: Key) -> bool {
         let server = self.clients.get(key).and_then(|client| client.ride);
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());

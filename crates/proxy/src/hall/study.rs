@@ -1,9 +1,10 @@
-//! When a server is asked what its database's catalogue holds: before anybody gets the first one, after a change, and
-//! now and then.
+//! When a server is asked what its database's catalogue holds: before anybody gets the first one, after a
+//! change, and now and then.
 //!
 //! Owns: the occasions. Must not know: what is asked, or what the answer means (`weir_sql::catalogue`).
 //!
-//! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know it.
+//! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know
+//! it.
 
 use super::{Hall, Task};
 use crate::context::Cx;

@@ -298,7 +298,8 @@ fn a_handshake_that_has_failed_is_not_lent_again() {
     assert!(!server.is_expecting_hello());
 }
 
-/// The farewell goes in part, and the end of the stream is announced behind it. What is left of it is not written then.
+/// The farewell goes in part, and the end of the stream is announced behind it. What is left of it is not
+/// written then.
 #[test]
 fn a_farewell_that_the_socket_has_not_taken_is_forgotten() {
     let mut net = wide();

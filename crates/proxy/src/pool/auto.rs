@@ -1,16 +1,17 @@
 //! How many servers a pool should have: `pool_size = "auto"`.
 //!
-//! Owns: the size now, and what was found out about larger and smaller ones. It is fed what was measured in slots of a
-//! second or so and has no clock of its own. Must not know: workers, servers, how a size comes into force.
+//! Owns: the size now, and what was found out about larger and smaller ones. It is fed what was measured in
+//! slots of a second or so and has no clock of its own. Must not know: workers, servers, how a size comes
+//! into force.
 //!
-//! It compares two sizes at a time by turns, in the order one, other, other, one, so that what rises or falls by itself counts
-//! for both. Neighbouring slots make a pair; a trial goes on until the mean of its pairs differs from nothing by
-//! more than the noise that was measured, or until it is clear that it never will. Fewer servers are better when nothing is lost:
-//! they cost the database less. More must be clearly better.
+//! It compares two sizes at a time by turns, in the order one, other, other, one, so that what rises or falls
+//! by itself counts for both. Neighbouring slots make a pair; a trial goes on until the mean of its pairs
+//! differs from nothing by more than the noise that was measured, or until it is clear that it never will.
+//! Fewer servers are better when nothing is lost: they cost the database less. More must be clearly better.
 //!
-//! Invariants: the size stays inside the bounds; without a difference larger than the noise nothing changes; what is given
-//! up for fewer servers is no more than [`LOSS`] altogether, however many small steps it takes; after each trial that
-//! finds nothing the pool is left alone for longer.
+//! Invariants: the size stays inside the bounds; without a difference larger than the noise nothing changes;
+//! what is given up for fewer servers is no more than [`LOSS`] altogether, however many small steps it takes;
+//! after each trial that finds nothing the pool is left alone for longer.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Where a pool begins of which nothing is known: most databases have four cores, and from there it grows by halves.
+    /// Where a pool begins of which nothing is known: most databases have four cores, and from there it grows
+    /// by halves.
     pub fn start(self) -> usize {
         4usize.clamp(self.min, self.max)
     }
@@ -70,8 +72,8 @@ pub enum Why {
         /// Pairs of slots compared.
         pairs: usize,
     },
-    /// Clients wait and next to nothing is answered: the servers are held by transactions that do nothing, or by
-    /// requests too long to compare.
+    /// Clients wait and next to nothing is answered: the servers are held by transactions that do nothing, or
+    /// by requests too long to compare.
     Starved,
     /// The bounds are other ones.
     Bounds,
@@ -93,31 +95,32 @@ impl std::fmt::Display for Why {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A slot of a trial lasts as long, ...
+/// A slot of a trial lasts this long, ...
 const SLOT_NS: u64 = 3 * SECOND_NS / 2;
-/// ... and until so many requests are answered, ...
+/// ... and until this number of requests is answered, ...
 const ANSWERS: u64 = 300;
 /// ... but no longer than this.
 const SLOT_MOST_NS: u64 = 20 * SECOND_NS;
-/// After a change of size servers open and close; that long it is not measured.
+/// Time after a change of size that is not measured, because servers open and close.
 const SETTLE_NS: u64 = SECOND_NS / 2;
-/// More servers must bring so much, in answers a second ...
+/// Gain that more servers must bring, in answers a second ...
 const GAIN: f64 = 0.05;
 /// ... or in time.
 const QUICKER: f64 = 0.10;
-/// Fewer servers may cost so much, in answers a second and in time.
+/// Loss that fewer servers may cost, in answers a second and in time.
 const LOSS: f64 = 0.02;
 /// And this is certain not to be the loss.
 const LOSS_MOST: f64 = 0.08;
 /// Pairs of slots in a trial.
 const PAIRS: std::ops::RangeInclusive<usize> = 2..=12;
-/// A difference of so many standard errors is one.
+/// Number of standard errors from which a difference counts.
 const SURE: f64 = 3.5;
 /// A pair of slots that differs by more ends a trial at once if it is for the worse.
 const FAR_WORSE: f64 = 0.5;
 /// Between trials that find nothing.
 const RESTS_NS: std::ops::RangeInclusive<u64> = 10 * SECOND_NS..=320 * SECOND_NS;
-/// Slots at rest that the noise is measured by, before anything is tried. A jump spoils two of their differences.
+/// Slots at rest that the noise is measured by, before anything is tried. A jump spoils two of their
+/// differences.
 const SLOTS_AT_REST: usize = 6;
 /// And the most of them that are remembered.
 const SLOTS_REMEMBERED: usize = 24;
@@ -220,8 +223,8 @@ impl AutoSize {
         self.become_size(self.size.clamp(bounds.min, bounds.max), Why::Bounds)
     }
 
-    /// Takes in what was measured since the last call, at least once a second. `may_try`: no other pool of the same
-    /// process tries a size now, so that they do not measure each other.
+    /// Takes in what was measured since the last call, at least once a second. `may_try`: no other pool of
+    /// the same process tries a size now, so that they do not measure each other.
     pub fn step(&mut self, tick: Slot, may_try: bool) -> Option<Change> {
         if self.settle_ns > 0 {
             self.settle_ns = self.settle_ns.saturating_sub(tick.elapsed_ns);
@@ -239,7 +242,8 @@ impl AutoSize {
         }
         if self.much_worse_already() {
             if self.coarse && self.next == Way::Fewer {
-                // By far too few: no smaller step is looked for on this side. On the other it goes on by halves.
+                // By far too few: no smaller step is looked for on this side. On the other it goes on by
+                // halves.
                 self.begin_slot();
                 (self.next, self.settle_ns, self.phase) =
                     (Way::More, SETTLE_NS, Phase::Resting { left_ns: 0 });
@@ -271,8 +275,8 @@ impl AutoSize {
         (self.slot, self.active_sum, self.ticks) = (Slot::default(), 0.0, 0);
     }
 
-    /// Clients wait, and for a second and more nothing was answered: there is nothing to compare, and the cause is
-    /// that too few servers are free.
+    /// Clients wait, and for a second and more nothing was answered: there is nothing to compare, and the
+    /// cause is that too few servers are free.
     fn starving(&mut self) -> Option<Change> {
         let nothing = self.slot.answered == 0 && self.slot.elapsed_ns >= SECOND_NS && self.slot.waiting > 0;
         if nothing && self.size() < self.size {
@@ -319,8 +323,8 @@ impl AutoSize {
                 }
                 if self.is_another(figures) {
                     self.begin_anew();
-                    // Fewer first where there are many: that too few are left shows within a second, that more bring
-                    // nothing takes a whole trial.
+                    // Fewer first where there are many: that too few are left shows within a second, that
+                    // more bring nothing takes a whole trial.
                     if self.size > self.bounds.start() {
                         self.next = Way::Fewer;
                     }
@@ -345,8 +349,8 @@ impl AutoSize {
         }
     }
 
-    /// Twice or half as much as when it came to rest, or as usual before it ever did, for several slots: what was found
-    /// out need not hold.
+    /// Twice or half as much as when it came to rest, or as usual before it ever did, for several slots: what
+    /// was found out need not hold.
     fn is_another(&mut self, now: Figures) -> bool {
         let Some(then) = self.settled.or_else(|| self.usual()) else { return false };
         self.another = if self.is_far(now, then) { self.another + 1 } else { 0 };
@@ -409,8 +413,8 @@ impl AutoSize {
 
     /// The noise of one slot: of the rate, of the time.
     fn noise(&self) -> (f64, f64) {
-        // Differences of neighbours, so that a slow rise or fall is none; and their median, so that one jump is none,
-        // either: the load became another, and the noise did not.
+        // Differences of neighbours, so that a slow rise or fall is none; and their median, so that one jump
+        // is none, either: the load became another, and the noise did not.
         let of = |value: fn(&Figures) -> f64| {
             let steps = self.at_rest.iter().zip(self.at_rest.iter().skip(1));
             let usual = median(steps.map(|(a, b)| (value(b) - value(a)).abs())).unwrap_or_default();
@@ -455,8 +459,8 @@ impl AutoSize {
         if better {
             self.given_up = if fewer { self.given_up + loss } else { 0.0 };
             (self.refused, self.rest_ns, self.settled, self.another) = (0, *RESTS_NS.start(), None, 0);
-            // It goes on that way at once; the noise is known. What was measured becomes what it would have been with this
-            // size, or the step itself would pass for noise.
+            // It goes on that way at once; the noise is known. What was measured becomes what it would have
+            // been with this size, or the step itself would pass for noise.
             self.phase = Phase::Resting { left_ns: 0 };
             self.at_rest.drain(..self.at_rest.len().saturating_sub(SLOTS_AT_REST - 1));
             for figures in &mut self.at_rest {
@@ -552,8 +556,8 @@ impl Mean {
 mod tests {
     use super::*;
 
-    /// A database that does its best with `knee` requests at a time, behind clients that ask again `think_ns` after they are
-    /// answered. Each further server takes 3% of what all do.
+    /// A database that does its best with `knee` requests at a time, behind clients that ask again `think_ns`
+    /// after they are answered. Each further server takes 3% of what all do.
     #[derive(Clone, Copy)]
     struct World {
         knee: f64,
@@ -604,7 +608,8 @@ mod tests {
             }
         }
 
-        /// Serves for so long; the changes, and what share of the time another size than the one found was in force.
+        /// Serves for this long; returns the changes, and the share of the time in which another size than
+        /// the one found was in force.
         fn run(&mut self, auto: &mut AutoSize, seconds: u64) -> (Vec<Change>, f64) {
             let ticks = seconds * SECOND_NS / TICK_NS;
             let (mut changes, mut tried) = (Vec::new(), 0);
@@ -663,7 +668,8 @@ mod tests {
 
     #[test]
     fn follows_a_load_that_becomes_another_at_any_time() {
-        // Quick requests that are best served by two, then ones that only sleep: as many as there are servers at a time.
+        // Quick requests that are best served by two, then ones that only sleep: as many as there are servers
+        // at a time.
         for seconds in (3..60).chain((60..300).step_by(7)) {
             let mut auto = AutoSize::new(BOUNDS, 4);
             let mut quick = World { seed: seconds, ..world(2) };

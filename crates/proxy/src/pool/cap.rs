@@ -14,7 +14,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// Room for so many servers; 0: for any number.
+    /// Maximum number of servers; 0: any number.
     pub fn new(limit: usize) -> Self {
         let cap = Cap { limit: AtomicUsize::new(0), opened: AtomicUsize::new(0) };
         cap.set_limit(limit);
@@ -86,13 +86,15 @@ impl Standing {
         (self.opened + 1) * 1_000_000 / self.share.max(1)
     }
 
-    /// Who of those who lack a server is first: the smaller, the earlier. Where nobody has a share the time decides.
+    /// Who of those who lack a server is first: the smaller, the earlier. Where nobody has a share the time
+    /// decides.
     pub fn rank(&self, by_share: bool) -> (bool, usize) {
         (!self.lacks_reserve(), if by_share { self.load_with_one_more() } else { 0 })
     }
 
-    /// A pool with waiters of its own leaves the place of a server to `other`, where clients have `waited` for long without
-    /// a break, and the oldest, compared with its own, `longer`. Reserves come first; then shares, where one of the two has any; else the time.
+    /// A pool with waiters of its own leaves the place of a server to `other`, where clients have `waited`
+    /// for long without a break, and the oldest, compared with its own, `longer`. Reserves come first; then
+    /// shares, where one of the two has any; else the time.
     pub fn gives_way_to(&self, other: &Standing, waited: bool, longer: bool) -> bool {
         if self.is_reserved() {
             return false;

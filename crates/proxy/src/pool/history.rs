@@ -1,20 +1,20 @@
-//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. Which have been answered
-//! at all: nobody is sent behind a new one either. And what is usual there, for slow is what takes far longer than that.
+//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. Which have
+//! been answered at all: nobody is sent behind a new one either. And what is usual there, for slow is what
+//! takes far longer than that.
 //!
-//! Owns: the statements that were slow, and how slow; the mean of all. Of quick ones, nearly all, it is only kept that they
-//! were there.
-//! Must not know: what a statement is; it has numbers.
-//! Invariant: no more than [`MOST`] slow ones are kept, the one noted longest ago goes first; and [`SEEN`] of all, where a
-//! new one takes the place of one with a like number.
+//! Owns: the statements that were slow, and how slow; the mean of all. Of quick ones, nearly all, it is only
+//! kept that they were there. Must not know: what a statement is; it has numbers. Invariant: no more than
+//! [`MOST`] slow ones are kept, the one noted longest ago goes first; and [`SEEN`] of all, where a new one
+//! takes the place of one with a like number.
 
 use std::collections::HashMap;
 
 /// Statements kept. An application has some hundreds; slow ones among them are few.
 const MOST: usize = 1_024;
-/// Statements remembered as answered, in pairs of places that a number can stand at: 16 kB for each worker and pool at
-/// most. One that is forgotten has a server to itself once more.
+/// Statements remembered as answered, in pairs of places that a number can stand at: 16 kB for each worker
+/// and pool at most. One that is forgotten has a server to itself once more.
 const SEEN: usize = 4_096;
-/// Room for so many at first.
+/// Entries it has room for at first.
 const SEEN_FIRST: usize = 64;
 /// A statement at the head of its server for longer is slow: a point select takes a hundredth of that.
 const SLOW_NS: u64 = 2_000_000;
@@ -28,10 +28,10 @@ const ODD_TIMES: u64 = 4;
 /// ...and for as long as this at least, so that the mean can begin at 0.
 const ODD_NS: u64 = 1_000_000;
 
-/// What a request usually takes, when it was `usual_ns` until now and one took `took_ns`: a moving mean over some
-/// thirty requests. One that takes far longer than the others says nothing about them; counted in full, two of them
-/// would make all others look slow, and nothing slow beside them. Where all become slow, the mean is there after
-/// some tens of requests.
+/// What a request usually takes, when it was `usual_ns` until now and one took `took_ns`: a moving mean over
+/// some thirty requests. One that takes far longer than the others says nothing about them; counted in full,
+/// two of them would make all others look slow, and nothing slow beside them. Where all become slow, the mean
+/// is there after some tens of requests.
 pub fn usual_ns(usual_ns: u64, took_ns: u64) -> u64 {
     let most_ns = ODD_NS.max(usual_ns.saturating_mul(ODD_TIMES));
     usual_ns - usual_ns / 32 + took_ns.min(most_ns) / 32
@@ -53,7 +53,7 @@ struct Entry {
 }
 
 impl History {
-    /// A statement was at the head of its server for so long; the others take `others_ns`.
+    /// Notes how long a statement was at the head of its server; the others take `others_ns`.
     pub fn note(&mut self, fingerprint: u32, took_ns: u64, others_ns: u64) {
         self.see(fingerprint);
         let slow = took_ns > bound(others_ns);

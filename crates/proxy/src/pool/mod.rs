@@ -25,8 +25,8 @@ use crate::settings::PoolSpec;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
 
-/// Others are told of so many missing servers at most: so a long queue, which lacks more than it can get, need not tell
-/// of each client that comes and goes.
+/// Others are told of so many missing servers at most: so a long queue, which lacks more than it can get,
+/// need not tell of each client that comes and goes.
 pub(crate) const LACKS_TOLD: usize = 16;
 
 /// One worker's part of a pool.
@@ -44,8 +44,8 @@ pub struct Pool<X> {
     sharing: Queue,
     /// Servers that may carry further requests, as far as was known when they were listed.
     pub open: Vec<Key>,
-    /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far as it could
-    /// stand among others.
+    /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far
+    /// as it could stand among others.
     pub head_ns: u64,
     /// Statements that took long, so that none stands behind one of them.
     pub history: History,
@@ -101,7 +101,8 @@ impl<X> Pool<X> {
         }
     }
 
-    /// All that this worker had of it is gone: others are told so, and it is as it was when the worker first met it.
+    /// All that this worker had of it is gone: others are told so, and it is as it was when the worker first
+    /// met it.
     pub fn begin_anew(&mut self) {
         let shared = &self.entry.shared;
         shared.publish_oldest(self.worker, shared::NOBODY);
@@ -126,7 +127,7 @@ impl<X> Pool<X> {
         &self.idle
     }
 
-    /// A request was at the head for so long.
+    /// Notes how long a request was at the head.
     pub fn note_head(&mut self, took_ns: u64) {
         self.head_ns = history::usual_ns(self.head_ns, took_ns);
     }
@@ -304,8 +305,8 @@ impl<X> Pool<X> {
         self.publish_lacks();
     }
 
-    /// Somebody is there who would be told at once by the database itself: the pause, if there is one, ends at this time at the latest.
-    /// Returns whether it was longer.
+    /// Somebody is there who would be told at once by the database itself: the pause, if there is one, ends
+    /// at this time at the latest. Returns whether it was longer.
     pub fn shorten_pause(&mut self, until_ms: u64) -> bool {
         let shortens = self.pauses && until_ms < self.retry_at_ms;
         if shortens {

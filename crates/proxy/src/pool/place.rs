@@ -2,8 +2,8 @@
 //!
 //! Owns: one right to open a server, and the promise of it to one worker. Must not know: mail, servers.
 //!
-//! Invariant: from the moment a pool leaves the place until the other one has it, it counts as taken. So nobody
-//! comes in between, in particular not the pool that leaves it.
+//! Invariant: from the moment a pool leaves the place until the other one has it, it counts as taken. So
+//! nobody comes in between, in particular not the pool that leaves it.
 
 use super::{PoolEntry, Right};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub struct Place<X> {
 }
 
 impl<X> Place<X> {
-    /// Makes the place of a server that has just closed one of pool `to`, for a worker. `None`: `to` may not have it, and
-    /// it is free.
+    /// Makes the place of a server that has just closed one of pool `to`, for a worker. `None`: `to` may not
+    /// have it, and it is free.
     pub fn leave(from: Right<X>, to: &Arc<PoolEntry<X>>, worker: usize) -> Option<Self> {
         if !from.entry().shared.leave_to(&to.shared) {
             return None;
@@ -56,7 +56,8 @@ mod tests {
     use crate::pool::{Opening, Registry};
     use crate::settings::PoolSpec;
 
-    /// Two pools of one database that may have one server together, and each user `max_of_user`. The first has it.
+    /// Two pools of one database that may have one server together, and each user `max_of_user`. The first
+    /// has it.
     fn two_pools(max_of_user: usize) -> [Arc<PoolEntry<()>>; 2] {
         let registry = Registry::<()>::new(2);
         let entries = ["me", "you"].map(|user| {

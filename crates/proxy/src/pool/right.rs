@@ -2,8 +2,8 @@
 //!
 //! Owns: one place under the pool's limit, for as long as the server lives. Must not know: servers.
 //!
-//! Invariant: whatever becomes of the server, its place is given back once: when it closes, when its connect fails, when it is
-//! lost on its way between workers, and when the worker that had it panics.
+//! Invariant: whatever becomes of the server, its place is given back once: when it closes, when its connect
+//! fails, when it is lost on its way between workers, and when the worker that had it panics.
 
 use super::{Opening, PoolEntry};
 use std::sync::Arc;

@@ -179,7 +179,7 @@ impl PoolShared {
         true
     }
 
-    /// A worker has an answer that took so long. Only the worker itself may say so.
+    /// Notes how long an answer of a worker took. Only the worker itself may say so.
     #[inline]
     pub fn note_answered(&self, worker: usize, took_ns: u64) {
         let tally = &self.tallies[worker];
@@ -187,7 +187,7 @@ impl PoolShared {
         add(&tally.took_ns, took_ns);
     }
 
-    /// A request of a worker has waited so long in the queue. Only the worker itself may say so.
+    /// Notes how long a request of a worker has waited in the queue. Only the worker itself may say so.
     #[inline]
     pub fn note_waited(&self, worker: usize, waited_ns: u64) {
         add(&self.tallies[worker].waited_ns, waited_ns);

@@ -1,7 +1,7 @@
 //! From the rows of a catalogue to what its names stand for.
 //!
-//! Each row is read when it comes and then forgotten but for the names in it; at the end everything that code calls,
-//! selects from or writes to is followed to its end.
+//! Each row is read when it comes and then forgotten but for the names in it; at the end everything that code
+//! calls, selects from or writes to is followed to its end.
 
 use super::code::{Code, Facts};
 use super::{Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
@@ -73,7 +73,8 @@ pub enum On {
     Write,
 }
 
-/// Extensions whose compiled functions leave nothing in their session, whatever their volatility, but for those of
+/// Extensions whose compiled functions leave nothing in their session, whatever their volatility, but for
+/// those of
 /// [`TRACES`]: they only compute, or make random values.
 const QUIET: &[&[u8]] = &[
     b"address_standardizer",
@@ -101,8 +102,8 @@ const QUIET: &[&[u8]] = &[
 /// Their functions that leave something after all.
 const TRACES: &[&[u8]] = &[b"set_limit", b"postgis_cache_bbox"];
 
-/// Bytes of all names and texts of one catalogue that are looked at; beyond that nothing is trusted. A database with 5,000
-/// functions of 2 kB has 10 MB.
+/// Bytes of all names and texts of one catalogue that are looked at; beyond that nothing is trusted. A
+/// database with 5,000 functions of 2 kB has 10 MB.
 const CATALOGUE_BYTES: usize = 256 * 1024 * 1024;
 
 /// One thing of the catalogue, before what it mentions is followed.
@@ -159,7 +160,8 @@ impl Builder {
         self.system.push(NameKey::of(name));
     }
 
-    /// A system variable of MySQL: a body that assigns to it changes its session. Where none is known, any may be one.
+    /// A system variable of MySQL: a body that assigns to it changes its session. Where none is known, any
+    /// may be one.
     pub fn system_variable(&mut self, name: &[u8]) {
         self.count(name.len());
         self.variables.insert(NameKey::of(name), ());
@@ -178,8 +180,8 @@ impl Builder {
         self.add(Place::Name, NameKey::of(function.name), On::Read, true, facts);
     }
 
-    /// A text that runs when a relation or type of this name is read or written: a policy, a default, a constraint, a
-    /// trigger's body.
+    /// A text that runs when a relation or type of this name is read or written: a policy, a default, a
+    /// constraint, a trigger's body.
     pub fn text_of(&mut self, relation: &[u8], on: On, language: Language, text: &[u8]) {
         self.count(relation.len() + text.len());
         let facts = self.read(language, text);
@@ -319,7 +321,8 @@ impl Builder {
             thing.facts.names.retain(|key| names.contains_key(key));
         }
         follow(&self.things, &mut names);
-        // A text that names the view itself says whether it updates it; only views over it and code need this.
+        // A text that names the view itself says whether it updates it; only views over it and code need
+        // this.
         let settings_view = NameKey::of(b"pg_settings");
         if !self.things.iter().any(|(_, thing)| thing.key == settings_view) {
             names.remove(&settings_view);
@@ -338,8 +341,8 @@ impl Builder {
     }
 }
 
-/// Lets everything do what all that it mentions does, until nothing changes. What something does only grows, and is
-/// a few bits, so the rounds are few.
+/// Lets everything do what all that it mentions does, until nothing changes. What something does only grows,
+/// and is a few bits, so the rounds are few.
 fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) {
     loop {
         let mut changed = false;

@@ -1,23 +1,23 @@
 //! Whether what was read of a catalogue still holds.
 //!
-//! Every change of the catalogue that passes through Weir makes everything unknown from the moment it is sent until the
-//! catalogue has been read again behind its end; changes by others are found by asking now and then (the caller's
-//! clock). All pools of one database share a [`Group`], since any of them may change it; each has a
-//! [`Knowledge`] of its own, since users may see different parts of it.
+//! Every change of the catalogue that passes through Weir makes everything unknown from the moment it is sent
+//! until the catalogue has been read again behind its end; changes by others are found by asking now and then
+//! (the caller's clock). All pools of one database share a [`Group`], since any of them may change it; each
+//! has a [`Knowledge`] of its own, since users may see different parts of it.
 //!
-//! Invariant: [`Knowledge::state`] is not 0 only while no change is under way and none has ended since what is known
-//! began to be read.
+//! Invariant: [`Knowledge::state`] is not 0 only while no change is under way and none has ended since what
+//! is known began to be read.
 
 use super::Catalogue;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Between two questions lies at least so many times what the first took.
+/// The pause between two questions is at least this many times what the first took.
 const QUESTIONS_REST: u64 = 50;
 
-/// So many readings in a row may fail before nothing that was known counts any more. A moment without memory, a full disk, a
-/// lock are over by then; a right that was taken away is not.
+/// So many readings in a row may fail before nothing that was known counts any more. A moment without memory,
+/// a full disk, a lock are over by then; a right that was taken away is not.
 const FAILURES: usize = 10;
 
 /// What the pools of one database share.
@@ -64,8 +64,8 @@ struct Known {
 pub struct Proof {
     /// What the names stand for.
     pub catalogue: Arc<Catalogue>,
-    /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing better is known;
-    /// it proves nothing.
+    /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing
+    /// better is known; it proves nothing.
     pub state: u64,
 }
 
@@ -126,8 +126,8 @@ impl Knowledge {
         self.group.under_way.load(SeqCst) == 0 && self.group.changes.load(SeqCst) == known.changes
     }
 
-    /// A text that changes the catalogue, or may, is about to be sent. Nothing is known until what this returns is
-    /// dropped and the catalogue has been read again.
+    /// A text that changes the catalogue, or may, is about to be sent. Nothing is known until what this
+    /// returns is dropped and the catalogue has been read again.
     pub fn unsettle(&self) -> Unsettled {
         self.group.under_way.fetch_add(1, SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
@@ -156,7 +156,8 @@ impl Knowledge {
         self.placeholders_are_known.load(Relaxed)
     }
 
-    /// It should be read, or asked whether it still holds: nothing is known, or the last time was before `since_ms`.
+    /// It should be read, or asked whether it still holds: nothing is known, or the last time was before
+    /// `since_ms`.
     #[inline]
     pub fn is_due(&self, since_ms: u64) -> bool {
         if self.group.under_way.load(SeqCst) > 0 {
@@ -185,14 +186,15 @@ impl Knowledge {
         self.group.changes.load(SeqCst)
     }
 
-    /// What tells the state that was read last from others, if nothing that is known of here has happened since.
+    /// What tells the state that was read last from others, if nothing that is known of here has happened
+    /// since.
     pub fn fingerprint(&self) -> Option<Box<[u8]>> {
         let known = self.known.load();
         known.as_deref().filter(|known| self.holds(known)).map(|known| known.fingerprint.clone())
     }
 
-    /// What a new session of this pool's user would begin with, or whether there would be one, is not what it was when this
-    /// was asked last.
+    /// What a new session of this pool's user would begin with, or whether there would be one, is not what it
+    /// was when this was asked last.
     pub fn is_another_account(&self, now: &[u8]) -> bool {
         if self.account.load().as_deref().is_some_and(|before| **before == *now) {
             return false;
@@ -218,8 +220,8 @@ impl Knowledge {
     }
 }
 
-/// The right to read the catalogue for a [`Knowledge`]. It is free again when this is dropped, however the reading
-/// ended.
+/// The right to read the catalogue for a [`Knowledge`]. It is free again when this is dropped, however the
+/// reading ended.
 #[derive(Debug)]
 pub struct Reading {
     /// `Group::changes` before anything was asked.
@@ -235,8 +237,8 @@ impl Reading {
         self.knowledge.learn(self.changes, catalogue, fingerprint, self.rested_ms(now_ms));
     }
 
-    /// The server has refused to answer. True: what was known before goes on to count as it does while a change is under way, and the
-    /// question is asked again in its time. Else nothing can be known.
+    /// The server has refused to answer. True: what was known before goes on to count as it does while a
+    /// change is under way, and the question is asked again in its time. Else nothing can be known.
     pub(crate) fn fail(&self, now_ms: u64) -> bool {
         let knowledge = &*self.knowledge;
         let known = knowledge.last().is_some_and(|last| !last.is_blind());
@@ -256,8 +258,8 @@ impl Reading {
         self.knowledge.fingerprint().is_some()
     }
 
-    /// From when the interval to the next question counts: a question that takes long is asked less often, so that
-    /// asking never takes a server for more than a fiftieth of the time.
+    /// From when the interval to the next question counts: a question that takes long is asked less often, so
+    /// that asking never takes a server for more than a fiftieth of the time.
     fn rested_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_add(now_ms.saturating_sub(self.started_ms).saturating_mul(QUESTIONS_REST))
     }
@@ -269,7 +271,8 @@ impl Reading {
         self
     }
 
-    /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be read.
+    /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be
+    /// read.
     pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
         let holds = self.knowledge.fingerprint().is_some_and(|known| *known == *fingerprint);
         if holds {

@@ -1,10 +1,11 @@
-//! What the names of a database stand for: which user code may run when a text mentions them, and what that code
-//! may do to its session and to the data.
+//! What the names of a database stand for: which user code may run when a text mentions them, and what that
+//! code may do to its session and to the data.
 //!
-//! A name in a text says nothing about which function, view, operator or trigger runs; the database's catalogue
-//! does. Weir reads it ([`Builder`] takes it row by row) and keeps, per name, the union of what everything of that
-//! name may do, in any schema and with any arguments ([`Catalogue`]). A text is then judged by all the words in it
-//! (`recognise/names.rs`). [`Knowledge`] is one pool's view of it, and says whether it still holds.
+//! A name in a text says nothing about which function, view, operator or trigger runs; the database's
+//! catalogue does. Weir reads it ([`Builder`] takes it row by row) and keeps, per name, the union of what
+//! everything of that name may do, in any schema and with any arguments ([`Catalogue`]). A text is then
+//! judged by all the words in it (`recognise/names.rs`). [`Knowledge`] is one pool's view of it, and says
+//! whether it still holds.
 //!
 //! Owns: names, what they may do, how long that is known. Must not know: sockets, clocks, protocols, how the
 //! catalogue is asked for.
@@ -32,8 +33,8 @@ pub struct Doings {
     pub impure: bool,
     /// What it may leave in its session.
     pub pins: Pins,
-    /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`], [`Uses::SEED`] and
-    /// [`Uses::TEMPORARY_PATH`].
+    /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`],
+    /// [`Uses::SEED`] and [`Uses::TEMPORARY_PATH`].
     pub uses: Uses,
     /// Session locks it may take.
     pub takes: Locks,
@@ -67,8 +68,8 @@ impl SettingBits {
 }
 
 impl Doings {
-    /// Nobody knows what it does. That it may change the catalogue is not said: such changes are found as those of
-    /// others are, by asking.
+    /// Nobody knows what it does. That it may change the catalogue is not said: such changes are found as
+    /// those of others are, by asking.
     pub fn unknown() -> Doings {
         Doings {
             impure: true,
@@ -129,8 +130,8 @@ pub(crate) struct NameKey(u64);
 const NAME_BYTES: usize = 63;
 
 impl NameKey {
-    /// All names whose spelling is not certain here: beyond ASCII (encodings and collations differ), with quotes in
-    /// it, or with escapes.
+    /// All names whose spelling is not certain here: beyond ASCII (encodings and collations differ), with
+    /// quotes in it, or with escapes.
     pub(crate) const UNREADABLE: NameKey = NameKey(0);
 
     /// Of the text between the quotes, or of the bare word.
@@ -199,12 +200,14 @@ pub struct Answer {
     pub catalogue: Option<Catalogue>,
     /// What tells this state from others.
     pub fingerprint: Vec<u8>,
-    /// The server has refused to answer. `catalogue` is then that of a database of which nothing can be known.
+    /// The server has refused to answer. `catalogue` is then that of a database of which nothing can be
+    /// known.
     pub failed: bool,
 }
 
 impl Answer {
-    /// Takes it in. The right to read comes back when the fingerprint is another one: everything must be asked for.
+    /// Takes it in. The right to read comes back when the fingerprint is another one: everything must be
+    /// asked for.
     pub fn conclude(self, now_ms: u64) -> Option<Reading> {
         let Answer { reading, catalogue, fingerprint, failed } = self;
         if failed && reading.fail(now_ms) {

@@ -453,7 +453,8 @@ impl Lexer {
         if (!self.mysql || dotted) && !(text.len() < MAX_NAME_BYTES && text.iter().all(plain)) {
             self.doubtful = true;
         }
-        // `2fa_codes` is a name; but `1e1INTO` and, behind a dot or an exponent's sign, `5INTO` end in a word of the grammar.
+        // `2fa_codes` is a name; but `1e1INTO` and, behind a dot or an exponent's sign, `5INTO` end in a word
+        // of the grammar.
         if self.mysql && !dotted && ends_in_keyword(text) {
             self.doubtful = true;
         }

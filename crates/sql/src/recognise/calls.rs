@@ -51,7 +51,8 @@ impl Recogniser {
         }
     }
 
-    /// A value is drawn from a sequence. MariaDB's sessions know what they drew last, and tell no value where they drew none.
+    /// A value is drawn from a sequence. MariaDB's sessions know what they drew last, and tell no value where
+    /// they drew none.
     fn draws(&mut self) {
         self.uses(Uses::NEXTVAL);
         self.alone = true;
@@ -60,8 +61,8 @@ impl Recogniser {
         }
     }
 
-    /// MariaDB: `NEXT VALUE FOR s`, `PREVIOUS VALUE FOR s`, and `s.nextval` of its Oracle mode. Of another table than a
-    /// sequence, or in another mode, that is a column, which costs no more than a pin.
+    /// MariaDB: `NEXT VALUE FOR s`, `PREVIOUS VALUE FOR s`, and `s.nextval` of its Oracle mode. Of another
+    /// table than a sequence, or in another mode, that is a column, which costs no more than a pin.
     pub(super) fn sequence_word(&mut self, token: &Token<'_>, word: Word) {
         if self.now.mode == Mode::Routine {
             return;

@@ -421,8 +421,8 @@ impl Recogniser {
         self.now = Statement { calls_before, ..Statement::default() };
     }
 
-    /// A definition (view, default, routine, event) keeps the call itself, and whoever runs it later is meant: nothing
-    /// is asked now. Only the SELECT that fills a new table is run at once.
+    /// A definition (view, default, routine, event) keeps the call itself, and whoever runs it later is
+    /// meant: nothing is asked now. Only the SELECT that fills a new table is run at once.
     fn forget_stored_calls(&mut self) {
         let defines = matches!(self.now.verb, Verb::Create | Verb::Alter);
         if defines && let Some(details) = self.class.details.as_deref_mut() {
@@ -508,7 +508,8 @@ impl Recogniser {
             // All columns of what follows.
             Word::Table => self.now.settings_source = true,
             Word::PgPreparedStatement | Word::PgPreparedStatements => self.asks_statements(),
-            // EXPLAIN EXECUTE, CREATE TABLE ... AS EXECUTE; and not the right to execute, nor what a trigger does.
+            // EXPLAIN EXECUTE, CREATE TABLE ... AS EXECUTE; and not the right to execute, nor what a trigger
+            // does.
             Word::Execute if self.now.tokens > 1 => {
                 let is_else = match self.now.verb {
                     Verb::Catalogue => true,

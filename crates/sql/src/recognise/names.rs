@@ -35,7 +35,8 @@ pub(super) struct Found {
     operator: Operator,
 }
 
-/// Signs without anything between them. An operator is a part of these, for PostgreSQL may end one before the last.
+/// Signs without anything between them. An operator is a part of these, for PostgreSQL may end one before the
+/// last.
 #[derive(Debug, Clone, Copy, Default)]
 struct Operator {
     signs: [u8; Operator::SIGNS],
@@ -174,8 +175,8 @@ impl Recogniser {
         }
     }
 
-    /// A function that nobody vouches for is called: the last name. True when all that it does is known by its name, or
-    /// will be; false when it must be alone.
+    /// A function that nobody vouches for is called: the last name. True when all that it does is known by
+    /// its name, or will be; false when it must be alone.
     pub(super) fn is_known_call(&mut self) -> bool {
         let key = self.last_name;
         match &mut self.watch {

@@ -1,7 +1,7 @@
 //! Which settings of PostgreSQL a text does more with than to set them: puts back, makes known, asks for.
 //!
-//! A lone RESET or SET is not listed as one that puts something back: its names stand in [`crate::SetTarget`], and nothing
-//! stands behind it that could see what it left.
+//! A lone RESET or SET is not listed as one that puts something back: its names stand in
+//! [`crate::SetTarget`], and nothing stands behind it that could see what it left.
 
 use weir_wire::Pin;
 
@@ -185,7 +185,8 @@ impl Recogniser {
         details.touched.take_if(|touched| touched.is_empty());
     }
 
-    /// A name that may be the column in which `pg_settings` says where a setting comes from, or what RESET makes of it.
+    /// A name that may be the column in which `pg_settings` says where a setting comes from, or what RESET
+    /// makes of it.
     #[inline]
     pub(super) fn may_be_source(&mut self, name: &[u8]) {
         self.now.settings_source |= match name.len() {

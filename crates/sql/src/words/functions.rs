@@ -1,13 +1,13 @@
 //! Which functions are harmless, and which are known to be otherwise.
 //!
-//! Harmless means: it leaves nothing in the session, asks nothing about earlier requests, and does not wait on
-//! purpose. Reading settings that Weir carries (schema, user, time zone) is harmless. A function that is not here only
-//! costs its statement the right to stand behind other clients' requests.
+//! Harmless means: it leaves nothing in the session, asks nothing about earlier requests, and does not wait
+//! on purpose. Reading settings that Weir carries (schema, user, time zone) is harmless. A function that is
+//! not here only costs its statement the right to stand behind other clients' requests.
 
 use super::Func;
 
-/// Words before a parenthesis that call nothing in either dialect: grammar, and types with a length. Words that
-/// are types in one dialect and functions in the other are in the lists below.
+/// Words before a parenthesis that call nothing in either dialect: grammar, and types with a length. Words
+/// that are types in one dialect and functions in the other are in the lists below.
 pub(super) const SYNTAX: &[&str] = &[
     "against",
     "all",

@@ -1,4 +1,5 @@
-//! `script FILE`: statements of the user, with variables and random numbers, in the words of pgbench's scripts.
+//! `script FILE`: statements of the user, with variables and random numbers, in the words of pgbench's
+//! scripts.
 //!
 //! ```text
 //! \set id random(1, 100000 * :scale)
@@ -8,11 +9,11 @@
 //! END;
 //! ```
 //!
-//! One run through the file is one event. `\set NAME EXPRESSION` sets a variable; `:NAME` in a statement is its value: in
-//! place in simple mode, as a parameter in the others; in a quoted text or a comment it is left alone. A statement ends
-//! with `;`, or with `\gset [PREFIX]`, which makes variables of the columns of its last row: they are called by
-//! number (`:1`, or `:PREFIX1`) and, when the SELECT names them simply, by name. Variables known from the start:
-//! `client_id`, `scale`, `random_seed` and those of --define.
+//! One run through the file is one event. `\set NAME EXPRESSION` sets a variable; `:NAME` in a statement is
+//! its value: in place in simple mode, as a parameter in the others; in a quoted text or a comment it is left
+//! alone. A statement ends with `;`, or with `\gset [PREFIX]`, which makes variables of the columns of its
+//! last row: they are called by number (`:1`, or `:PREFIX1`) and, when the SELECT names them simply, by name.
+//! Variables known from the start: `client_id`, `scale`, `random_seed` and those of --define.
 
 mod expression;
 mod parse;
@@ -99,7 +100,8 @@ impl Script {
         for line in &self.parsed.lines {
             let (statement, parameters, columns) = match line {
                 Line::Set(variable, expression) => {
-                    // What cannot be computed (a division by zero) is NULL, and the server says what it thinks of that.
+                    // What cannot be computed (a division by zero) is NULL, and the server says what it
+                    // thinks of that.
                     let value = expression.value(&values, &mut dice);
                     if let Some(place) = values.get_mut(*variable) {
                         *place = Some(value);

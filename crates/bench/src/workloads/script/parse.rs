@@ -1,4 +1,5 @@
-//! Reads a script: what is a statement, where it ends, which variables stand in it; and the expressions of `\set`.
+//! Reads a script: what is a statement, where it ends, which variables stand in it; and the expressions of
+//! `\set`.
 
 use super::expression::{Expression, Function, Operator};
 use super::{Line, Parsed};

@@ -1,7 +1,9 @@
-//! `tpcc`: the mix of sysbench-tpcc on its nine tables: new_order, payment, orderstatus, delivery and stocklevel as
-//! 10 : 10 : 1 : 1 : 1, without keying and think times. Behind a run the consistency conditions of TPC-C are checked.
+//! `tpcc`: the mix of sysbench-tpcc on its nine tables: new_order, payment, orderstatus, delivery and
+//! stocklevel as 10 : 10 : 1 : 1 : 1, without keying and think times. Behind a run the consistency conditions
+//! of TPC-C are checked.
 //!
-//! Unlike sysbench-tpcc, one in a hundred order lines and 15 in a hundred payments really are another warehouse's.
+//! Unlike sysbench-tpcc, one in a hundred order lines and 15 in a hundred payments really are another
+//! warehouse's.
 
 mod check;
 mod tables;
@@ -54,7 +56,8 @@ impl Tpcc {
     }
 }
 
-/// PostgreSQL takes the isolation level with BEGIN: nothing is left on the session, so that a pooler can share servers.
+/// PostgreSQL takes the isolation level with BEGIN: nothing is left on the session, so that a pooler can
+/// share servers.
 fn begin(dialect: Dialect, level: Isolation) -> &'static str {
     match (dialect, level) {
         (Dialect::Mysql, _) | (Dialect::Postgres, Isolation::Rc) => "BEGIN",

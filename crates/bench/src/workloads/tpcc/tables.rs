@@ -141,7 +141,8 @@ fn foreign_keys(set: u32) -> Vec<String> {
     .to_vec()
 }
 
-/// Warehouse, district and number within it, all from 1, of the n-th row of a table with `each` rows in a district.
+/// Warehouse, district and number within it, all from 1, of the n-th row of a table with `each` rows in a
+/// district.
 fn place(n: u64, each: i64) -> (i64, i64, i64) {
     let n = n as i64 - 1;
     (n / (DISTRICTS * each) + 1, n / each % DISTRICTS + 1, n % each + 1)

@@ -1,8 +1,8 @@
 //! The five transactions, written as they run, top down.
 //!
-//! Each is walked through from its beginning for every query ([`Walk::ask`]): what has been answered is passed over,
-//! the first statement without an answer is the query. All random numbers come from the event's own dice, so every walk
-//! takes the same way; rows that steer it come from what was heard.
+//! Each is walked through from its beginning for every query ([`Walk::ask`]): what has been answered is
+//! passed over, the first statement without an answer is the query. All random numbers come from the event's
+//! own dice, so every walk takes the same way; rows that steer it come from what was heard.
 
 use super::{CUSTOMERS, DISTRICTS, ITEMS, last_name, nurand};
 use crate::dice::Dice;
