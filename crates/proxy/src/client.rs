@@ -23,6 +23,8 @@ pub struct Client<W: Wing, S> {
     pub output: Pending,
     /// Its pool, once it has proved itself.
     pub pool: Option<PoolId>,
+    /// The user it logged in as, if that is not the pool's: for the log.
+    pub user: Option<Box<str>>,
     /// While it logs in on top of a session: that session.
     pub before: Option<Box<Before<W>>>,
     /// The server it holds.
@@ -117,6 +119,8 @@ pub struct Before<W: Wing> {
     pub front: W::Front,
     /// Its pool.
     pub pool: Option<PoolId>,
+    /// Its user, if that is not the pool's.
+    pub user: Option<Box<str>>,
 }
 
 /// What a login needs until it is over.

@@ -24,6 +24,7 @@ mod reply;
 mod request;
 mod share;
 mod study;
+mod who;
 
 pub use cancel::Canceller;
 
