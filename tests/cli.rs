@@ -53,8 +53,11 @@ fn check_config() {
         .unwrap();
     let output = weir(&["check-config", level.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    let wanted = "weir: log level `warning`: `warning` is no level; use error, warn, info, debug or trace, or filters such as \
-                  info,weir_proxy=debug\n";
+    let wanted = format!(
+        "weir: {}:4:1: log.level must be error, warn, info, debug or trace, or filters such as info,weir_proxy=debug, \
+         not `warning`; did you mean `warn`?\n",
+        level.display()
+    );
     assert_eq!(text(&output.stderr), wanted);
 }
 

@@ -224,7 +224,7 @@ fn hangup_opens_the_log_again_and_names_changes() {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.lines().find(|line| line.contains("the configuration was read again")).map(str::to_owned)
     });
-    assert!(line.ends_with("read again: default_pool_size 20 -> 5"), "{line}");
+    assert!(line.ends_with("read again: pool.default_pool_size 20 -> 5"), "{line}");
     assert!(std::fs::read_to_string(&old).unwrap().contains("starts, process"));
     weir.signal("TERM");
     assert_eq!(weir.end().0, Some(0));
