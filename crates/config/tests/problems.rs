@@ -81,6 +81,10 @@ fn weir_toml() {
             "[databases.b]\nurl = \"postgres://app:other@h/b\"",
             "weir.toml:3:12: user app has another password elsewhere; say in [users] which one clients use",
         ),
+        (
+            "[pool]\ndefault_pool_size = \"${WEIR_NO_SUCH_VARIABLE}\"",
+            "weir.toml:4:21: default_pool_size cannot be filled in: the environment has no variable WEIR_NO_SUCH_VARIABLE",
+        ),
         ("[tls.client]\nmode = \"require\"", "weir.toml:4:1: unknown key `mode` in [tls.client]"),
         (
             "[postgres]\nauth_type = \"cert\"\n[tls.client]\nsslmode = \"require\"",
