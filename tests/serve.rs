@@ -168,6 +168,26 @@ fn serves_until_a_signal() {
 }
 
 #[test]
+fn the_start_says_what_is_served() {
+    let folder = folder("start");
+    let log = folder.join("weir.log");
+    let weir = serve(&folder, &[&format!("--set=log.logfile={}", log.display()), "--pool-size=7"]);
+    eventually("the line about the database", || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        said.contains("postgres database app cannot be reached at 127.0.0.1:1: ").then_some(())
+    });
+    weir.signal("TERM");
+    assert_eq!(weir.end().0, Some(0));
+    let said = std::fs::read_to_string(&log).unwrap();
+    let wanted = "postgres database app at 127.0.0.1:1: transaction mode, up to 7 connections for each user, TLS prefer";
+    assert!(
+        said.contains(wanted) && said.contains("clients: up to 10000; 1 postgres user; TLS off"),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+}
+
+#[test]
 fn the_service_manager_is_told() {
     let folder = folder("notify");
     let path = folder.join("notify");

@@ -3,7 +3,7 @@
 
 use super::logging::Logging;
 use super::process::{Pidfile, Ready, is_background, leave_session};
-use super::{Failure, VERSION};
+use super::{Failure, VERSION, reach};
 use anyhow::{Context, anyhow};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             .map_err(|error| Failure::Runtime(anyhow!("{error}")))?,
     );
     announce(&proxy);
+    reach::look(&started);
     let draining = Arc::new(AtomicBool::new(false));
     let pages = pages(&proxy, &draining);
     for listener in http {
