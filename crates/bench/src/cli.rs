@@ -52,11 +52,11 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Create and fill the tables of a workload.
-    Prepare(PrepareArgs),
+    Prepare(Box<PrepareArgs>),
     /// Run a workload.
     Run(Box<RunArgs>),
     /// Drop the tables of a workload.
-    Cleanup(TableArgs),
+    Cleanup(Box<TableArgs>),
     /// Double the connections until throughput stops rising: find the knee and the pool size.
     Ramp(Box<RampArgs>),
     /// Wait for `weir bench run --agents` and make a part of its load.
