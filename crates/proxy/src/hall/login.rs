@@ -83,7 +83,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             input: Pending::default(),
             output: Pending::default(),
             pool: None,
-            user: None,
+            user: 0,
             before: None,
             lease: None,
             ride: None,
@@ -356,7 +356,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         client.phase =
             Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
-        client.before = Some(Box::new(Before { front, pool, user: client.user.take() }));
+        client.before = Some(Box::new(Before { front, pool, user: std::mem::take(&mut client.user) }));
         client.request_since_ns = now_ns;
         client.is.greeted = false;
         client.is.counted = true;
@@ -415,7 +415,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     front.know(&entry.knowledge);
                 }
                 client.pool = Some(entry.id);
-                client.user = (login.user != entry.spec().user).then(|| login.user.into_boxed_str());
+                client.user =
+                    if login.user == entry.spec().user { 0 } else { self.names.number(&login.user) };
                 self.pool_of(cx, &entry);
                 self.refresh(cx, entry.id);
                 if cx.settings.logged.connections {
@@ -429,7 +430,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     front.fatal(&fault, &mut out);
                 }
                 if cx.settings.logged.pooler_errors {
-                    client.user = Some(login.user.into_boxed_str());
+                    client.user = self.names.number(&login.user);
                     log_client!(info, self, cx, key, "login refused: {fault}");
                 }
                 self.count_fault(fault.kind);

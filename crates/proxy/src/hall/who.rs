@@ -8,6 +8,7 @@ use crate::ids::{Key, client_number};
 use crate::wing::{Front, Wing};
 use std::borrow::Cow;
 use weir_net::{Net, Peer};
+use weir_wire::limits::LOGGED_NAMES as NAMES_MAX;
 
 /// A client in the words of the log.
 pub(super) struct Who<'a> {
@@ -21,6 +22,31 @@ pub(super) struct Who<'a> {
     pub(super) address: &'a Peer,
     /// What it calls itself, where the protocol tells.
     pub(super) application_name: Option<Cow<'a, str>>,
+}
+
+/// Names of users by number, each once: a name for each of a hundred thousand clients would cost more than the rest of a line's facts.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: Vec<Box<str>>,
+}
+
+impl Names {
+    /// The number of a name; 0, which stands for the pool's user, when there are too many.
+    pub(super) fn number(&mut self, name: &str) -> u16 {
+        let at = self.names.iter().position(|known| **known == *name).unwrap_or(self.names.len());
+        if at >= NAMES_MAX {
+            return 0;
+        }
+        if at == self.names.len() {
+            self.names.push(name.into());
+        }
+        u16::try_from(at + 1).unwrap_or(0)
+    }
+
+    fn get(&self, number: u16) -> Option<&str> {
+        let at = usize::from(number).checked_sub(1)?;
+        self.names.get(at).map(|name| &**name)
+    }
 }
 
 /// Logs at a level what happened to one client: `log_client!(info, hall, cx, key, "login")`.
@@ -56,7 +82,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         Some(Who {
             client: client_number(worker, key),
             // The pool's user is the server's, which may be another one for all.
-            user: client.user.as_deref().unwrap_or(user),
+            user: self.names.get(client.user).unwrap_or(user),
             database: schema.unwrap_or(database),
             address: &client.peer,
             application_name,
