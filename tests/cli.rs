@@ -53,8 +53,11 @@ fn check_config() {
         .unwrap();
     let output = weir(&["check-config", level.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    let wanted = "weir: log level `warning`: `warning` is no level; use error, warn, info, debug or trace, or filters such as \
-                  info,weir_proxy=debug\n";
+    let wanted = format!(
+        "weir: {}:4:1: log.level must be error, warn, info, debug or trace, or filters such as info,weir_proxy=debug, \
+         not `warning`; did you mean `warn`?\n",
+        level.display()
+    );
     assert_eq!(text(&output.stderr), wanted);
 }
 
@@ -180,4 +183,43 @@ fn advise_says_what_is_wrong_with_its_arguments() {
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(said.starts_with("weir: postgres://a@127.0.0.1:1/a: ") && !said.contains("hunter2"), "{said}");
+}
+
+/// Every page that a page refers to exists, and each command has one.
+#[test]
+fn manual_pages() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-man");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    let output = weir(&["generate", "man-pages", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let pages: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for wanted in
+        ["weir.1", "weir-serve.1", "weir-check-config.1", "weir-bench.1", "weir-bench-run.1", "weir-doctor.1"]
+    {
+        assert!(pages.iter().any(|page| page == wanted), "{wanted}: {pages:?}");
+    }
+    let mut named = 0;
+    for page in &pages {
+        let words = std::fs::read_to_string(folder.join(page)).unwrap().replace("\\-", "-");
+        for word in words.split(|c: char| !c.is_ascii_alphanumeric() && !"-().".contains(c)) {
+            let Some((name, _)) = word.split_once("(1)") else { continue };
+            named += 1;
+            assert!(pages.contains(&format!("{name}.1")), "{page} names {word}");
+        }
+    }
+    assert!(named > 5, "{named} pages are named");
+    assert_eq!(weir(&["generate", "man-pages"]).status.code(), Some(2), "where to?");
+}
+
+#[test]
+fn completions_know_the_workloads() {
+    for shell in ["bash", "zsh", "fish"] {
+        let said = text(&weir(&["generate", shell]).stdout);
+        assert!(said.contains("oltp_read_write") && said.contains("tpcc"), "{shell}");
+    }
 }

@@ -168,6 +168,26 @@ fn serves_until_a_signal() {
 }
 
 #[test]
+fn the_start_says_what_is_served() {
+    let folder = folder("start");
+    let log = folder.join("weir.log");
+    let weir = serve(&folder, &[&format!("--set=log.logfile={}", log.display()), "--pool-size=7"]);
+    eventually("the line about the database", || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        said.contains("postgres database app cannot be reached at 127.0.0.1:1: ").then_some(())
+    });
+    weir.signal("TERM");
+    assert_eq!(weir.end().0, Some(0));
+    let said = std::fs::read_to_string(&log).unwrap();
+    let wanted = "postgres database app at 127.0.0.1:1: transaction mode, up to 7 connections for each user, TLS prefer";
+    assert!(
+        said.contains(wanted) && said.contains("clients: up to 10000; 1 postgres user; TLS off"),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+}
+
+#[test]
 fn the_service_manager_is_told() {
     let folder = folder("notify");
     let path = folder.join("notify");
@@ -224,7 +244,7 @@ fn hangup_opens_the_log_again_and_names_changes() {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.lines().find(|line| line.contains("the configuration was read again")).map(str::to_owned)
     });
-    assert!(line.ends_with("read again: default_pool_size 20 -> 5"), "{line}");
+    assert!(line.ends_with("read again: pool.default_pool_size 20 -> 5"), "{line}");
     assert!(std::fs::read_to_string(&old).unwrap().contains("starts, process"));
     weir.signal("TERM");
     assert_eq!(weir.end().0, Some(0));

@@ -3,8 +3,9 @@
 
 use super::logging::Logging;
 use super::process::{Pidfile, Ready, is_background, leave_session};
-use super::{Failure, VERSION};
+use super::{Failure, VERSION, reach};
 use anyhow::{Context, anyhow};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use weir_admin::Pages;
 use weir_config::{Snapshot, Sources, diff, load};
 use weir_net::Target;
+use weir_net::listener::cure_of_taken_port;
 use weir_proxy::Proxy;
 use weir_proxy::sizing::{self, Sizing};
 
@@ -58,6 +60,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             .map_err(|error| Failure::Runtime(anyhow!("{error}")))?,
     );
     announce(&proxy);
+    reach::look(&started);
     let draining = Arc::new(AtomicBool::new(false));
     let pages = pages(&proxy, &draining);
     for listener in http {
@@ -143,7 +146,11 @@ async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
         match TcpListener::bind(address).await {
             Ok(listener) => listeners.push(listener),
             Err(error) if snapshot.http_required => {
-                return Err(Failure::Runtime(anyhow!("cannot listen on {address} for HTTP: {error}")));
+                let cure = match error.kind() {
+                    ErrorKind::AddrInUse => format!(". {}", cure_of_taken_port(*address)),
+                    _ => String::new(),
+                };
+                return Err(Failure::Runtime(anyhow!("cannot listen on {address} for HTTP: {error}{cure}")));
             }
             Err(error) => tracing::warn!(
                 "cannot listen on {address} for HTTP ({error}): there will be no /metrics; http.listen sets another address"

@@ -202,8 +202,12 @@ pub fn before_serve(snapshot: &Snapshot) -> Vec<String> {
 pub fn before_bench(args: &BenchArgs) -> Vec<String> {
     match &args.command {
         // Agents have limits of their own.
-        BenchCommand::Run(run) if run.agents.is_empty() => before_load(run.connections, &run.table.urls),
-        BenchCommand::Ramp(ramp) => before_load(ramp.connections_max(), &ramp.run.table.urls),
+        BenchCommand::Run(run) if run.agents.is_empty() => {
+            before_load(run.connections, &run.table.urls().unwrap_or_default())
+        }
+        BenchCommand::Ramp(ramp) => {
+            before_load(ramp.connections_max(), &ramp.run.table.urls().unwrap_or_default())
+        }
         _ => Vec::new(),
     }
 }

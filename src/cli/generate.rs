@@ -2,21 +2,29 @@
 
 use super::{Cli, Failure, print};
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_mangen::Man;
 use std::io::Write;
+use std::path::PathBuf;
+use weir_bench::workloads::NAMES;
 
 /// Print a manual page, a completion script or the reference of all settings.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to print.
     what: What,
+    /// man-pages: the directory to write them into.
+    #[arg(required_if_eq("what", "man-pages"))]
+    directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
     /// weir.1
     Man,
+    /// weir.1 and a page for each command, as files.
+    ManPages,
     /// weir.toml.5
     ManConfig,
     /// The reference of weir.toml, in Markdown.
@@ -68,22 +76,62 @@ fn verbatim(text: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
     writeln!(out, ".fi")
 }
 
+/// The commands of `weir bench` whose first argument is a workload.
+const WITH_WORKLOAD: [&str; 4] = ["prepare", "run", "cleanup", "ramp"];
+
+/// The workloads' names as values, for completions. The commands themselves know more names than these.
+fn with_workloads(command: clap::Command) -> clap::Command {
+    let names = || PossibleValuesParser::new(NAMES.iter().map(|(name, _)| *name));
+    command.mut_subcommand("bench", |bench| {
+        WITH_WORKLOAD.iter().fold(bench, |bench, name| {
+            bench.mut_subcommand(name, |command| {
+                command
+                    .mut_arg("workload", |arg| arg.value_parser(names()).index(1))
+                    .mut_arg("script", |arg| arg.index(2))
+            })
+        })
+    })
+}
+
+/// clap's completions for fish have no values of positional arguments.
+fn fish_workloads() -> String {
+    let commands = WITH_WORKLOAD.join(" ");
+    let line = |(name, about): &(&str, &str)| {
+        let about = about.replace('\\', "").replace('\'', "\\'");
+        format!(
+            "complete -c weir -n \"__fish_weir_using_subcommand bench; and __fish_seen_subcommand_from {commands}\" -f -a \"{name}\" \
+             -d '{about}'\n"
+        )
+    };
+    NAMES.iter().map(line).collect()
+}
+
 /// Prints it.
 pub fn run(args: &Args) -> Result<(), Failure> {
     use weir_config::reference;
     let mut out = Vec::new();
-    let mut command = Cli::command();
+    // No pages and words for `help` of each command.
+    let mut command = with_workloads(Cli::command().disable_help_subcommand(true));
     let complete = |shell: clap_complete::Shell, command: &mut clap::Command, out: &mut Vec<u8>| {
         clap_complete::generate(shell, command, "weir", out);
     };
     match args.what {
-        What::Man => man(command, &mut out).context("cannot render")?,
+        What::Man => man(Cli::command(), &mut out).context("cannot render")?,
+        What::ManPages => {
+            let directory = args.directory.clone().unwrap_or_default();
+            std::fs::create_dir_all(&directory)
+                .and_then(|()| clap_mangen::generate_to(command, &directory))
+                .with_context(|| format!("cannot write into {}", directory.display()))?;
+        }
         What::ManConfig => out.extend(reference::man_page().bytes()),
         What::Reference => out.extend(reference::markdown().bytes()),
         What::Pgbouncer => out.extend(reference::pgbouncer_markdown().bytes()),
         What::Bash => complete(clap_complete::Shell::Bash, &mut command, &mut out),
         What::Zsh => complete(clap_complete::Shell::Zsh, &mut command, &mut out),
-        What::Fish => complete(clap_complete::Shell::Fish, &mut command, &mut out),
+        What::Fish => {
+            complete(clap_complete::Shell::Fish, &mut command, &mut out);
+            out.extend(fish_workloads().bytes());
+        }
     }
     print(&out)
 }

@@ -105,19 +105,8 @@ impl Logging {
 
 /// What is logged; an error names what is wrong with the level.
 pub fn filter(log: &Log, more: u8) -> Result<EnvFilter, Failure> {
-    if let Some(word) = log.level.split(',').map(str::trim).find(|word| !is_directive(word)) {
-        let text =
-            "is no level; use error, warn, info, debug or trace, or filters such as info,weir_proxy=debug";
-        return Err(Failure::Usage(format!("log level `{}`: `{word}` {text}", log.level)));
-    }
     EnvFilter::try_new(level(&log.level, more))
         .map_err(|error| Failure::Usage(format!("log level `{}`: {error}", log.level)))
-}
-
-/// A word alone that is no level would be taken for the name of a program's part, and nothing else would be logged.
-fn is_directive(word: &str) -> bool {
-    let is_level = matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace");
-    is_level || word.contains('=') || word.starts_with("weir") || word.contains('[')
 }
 
 /// The level of the configuration, raised by `-v`.

@@ -11,6 +11,7 @@ mod generate;
 mod lab;
 mod logging;
 mod process;
+mod reach;
 mod serve;
 
 use clap::{Parser, Subcommand};

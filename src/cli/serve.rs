@@ -83,6 +83,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 pub fn run_loaded(sources: Sources, loaded: Loaded, output: Output, ready: Ready) -> Result<(), Failure> {
     let logging = Logging::start(&loaded.snapshot.log, output)?;
     tracing::info!("weir {VERSION} starts, process {}", std::process::id());
+    loaded.snapshot.description().iter().for_each(|line| tracing::info!("{line}"));
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -65,20 +65,20 @@ def the_header_says_who_the_client_is(context):
         for header, who in (
             (v1(), "192.0.2.77:40123"),
             (v1("TCP6 2001:db8::77 ::1 40123 6432"), "[2001:db8::77]:40123"),
-            (v1("UNKNOWN"), "Unknown"),
+            (v1("UNKNOWN"), "address=unknown"),
             (v2(), "192.0.2.77:40123"),
             (v2(body=socket.inet_aton("192.0.2.78") + bytes(4) + struct.pack("!HH", 7, 8) + b"\x20\0\x05\x01\0\0\0\0" + b"\x04\x01\0" + bytes(256)),
              "192.0.2.78:7"),
             (v2(family=0x21, body=socket.inet_pton(socket.AF_INET6, "2001:db8::77") + bytes(16) + struct.pack("!HH", 40123, 1)),
              "[2001:db8::77]:40123"),
-            (v2(family=0x31, body=b"/run/x".ljust(216, b"\0")), "Unknown"),
-            (v2(family=0, body=b"whatever"), "Unknown"),
+            (v2(family=0x31, body=b"/run/x".ljust(216, b"\0")), "address=unknown"),
+            (v2(family=0, body=b"whatever"), "address=unknown"),
             (v2(command=0x20, family=0, body=b""), "127.0.0.1:"),
         ):
             for piece in (None, 1):
                 Behind(w, header, piece).login().close()
                 seen += 1
-                lines = eventually(lambda n=seen: (l := [x for x in w.log().splitlines() if "login" in x and "peer=" in x]) and len(l) >= n and l,
+                lines = eventually(lambda n=seen: (l := [x for x in w.log().splitlines() if "login" in x and "address=" in x]) and len(l) >= n and l,
                                    "the login is in the log")
                 assert who in lines[-1], (header, lines[-1])
 
@@ -183,7 +183,7 @@ def behind_haproxy(context):
                         descriptor = c.pgconn.socket if context.kind == "postgres" else c._sock.fileno()
                         with socket.socket(fileno=os.dup(descriptor)) as s:
                             port = s.getsockname()[1]
-                        says(w, f"peer=Tcp(127.0.0.1:{port})")
+                        says(w, f"address=127.0.0.1:{port}")
 
 
 @weir

@@ -8,6 +8,7 @@ use crate::ramp::{self, Ramp};
 use crate::record::{Interval, RunResult};
 use crate::report::{self, live_line};
 use crate::run::{Progress, RunError, run as run_plan};
+use crate::sysbench::{IN_PLACE_OF_URL, Sysbench};
 use crate::url::Url;
 use crate::worker::Control;
 use crate::workloads::options::Options;
@@ -32,6 +33,9 @@ const EXIT_MISSED: u8 = 4;
 /// The highest level of a ramp when nobody says another.
 const RAMP_CONNECTIONS: u32 = 1024;
 
+/// The time of a run that ends by its events.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The warm-up of a level of a ramp when nobody says another.
 const RAMP_WARM_UP_S: f64 = 1.0;
 
@@ -48,11 +52,11 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Create and fill the tables of a workload.
-    Prepare(PrepareArgs),
+    Prepare(Box<PrepareArgs>),
     /// Run a workload.
     Run(Box<RunArgs>),
     /// Drop the tables of a workload.
-    Cleanup(TableArgs),
+    Cleanup(Box<TableArgs>),
     /// Double the connections until throughput stops rising: find the knee and the pool size.
     Ramp(Box<RampArgs>),
     /// Wait for `weir bench run --agents` and make a part of its load.
@@ -68,9 +72,13 @@ pub struct TableArgs {
     pub workload: String,
     /// The file of `script`.
     pub script: Option<PathBuf>,
-    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
-    #[arg(long = "url", required = true)]
+    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times. In its place:
+    /// sysbench's --mysql-* or --pgsql-*.
+    #[arg(long = "url", required_unless_present_any = IN_PLACE_OF_URL, conflicts_with_all = IN_PLACE_OF_URL)]
     pub urls: Vec<String>,
+    /// The same in sysbench's words.
+    #[command(flatten)]
+    pub sysbench: Sysbench,
     /// Options of workloads.
     #[command(flatten)]
     pub options: Options,
@@ -83,31 +91,35 @@ pub struct PrepareArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Connections that fill the tables. Default: twice the cores.
-    #[arg(long)]
+    #[arg(long, alias = "num-threads", alias = "num_threads")]
     pub threads: Option<usize>,
 }
 
 /// What `run` takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// Workload, servers, tables.
-    #[command(flatten)]
-    pub table: TableArgs,
-    /// Clients.
-    #[arg(long, visible_alias = "clients", default_value_t = 1)]
+    /// Clients: sysbench's --threads.
+    #[arg(
+        long,
+        visible_alias = "clients",
+        visible_alias = "threads",
+        alias = "num-threads",
+        alias = "num_threads",
+        default_value_t = 1
+    )]
     pub connections: u32,
-    /// Recorded time, in seconds.
-    #[arg(long, default_value_t = 10.0)]
+    /// Recorded time, in seconds; 0: as long as --events take.
+    #[arg(long, alias = "max-time", alias = "max_time", default_value_t = 10.0)]
     pub time: f64,
     /// The run ends when so many events have, if its time has not run out before; 0: only by its time.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, alias = "max-requests", alias = "max_requests", default_value_t = 0)]
     pub events: u64,
     /// Time before anything is recorded, in seconds.
     #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
     /// Events each second over all clients, whether earlier ones have ended or not; latency counts from the moment
     /// an event was due. Default: each client begins the next event when the last one has ended.
-    #[arg(long, conflicts_with = "every")]
+    #[arg(long, alias = "tx-rate", alias = "tx_rate", conflicts_with = "every")]
     pub rate: Option<f64>,
     /// When the events of --rate are due.
     #[arg(long, value_enum, default_value_t = Arrival::Poisson)]
@@ -122,13 +134,16 @@ pub struct RunArgs {
     /// Seconds between two events of one client; the clients are spread evenly.
     #[arg(long)]
     pub every: Option<f64>,
-    /// Event loops (threads). Default: all cores, or half of them when the server is on this machine; more
-    /// when one descriptor table is too small.
+    /// Threads of the generator itself, each with an event loop for its part of the connections. Default: all cores, or half
+    /// of them when the server is on this machine; more when one descriptor table is too small.
     #[arg(long)]
-    pub threads: Option<usize>,
+    pub event_loops: Option<usize>,
     /// How queries are sent.
     #[arg(long, value_enum, default_value_t = Mode::Simple)]
     pub protocol_mode: Mode,
+    /// sysbench's: auto is prepared, disable is simple.
+    #[arg(long, alias = "db_ps_mode", hide = true, value_enum, conflicts_with = "protocol_mode")]
+    pub db_ps_mode: Option<PsMode>,
     /// Write the report as JSON to this file.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -168,6 +183,18 @@ pub struct RunArgs {
     /// Processes whose CPU time and memory to report: NAME=PID,...
     #[arg(long, value_delimiter = ',', value_parser = parse_pid)]
     pub pids: Vec<(String, u32)>,
+    /// Workload, servers, tables. Last: its headings hold for all that follows.
+    #[command(flatten)]
+    pub table: TableArgs,
+}
+
+/// How sysbench sends queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PsMode {
+    /// Prepared.
+    Auto,
+    /// As text.
+    Disable,
 }
 
 /// What `agent` takes.
@@ -269,17 +296,23 @@ fn parse_think(text: &str) -> Result<Think, String> {
 }
 
 impl TableArgs {
+    /// Where the servers are, by `--url` or in sysbench's words.
+    pub fn urls(&self) -> Result<Vec<String>, String> {
+        if self.urls.is_empty() { self.sysbench.urls() } else { Ok(self.urls.clone()) }
+    }
+
     fn resolve(&self, connections: u32) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {
-        let urls = self.urls.iter().map(|text| Url::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let urls = self.urls()?.iter().map(|text| Url::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = urls.first() else { return Err("no --url given".to_owned()) };
         let mut options = self.options.clone();
-        match (&self.script, self.workload.as_str()) {
+        let workload = self.sysbench.workload(&self.workload);
+        match (&self.script, workload.as_str()) {
             (Some(file), "script") => options.file = Some(file.clone()),
             (Some(other), _) => return Err(format!("did not expect '{}'", other.display())),
             (None, _) => {}
         }
         let params = Params { dialect: first.dialect, connections, options };
-        Ok((urls, Arc::from(workloads::by_name(&self.workload, &params)?)))
+        Ok((urls, Arc::from(workloads::by_name(&workload, &params)?)))
     }
 }
 
@@ -292,14 +325,18 @@ impl RunArgs {
         }
         let plan = Plan::new(servers, workload, self.connections);
         Ok(Plan {
-            threads: self.threads.unwrap_or(plan.threads),
-            mode: self.protocol_mode,
+            threads: self.event_loops.unwrap_or(plan.threads),
+            mode: match self.db_ps_mode {
+                Some(PsMode::Auto) => Mode::Prepared,
+                Some(PsMode::Disable) => Mode::Simple,
+                None => self.protocol_mode,
+            },
             pace: self.pace()?,
             think: self.think_time,
             ignored: self.ignored().unwrap_or(plan.ignored),
             events: (self.events > 0).then_some(self.events),
             warm_up: seconds("warmup", self.warmup)?,
-            time: seconds("time", positive("time", self.time)?)?,
+            time: self.recorded_time()?,
             report_interval: (self.report_interval > 0).then(|| Duration::from_secs(self.report_interval)),
             connect_rate: self.connect_rate.map(|rate| positive("connect-rate", rate)).transpose()?,
             connect_timeout: seconds("connect-timeout", positive("connect-timeout", self.connect_timeout)?)?,
@@ -308,6 +345,16 @@ impl RunArgs {
             watched: self.pids.clone(),
             ..plan
         })
+    }
+
+    fn recorded_time(&self) -> Result<Duration, String> {
+        if self.time == 0.0 && self.events > 0 {
+            return Ok(UNLIMITED);
+        }
+        if self.time == 0.0 {
+            return Err("--time 0 would never end: say how many --events".to_owned());
+        }
+        seconds("time", positive("time", self.time)?)
     }
 
     fn pace(&self) -> Result<Pace, String> {
@@ -619,7 +666,7 @@ mod tests {
     fn a_full_command_line() {
         let plan = run_args(
             "bench run oltp_point_select --url mysql://a:b@127.0.0.1:1/d --url mysql://127.0.0.2 \
-             --connections 30000 --time 60 --every 3 --threads 2 --protocol-mode prepared --json x.json \
+             --connections 30000 --time 60 --every 3 --event-loops 2 --protocol-mode prepared --json x.json \
              --report-interval 5 --pids weir=12,db=34 --table-size 500 --source 127.0.0.9,127.0.0.10",
         )
         .unwrap()
@@ -668,6 +715,56 @@ mod tests {
             assert_eq!(options[name], value, "{name}");
         }
         assert!(plan.report_interval.is_none());
+    }
+
+    #[test]
+    fn a_command_line_of_sysbench_means_what_it_means_there() {
+        let of_0_5 = "bench run oltp.lua --num-threads=16 --max-time=30 --max-requests=500 --oltp-tables-count=4 \
+                      --oltp-table-size=1000 --oltp-range-size=7 --oltp-point-selects=3 --oltp-simple-ranges=2 \
+                      --oltp-dist-type=special --oltp-skip-trx=on --oltp-index-updates=2 --oltp-non-index-updates=3 --oltp-read-only=off \
+                      --mysql-host=127.0.0.1 --mysql-user=me --mysql-password=secret --mysql-db=test --mysql-table-engine=innodb";
+        let plan = run_args(of_0_5).unwrap().plan().unwrap();
+        assert_eq!((plan.connections, plan.time, plan.events), (16, Duration::from_secs(30), Some(500)));
+        assert_eq!(plan.workload.name(), "oltp_read_write");
+        let options = plan.workload.options();
+        let all = [
+            ("tables", "4"),
+            ("table-size", "1000"),
+            ("range-size", "7"),
+            ("point-selects", "3"),
+            ("skip-trx", "on"),
+        ];
+        for (name, value) in all.into_iter().chain([
+            ("index-updates", "2"),
+            ("non-index-updates", "3"),
+            ("simple-ranges", "2"),
+        ]) {
+            assert_eq!(options[name], value, "{name}");
+        }
+        assert!(
+            plan.servers[0].shown.contains("me") && plan.servers[0].shown.contains("127.0.0.1"),
+            "{}",
+            plan.servers[0]
+        );
+
+        let of_1_0 = "bench run oltp_read_only --threads=8 --time=0 --events=100 --db-driver=pgsql --pgsql-host=127.0.0.1 \
+                      --pgsql-port=6432 --pgsql-user=me --pgsql-db=app --db-ps-mode=auto --tables=2 --table-size=50 --report-interval=1";
+        let plan = run_args(of_1_0).unwrap().plan().unwrap();
+        assert_eq!((plan.connections, plan.events, plan.mode), (8, Some(100), Mode::Prepared));
+        assert!(plan.time > Duration::from_secs(24 * 3600), "by its events only");
+        assert_eq!(plan.servers[0].dialect, crate::url::Dialect::Postgres);
+        assert!(
+            run_args("bench run select_one --url postgres://h --mysql-user=a").is_err(),
+            "one or the other"
+        );
+    }
+
+    #[test]
+    fn what_is_asked_for_first_is_first_in_the_help() {
+        let help = Bench::try_parse_from(["bench", "run", "--help"]).err().unwrap().to_string();
+        let at = |option: &str| help.find(option).unwrap_or_else(|| panic!("{option} is not in the help"));
+        assert!(at("--connections") < at("--time <") && at("--time <") < at("--url"), "{help}");
+        assert!(at("--time <") < at("--tables"), "{help}");
     }
 
     #[test]

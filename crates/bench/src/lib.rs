@@ -31,6 +31,7 @@ pub mod run;
 pub mod sources;
 pub mod statement;
 pub mod stats;
+pub mod sysbench;
 pub mod url;
 pub mod worker;
 pub mod workloads;

@@ -213,7 +213,7 @@ pub fn climb(
         let busy = line.generator_busiest_thread * 100.0;
         remarks.push(format!(
             "With {} connections a thread of the load generator was busy {busy:.0}% of the time: the curve may be the \
-             generator's own (--threads).",
+             generator's own (--event-loops).",
             line.connections
         ));
     }

@@ -19,6 +19,17 @@ pub enum Value {
     Null,
 }
 
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Int(number) => number.fmt(f),
+            Value::Number(digits) => String::from_utf8_lossy(digits).fmt(f),
+            Value::Text(text) => write!(f, "'{}'", String::from_utf8_lossy(text)),
+            Value::Null => f.write_str("NULL"),
+        }
+    }
+}
+
 /// What a statement counts as in sysbench's r/w/o.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

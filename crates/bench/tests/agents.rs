@@ -41,7 +41,7 @@ impl Drop for Running {
 }
 
 fn arguments(url: &str, more: &str) -> Vec<String> {
-    let line = format!("run select_one --url {url} --time 3600 --threads 1 {more}");
+    let line = format!("run select_one --url {url} --time 3600 --event-loops 1 {more}");
     line.split_whitespace().map(str::to_owned).collect()
 }
 

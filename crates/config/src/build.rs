@@ -30,6 +30,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
     let listeners = all_listeners(&mut draft, &realms);
     let client_tls = crate::tls::client_tls(&mut draft, &listeners);
     let http = http(&mut draft);
+    check_log_level(&mut draft);
     if !draft.findings.problems.is_empty() {
         return Err(Problems(draft.findings.problems));
     }
@@ -79,7 +80,11 @@ fn all_listeners(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>) -> Vec<L
     }
     let in_use = realms.values().any(|realm| !realm.is_empty());
     if all.is_empty() && in_use && draft.findings.problems.len() == problems_before {
-        draft.findings.problem(None, "Weir would listen nowhere: set listen_addr, unix_socket_dir or listen");
+        let settings = match draft.values.flavour() {
+            Flavour::Weir => "postgres.listen or mysql.listen",
+            Flavour::Pgbouncer => "listen_addr or unix_socket_dir",
+        };
+        draft.findings.problem(None, format!("Weir would listen nowhere: set {settings}"));
     }
     all
 }
@@ -140,6 +145,32 @@ fn unix_file(draft: &mut Draft) -> UnixFile {
         draft.findings.problem(place, format!("unix_socket_group: this machine has no group `{name}`"));
     }
     UnixFile { mode, group }
+}
+
+/// A word alone that is no level would be taken for the name of a program's part, and nothing else would be logged.
+fn check_log_level(draft: &mut Draft) {
+    let level = draft.values.text(Key::LogLevel).to_owned();
+    let is_directive = |word: &str| {
+        matches!(word, "off" | "error" | "warn" | "info" | "debug" | "trace")
+            || word.contains('=')
+            || word.starts_with("weir")
+            || word.contains('[')
+    };
+    if let Some(word) = level.split(',').map(str::trim).find(|word| !is_directive(word)) {
+        let place = draft.places.get(&Key::LogLevel).cloned();
+        let name = draft.name_of(Key::LogLevel);
+        let near = match word.to_ascii_lowercase().as_str() {
+            "warning" => "; did you mean `warn`?",
+            "verbose" => "; did you mean `debug`?",
+            "notice" | "log" => "; did you mean `info`?",
+            "fatal" | "panic" | "critical" | "err" => "; did you mean `error`?",
+            _ => "",
+        };
+        let text = format!(
+            "{name} must be error, warn, info, debug or trace, or filters such as info,weir_proxy=debug, not `{word}`{near}"
+        );
+        draft.findings.problem(place, text);
+    }
 }
 
 fn http(draft: &mut Draft) -> Vec<SocketAddr> {

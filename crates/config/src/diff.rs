@@ -22,7 +22,7 @@ pub struct Difference {
 /// A setting whose value is another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedSetting {
-    /// Its name in SHOW CONFIG.
+    /// Its name in the file.
     pub name: String,
     /// The value that holds.
     pub old: String,
@@ -70,7 +70,7 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Difference {
         if before != after {
             let restart = row.change == Change::Restart;
             difference.settings.push(ChangedSetting {
-                name: row.show_name(),
+                name: row.name_in(new.values.flavour()),
                 old: before,
                 new: after,
                 restart,

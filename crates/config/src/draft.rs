@@ -39,6 +39,11 @@ impl Draft {
         self.places.insert(key, place);
     }
 
+    /// A setting's name in the file that was read, for messages.
+    pub(crate) fn name_of(&self, key: Key) -> String {
+        crate::registry::setting(key).name_in(self.values.flavour())
+    }
+
     pub(crate) fn entries(&mut self, table: Table) -> &mut BTreeMap<String, Entry> {
         match table {
             Table::Databases => &mut self.databases,

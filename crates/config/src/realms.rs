@@ -345,6 +345,10 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
         };
         findings.problem(None, format!("no database is configured; add one such as {example}"));
     }
+    let asks_database = findings
+        .warnings
+        .iter()
+        .any(|w| w.kind == WarningKind::NotSupported && w.problem.text.starts_with("auth_query "));
     for (protocol, realm) in in_use {
         if realm.auth == Auth::Any {
             for database in realm.all_databases().filter(|d| d.forced_user.is_none()) {
@@ -357,9 +361,18 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
         } else if realm.users.is_empty() {
             let text = match draft.values.flavour() {
                 Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
+                Flavour::Pgbouncer if asks_database => {
+                    "nobody can log in: auth_query is not supported yet, and auth_file names no users; \
+                     write the users into auth_file"
+                }
                 Flavour::Pgbouncer => "nobody can log in: auth_file names no users",
             };
-            findings.problem(None, format!("{}: {text}", protocol.name()));
+            let place = findings
+                .warnings
+                .iter()
+                .find(|w| asks_database && w.problem.text.starts_with("auth_query "))
+                .and_then(|w| w.problem.place.clone());
+            findings.problem(place, format!("{}: {text}", protocol.name()));
         }
     }
 }

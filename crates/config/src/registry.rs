@@ -7,6 +7,8 @@
 //!
 //! To add a setting: one row here, one field in `snapshot.rs`, one line in `build.rs`.
 
+use crate::values::Flavour;
+
 /// What kind of value a setting takes, with its unit and bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -95,9 +97,12 @@ impl Setting {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
     }
 
-    /// The name SHOW CONFIG uses: PgBouncer's where PgBouncer has the setting.
-    pub fn show_name(&self) -> String {
-        self.alias.map_or_else(|| self.full_name(), str::to_owned)
+    /// Its name for whoever has written such a file: PgBouncer's, where it has the setting, for its own only.
+    pub fn name_in(&self, flavour: Flavour) -> String {
+        match (flavour, self.alias) {
+            (Flavour::Pgbouncer, Some(alias)) => alias.to_owned(),
+            (Flavour::Pgbouncer | Flavour::Weir, _) => self.full_name(),
+        }
     }
 }
 

@@ -150,16 +150,16 @@ impl Snapshot {
 }
 
 /// What a user's, a database's and the general settings come to, in this order.
-struct Sizes {
-    pool_mode: PoolMode,
-    pool_size: usize,
-    auto_size_min: Option<usize>,
+pub(crate) struct Sizes {
+    pub(crate) pool_mode: PoolMode,
+    pub(crate) pool_size: usize,
+    pub(crate) auto_size_min: Option<usize>,
     min_pool_size: usize,
     pipeline_depth: usize,
 }
 
 impl Sizes {
-    fn of(values: &Values, database: &Database, user: Option<&User>) -> Sizes {
+    pub(crate) fn of(values: &Values, database: &Database, user: Option<&User>) -> Sizes {
         let general = PoolMode::from_name(values.text(Key::PoolMode)).unwrap_or(PoolMode::Session);
         let pool_size = user
             .and_then(|u| u.pool_size)

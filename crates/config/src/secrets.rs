@@ -1,4 +1,4 @@
-//! Passwords that stand elsewhere: `${NAME}` in the environment, `password_file` in a file of their own.
+//! What stands elsewhere: `${NAME}` in the environment, passwords also in a file of their own (`password_file`).
 //!
 //! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a
 //! password.
@@ -36,6 +36,30 @@ fn variable(text: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
+/// Text of weir.toml with `${NAME}` replaced by the environment variable. What is no name stays, and so does the password of a URL: it is
+/// taken as it is later, whatever signs it has.
+pub(crate) fn with_variables(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let Some((name, behind)) = from[2..].split_once('}').filter(|(name, _)| is_name(name)) else {
+            out.push_str("${");
+            rest = &from[2..];
+            continue;
+        };
+        if out.ends_with(':') && behind.starts_with('@') {
+            out.push_str(&from[..name.len() + 3]);
+        } else {
+            out.push_str(&value_of(name)?);
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
 fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -43,19 +67,16 @@ fn is_name(name: &str) -> bool {
 }
 
 fn from_environment(name: &str, place: &Place, findings: &mut Findings) -> Option<String> {
+    value_of(name).map_err(|why| findings.problem(place.clone(), why)).ok()
+}
+
+fn value_of(name: &str) -> Result<String, String> {
     match std::env::var(name) {
-        Ok(value) if !value.is_empty() => Some(value),
-        Ok(_) => {
-            findings.problem(place.clone(), format!("the environment variable {name} is empty"));
-            None
-        }
-        Err(std::env::VarError::NotPresent) => {
-            findings.problem(place.clone(), format!("the environment has no variable {name}"));
-            None
-        }
+        Ok(value) if !value.is_empty() => Ok(value),
+        Ok(_) => Err(format!("the environment variable {name} is empty")),
+        Err(std::env::VarError::NotPresent) => Err(format!("the environment has no variable {name}")),
         Err(std::env::VarError::NotUnicode(_)) => {
-            findings.problem(place.clone(), format!("the environment variable {name} is not UTF-8 text"));
-            None
+            Err(format!("the environment variable {name} is not UTF-8 text"))
         }
     }
 }
@@ -93,5 +114,26 @@ mod tests {
         for text in ["$APP", "${}", "${1A}", "x${A}", "${A}x", "${A-b}", "${A", "A}"] {
             assert_eq!(variable(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn variables_stand_anywhere_in_text() {
+        // Cargo sets it for every test.
+        let name = env!("CARGO_PKG_NAME");
+        for (text, wanted) in [
+            ("${CARGO_PKG_NAME}", name.to_owned()),
+            ("a${CARGO_PKG_NAME}-${CARGO_PKG_NAME}b", format!("a{name}-{name}b")),
+            (
+                "postgres://u:${NO_SUCH}@${CARGO_PKG_NAME}:1/d",
+                format!("postgres://u:${{NO_SUCH}}@{name}:1/d"),
+            ),
+            ("${}${1}$x${", "${}${1}$x${".to_owned()),
+        ] {
+            assert_eq!(with_variables(text), Ok(wanted), "{text}");
+        }
+        assert_eq!(
+            with_variables("x${NO_SUCH_VARIABLE}"),
+            Err("the environment has no variable NO_SUCH_VARIABLE".into())
+        );
     }
 }

@@ -171,7 +171,7 @@ fn path(draft: &Draft, key: Key) -> Option<PathBuf> {
 
 fn report(draft: &mut Draft, key: Key, text: impl std::fmt::Display) {
     let place = draft.places.get(&key).cloned();
-    let name = crate::setting(key).show_name();
+    let name = draft.name_of(key);
     draft.findings.problem(place, format!("{name}: {text}"));
 }
 
@@ -210,11 +210,11 @@ fn identity(draft: &mut Draft, certificate: Key, key: Key) -> Option<Identity> {
             }
         },
         (Some(_), None) => {
-            report(draft, certificate, format!("needs {}", crate::setting(key).show_name()));
+            report(draft, certificate, format!("needs {}", draft.name_of(key)));
             None
         }
         (None, Some(_)) => {
-            report(draft, key, format!("needs {}", crate::setting(certificate).show_name()));
+            report(draft, key, format!("needs {}", draft.name_of(certificate)));
             None
         }
     }
@@ -229,7 +229,8 @@ pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls
     let mode = mode(draft, Key::ClientTlsSslmode);
     let by_certificate = draft.values.text(Key::PostgresAuthType) == "cert";
     if by_certificate && (mode == SslMode::Disable || draft.values.text(Key::ClientTlsCaFile).is_empty()) {
-        let text = "cert needs client_tls_sslmode and client_tls_ca_file: whose certificates are good?";
+        let (mode, ca) = (draft.name_of(Key::ClientTlsSslmode), draft.name_of(Key::ClientTlsCaFile));
+        let text = format!("cert needs {mode} and {ca}: whose certificates are good?");
         report(draft, Key::PostgresAuthType, text);
     }
     if mode == SslMode::Disable {
@@ -248,7 +249,11 @@ pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls
             ClientCertificate::None
         }
         None if mode.verifies() => {
-            let text = format!("{} needs client_tls_ca_file: whose certificates are good?", mode.name());
+            let text = format!(
+                "{} needs {}: whose certificates are good?",
+                mode.name(),
+                draft.name_of(Key::ClientTlsCaFile)
+            );
             report(draft, Key::ClientTlsSslmode, text);
             ClientCertificate::None
         }

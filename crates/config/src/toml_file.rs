@@ -4,6 +4,7 @@ use crate::draft::Draft;
 use crate::entry::{ENTRY_KEYS, Entry, Table, entry_key};
 use crate::problem::Place;
 use crate::registry::{Files, Kind, SETTINGS, by_full_name};
+use crate::secrets::with_variables;
 use crate::values::{Value, did_you_mean, parse_text};
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl Reader<'_> {
         let Some(setting) = by_full_name(&full).filter(|s| s.section == section) else {
             return draft.findings.problem(place, unknown_key(section, key));
         };
-        match convert(setting.kind, value.get_ref()) {
+        match read_value(key, setting.kind, value.get_ref()) {
             Ok(value) => draft.set(setting.key, value, place),
             Err(error) => {
                 draft.findings.problem(self.at(value.span().start), format!("{key} {error}"));
@@ -132,7 +133,7 @@ impl Reader<'_> {
             entry.broken = true;
             return draft.findings.problem(place, text);
         };
-        match convert(known.kind, value.get_ref()) {
+        match read_value(key, known.kind, value.get_ref()) {
             Ok(value) => {
                 entry.fields.insert(known.name, (value, place));
             }
@@ -179,6 +180,28 @@ fn unknown_key(section: &str, key: &str) -> String {
     let mine: Vec<_> =
         SETTINGS.iter().filter(|s| s.files == Files::All && s.section == section).map(|s| s.name).collect();
     format!("unknown key `{key}` {here}{}", did_you_mean(key, &mine))
+}
+
+/// A TOML value of a key, with the environment's variables put in. Text that has one may stand for a number or a switch as well.
+fn read_value(key: &str, kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
+    // Passwords are whatever they are; `secrets.rs` has their rule.
+    if matches!(key, "password" | "password_file") {
+        return convert(kind, value);
+    }
+    match value {
+        DeValue::String(text) if text.contains("${") => parse_text(kind, &filled_in(text)?),
+        _ => match convert(kind, value)? {
+            Value::List(items) => {
+                let items: Result<_, _> = items.iter().map(|item| filled_in(item)).collect();
+                Ok(Value::List(items?))
+            }
+            value => Ok(value),
+        },
+    }
+}
+
+fn filled_in(text: &str) -> Result<String, String> {
+    with_variables(text).map_err(|why| format!("cannot be filled in: {why}"))
 }
 
 /// A TOML value as a value of this kind. Numbers are numbers and text is text here; only times and

@@ -146,7 +146,7 @@ impl Values {
             .iter()
             .filter(|row| self.flavour == Flavour::Pgbouncer || row.files == Files::All)
             .map(|row| ConfigRow {
-                key: row.show_name(),
+                key: row.name_in(self.flavour),
                 value: self.show(row.key),
                 default: defaults.show(row.key),
                 changeable: row.change == Change::Live,

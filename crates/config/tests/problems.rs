@@ -81,22 +81,26 @@ fn weir_toml() {
             "[databases.b]\nurl = \"postgres://app:other@h/b\"",
             "weir.toml:3:12: user app has another password elsewhere; say in [users] which one clients use",
         ),
+        (
+            "[pool]\ndefault_pool_size = \"${WEIR_NO_SUCH_VARIABLE}\"",
+            "weir.toml:4:21: default_pool_size cannot be filled in: the environment has no variable WEIR_NO_SUCH_VARIABLE",
+        ),
         ("[tls.client]\nmode = \"require\"", "weir.toml:4:1: unknown key `mode` in [tls.client]"),
         (
             "[postgres]\nauth_type = \"cert\"\n[tls.client]\nsslmode = \"require\"",
-            "weir.toml:4:1: auth_type: cert needs client_tls_sslmode and client_tls_ca_file: whose certificates are good?",
+            "weir.toml:4:1: postgres.auth_type: cert needs tls.client.sslmode and tls.client.ca_file: whose certificates are good?",
         ),
         (
             "[tls.client]\nsslmode = \"verify-full\"",
-            "weir.toml:4:1: client_tls_sslmode: verify-full needs client_tls_ca_file: whose certificates are good?",
+            "weir.toml:4:1: tls.client.sslmode: verify-full needs tls.client.ca_file: whose certificates are good?",
         ),
         (
             "[tls.client]\nsslmode = \"prefer\"\ncert_file = \"no-such-file\"\nkey_file = \"no-such-file\"",
-            "weir.toml:5:1: client_tls_cert_file: no-such-file: No such file or directory (os error 2)",
+            "weir.toml:5:1: tls.client.cert_file: no-such-file: No such file or directory (os error 2)",
         ),
         (
             "[tls.client]\nsslmode = \"prefer\"\nprotocols = \"tlsv1.1\"",
-            "weir.toml:5:1: client_tls_protocols: has tlsv1.1, which is no longer safe: Weir has tlsv1.2 and tlsv1.3",
+            "weir.toml:5:1: tls.client.protocols: has tlsv1.1, which is no longer safe: Weir has tlsv1.2 and tlsv1.3",
         ),
         (
             "[databases.b]\nurl = \"postgres://b:hunter2@h/b?sslnegotiation=direct\"",
@@ -189,7 +193,12 @@ fn pgbouncer_ini() {
             "auth_type = any",
             "p.ini:4:1: auth_type = any needs a user in the connection string of database `a`",
         ),
-        ("unix_socket_dir =", "Weir would listen nowhere: set listen_addr, unix_socket_dir or listen"),
+        (
+            "auth_type = md5\nauth_query = SELECT 1",
+            "p.ini:5:1: postgres: nobody can log in: auth_query is not supported yet, and auth_file names no users; write the users \
+             into auth_file",
+        ),
+        ("unix_socket_dir =", "Weir would listen nowhere: set listen_addr or unix_socket_dir"),
     ] {
         let found = problems("p.ini", &format!("[databases]\na = host=127.0.0.1\n[pgbouncer]\n{text}\n"));
         let first = wanted.lines().next().unwrap();

@@ -331,7 +331,7 @@ fn what_a_reload_changes() {
     let difference = diff(&old, &new);
     assert_eq!(
         difference.to_string(),
-        "workers 2 -> 3 (at the next start), query_timeout 0 -> 5, added postgres user cid, added mysql user cid, \
+        "workers 2 -> 3 (at the next start), pool.query_timeout 0 -> 5, added postgres user cid, added mysql user cid, \
          changed postgres database b, changed postgres user bob, changed mysql user bob"
     );
     assert!(difference.needs_restart());

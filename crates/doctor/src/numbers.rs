@@ -54,6 +54,11 @@ pub fn round_up(n: u64, floor: u64) -> u64 {
     n.max(floor).checked_next_power_of_two().unwrap_or(u64::MAX)
 }
 
+/// Numbers of a file as they stand there.
+pub fn listed(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -199,6 +199,15 @@ const CASES: &[Case] = &[
         good: clients,
     },
     Case {
+        id: "tcp_options",
+        bad: &[("/proc/sys/net/ipv4/tcp_sack", "0\n"), ("/proc/sys/net/ipv4/tcp_timestamps", "0\n")],
+        ask: clients,
+        state: State::Warn,
+        message: "Cannot assign requested address (os error 99)",
+        cures: &[(Place::Sysctl, "net.ipv4.tcp_sack = 1"), (Place::Sysctl, "net.ipv4.tcp_timestamps = 1")],
+        good: clients,
+    },
+    Case {
         id: "pid_max",
         bad: &[("/proc/sys/kernel/pid_max", "32768\n")],
         ask: many_threads,

@@ -263,6 +263,11 @@ fn dropped_packets_and_full_queues_are_counted() {
     fake.put("/proc/net/softnet_stat", "000017c4 00000002 0\n0000ffff 00000010 0\n");
     let found = finding(&fake, &ask(10_000), "packet_backlog");
     assert_eq!((found.state, found.read[0].value.as_str()), (State::Warn, "dropped 18"));
+    // 256 of 40 million: nobody has noticed.
+    fake.put("/proc/net/softnet_stat", "02625a00 00000100 0\n");
+    let found = finding(&fake, &ask(10_000), "packet_backlog");
+    assert_eq!(found.state, State::Ok);
+    assert!(found.summary.starts_with("256 of 40,000,000 packets"), "{}", found.summary);
     fake.put(
         "/proc/net/netstat",
         "TcpExt: ListenOverflows ListenDrops TCPMemoryPressures\nTcpExt: 31 42 0\n",
@@ -274,6 +279,20 @@ fn dropped_packets_and_full_queues_are_counted() {
         "{}",
         found.summary
     );
+}
+
+#[test]
+fn what_does_not_matter_is_said_with_the_reason() {
+    let found = finding(&Fake::healthy(), &ask(10_000), "tcp_options");
+    assert_eq!(found.state, State::Ok);
+    for part in [
+        "rmem_max and wmem_max do not matter",
+        "congestion control, cubic",
+        "tcp_mtu_probing is off",
+        "tcp_sack and",
+    ] {
+        assert!(found.summary.contains(part), "{part}: {}", found.summary);
+    }
 }
 
 #[test]

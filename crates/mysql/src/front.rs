@@ -457,6 +457,16 @@ impl Front {
         self.id
     }
 
+    /// Its default schema.
+    pub fn schema(&self) -> Option<&str> {
+        self.state.schema.as_deref()
+    }
+
+    /// Attributes of a login are not kept.
+    pub fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        None
+    }
+
     /// What its pool knows of the database's catalogue.
     pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
         self.knowledge = Arc::clone(knowledge);

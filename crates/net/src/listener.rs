@@ -13,7 +13,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -196,12 +196,51 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     }
 }
 
+/// What the user can do about a port that is taken: by a listener, or only by a connection that goes out from it.
+pub fn cure_of_taken_port(address: SocketAddr) -> &'static str {
+    // Other systems have no such files, and containers may hide them.
+    let tables: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .collect();
+    let states: Vec<bool> =
+        tables.iter().flat_map(|table| table.lines()).filter_map(|line| listens_on(line, address)).collect();
+    if !states.is_empty() && !states.contains(&true) {
+        return "No program listens there, but a connection that goes out from this machine has the port: wait until it ends, \
+                choose a port outside net.ipv4.ip_local_port_range, or keep this one free by net.ipv4.ip_local_reserved_ports.";
+    }
+    "Another program listens there: stop it, or choose another port."
+}
+
+/// Whether a line of /proc/net/tcp is of a listener; `None` when it has another port or address.
+fn listens_on(line: &str, address: SocketAddr) -> Option<bool> {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_whitespace().skip(1);
+    let (ip, port) = fields.next()?.split_once(':')?;
+    let state = fields.nth(1)?;
+    let ip = kernel_address(ip)?.to_canonical();
+    let wanted = address.ip().to_canonical();
+    let meets = ip == wanted || ip.is_unspecified() || wanted.is_unspecified();
+    (u16::from_str_radix(port, 16) == Ok(address.port()) && meets).then_some(state == LISTEN)
+}
+
+/// An address as the kernel writes it: words of 32 bits in the machine's order.
+fn kernel_address(hex: &str) -> Option<IpAddr> {
+    let words: Option<Vec<[u8; 4]>> = hex
+        .as_bytes()
+        .chunks(8)
+        .map(|word| Some(u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?.to_ne_bytes()))
+        .collect();
+    match words?.concat().as_slice() {
+        [a, b, c, d] => Some(IpAddr::from([*a, *b, *c, *d])),
+        all => <[u8; 16]>::try_from(all).ok().map(IpAddr::from),
+    }
+}
+
 /// What the user can do about a bind error.
 fn cure(target: &Target, error: &io::Error) -> String {
     match (target, error.kind()) {
-        (Target::Tcp(_), io::ErrorKind::AddrInUse) => {
-            "Another program listens there: stop it, or choose another port.".into()
-        }
+        (Target::Tcp(address), io::ErrorKind::AddrInUse) => cure_of_taken_port(*address).into(),
         (Target::Tcp(address), io::ErrorKind::PermissionDenied) if address.port() < 1024 => {
             "Ports below 1024 need root or the capability CAP_NET_BIND_SERVICE: choose a higher port.".into()
         }

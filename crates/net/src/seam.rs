@@ -69,6 +69,17 @@ pub enum Peer {
     Unknown,
 }
 
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Peer::Tcp(address) => address.fmt(f),
+            Peer::Unix { uid: Some(uid) } => write!(f, "unix(uid={uid})"),
+            Peer::Unix { uid: None } => f.write_str("unix"),
+            Peer::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
 /// A connection that could not be packed. It is still registered and works as before.
 #[derive(Debug)]
 pub struct Kept<S> {

@@ -215,3 +215,19 @@ fn an_adopted_listener_serves() {
     let (_, peer) = kernel.accept(&listener).expect("accept");
     assert_eq!(peer, Peer::Tcp(client.local_addr().expect("address")));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_port_of_an_outgoing_connection_is_told_from_a_listener() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listening = Target::Tcp(listener.local_addr().expect("its address"));
+    let error = bind(&listening, 1, &ListenOptions::default()).expect_err("in use");
+    assert!(error.cure.starts_with("Another program listens there"), "{error}");
+
+    let outgoing =
+        std::net::TcpStream::connect(listener.local_addr().expect("its address")).expect("it listens");
+    let going_out = Target::Tcp(outgoing.local_addr().expect("its address"));
+    let error = bind(&going_out, 1, &ListenOptions::default()).expect_err("in use");
+    assert_eq!(error.source.kind(), ErrorKind::AddrInUse);
+    assert!(error.cure.starts_with("No program listens there"), "{error}");
+}

@@ -16,7 +16,7 @@ use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
-use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
 
 /// A portal and a statement that never exist: closing them is the cheapest question inside a batch.
 pub(crate) const NOBODY: &[u8] = b"weir_nobody";
@@ -41,7 +41,7 @@ impl Message<'_> {
 }
 
 fn malformed(tag: ClientTag) -> Fault {
-    Fault::new(FaultKind::ClientProtocol, format!("malformed {tag:?} message"))
+    Fault::new(FaultKind::ClientProtocol, format!("malformed {} message", name_of(&tag)))
 }
 
 impl Back {

@@ -115,12 +115,12 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::TlsRequired => words(
             "28000",
             "SSL required",
-            "Connect with sslmode=require or higher (client_tls_sslmode in Weir asks for it).",
+            "Connect with sslmode=require or higher (Weir is set to ask for it).",
         ),
         FaultKind::ServerTls => words(
             "08001",
             "no TLS connection to the database server could be made",
-            "Weir's log says why; see server_tls_sslmode.",
+            "Weir's log says why; see its settings of TLS with servers.",
         ),
         FaultKind::LoginTimeout => words(
             "08P01",

@@ -4,7 +4,7 @@
 //! Owns: the tags of both directions and their bounds. Must not know: what the messages mean.
 //! Invariant: no length a peer gives is trusted before it was compared with the bound of its type.
 
-use weir_wire::{Fault, FaultKind};
+use weir_wire::{Fault, FaultKind, name_of};
 
 /// Bytes of a header: the type and the length. The length counts itself but not the type.
 pub const HEADER_BYTES: usize = 5;
@@ -158,10 +158,16 @@ pub fn client_header(input: &[u8]) -> Result<Option<Header<ClientTag>>, Fault> {
     };
     let Some((_, length)) = raw(input) else { return Ok(None) };
     if length < 4 {
-        return Err(Fault::new(FaultKind::ClientProtocol, format!("length {length} in a {tag:?} message")));
+        return Err(Fault::new(
+            FaultKind::ClientProtocol,
+            format!("length {length} in a {} message", name_of(&tag)),
+        ));
     }
     if length > tag.limit() {
-        return Err(Fault::new(FaultKind::ClientTooLarge, format!("length {length} in a {tag:?} message")));
+        return Err(Fault::new(
+            FaultKind::ClientTooLarge,
+            format!("length {length} in a {} message", name_of(&tag)),
+        ));
     }
     Ok(Some(Header { tag, total: length as usize + 1 }))
 }
@@ -182,10 +188,16 @@ pub fn server_header(input: &[u8]) -> Result<Option<Header<ServerTag>>, Fault> {
     };
     let Some((_, length)) = raw(input) else { return Ok(None) };
     if length < 4 {
-        return Err(Fault::new(FaultKind::ServerProtocol, format!("length {length} in a {tag:?} message")));
+        return Err(Fault::new(
+            FaultKind::ServerProtocol,
+            format!("length {length} in a {} message", name_of(&tag)),
+        ));
     }
     if length > tag.limit() {
-        return Err(Fault::new(FaultKind::ServerTooLarge, format!("length {length} in a {tag:?} message")));
+        return Err(Fault::new(
+            FaultKind::ServerTooLarge,
+            format!("length {length} in a {} message", name_of(&tag)),
+        ));
     }
     Ok(Some(Header { tag, total: length as usize + 1 }))
 }

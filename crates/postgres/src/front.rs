@@ -24,7 +24,7 @@ use weir_auth::login::KillOutcome;
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Dialect, Encoding, Scanner};
 use weir_wire::limits::REQUEST_GATHER_BYTES;
-use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Pins};
+use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Pins, name_of};
 
 /// A logged-in client.
 #[derive(Debug)]
@@ -247,7 +247,7 @@ impl Texts {
 }
 
 fn malformed(tag: ClientTag) -> Fault {
-    Fault::new(FaultKind::ClientProtocol, format!("malformed {tag:?} message"))
+    Fault::new(FaultKind::ClientProtocol, format!("malformed {} message", name_of(&tag)))
 }
 
 impl Front {
@@ -307,6 +307,17 @@ impl Front {
     /// Weir's number of this client.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// All clients of a pool use the pool's database.
+    pub fn schema(&self) -> Option<&str> {
+        None
+    }
+
+    /// What the program calls itself.
+    pub fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        let name = self.settings.get(crate::session_state::APPLICATION_NAME)?;
+        (!name.is_empty() && !name.contains(&0)).then(|| String::from_utf8_lossy(name))
     }
 
     pub(crate) fn key(&self) -> &ClientKey {

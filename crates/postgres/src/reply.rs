@@ -16,7 +16,7 @@ use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;
-use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step};
+use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step, name_of};
 
 /// Where the bytes of a message go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Back {
             let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
             if says_shape || is_gathered(header.tag) {
                 if header.total > SERVER_GATHER_BYTES {
-                    return Err(Fault::new(FaultKind::ServerTooLarge, format!("{:?}", header.tag)));
+                    return Err(Fault::new(FaultKind::ServerTooLarge, name_of(&header.tag)));
                 }
                 if rest.len() < header.total {
                     break;
@@ -253,7 +253,7 @@ impl Back {
             return Ok(way);
         }
         let Some(owed) = self.queue.next_mut() else {
-            return Err(protocol(format!("{tag:?} although nothing is owed")));
+            return Err(protocol(format!("{} although nothing is owed", name_of(&tag))));
         };
         match (owed, tag) {
             (_, T::ReadyForQuery) => return self.ready(front, message, way, to_server, to_client),
@@ -300,7 +300,7 @@ impl Back {
             (Owed::Execute { .. }, T::CommandComplete | T::EmptyQueryResponse | T::PortalSuspended) => {
                 self.execute_complete(front);
             }
-            (owed, _) => return Err(protocol(format!("{tag:?} where {owed:?} is owed"))),
+            (owed, _) => return Err(protocol(format!("{} where {} is owed", name_of(&tag), name_of(owed)))),
         }
         Ok(way)
     }

@@ -23,6 +23,8 @@ pub struct Client<W: Wing, S> {
     pub output: Pending,
     /// Its pool, once it has proved itself.
     pub pool: Option<PoolId>,
+    /// The user it logged in as, if that is not the pool's: its number among the names of the hall; 0: the pool's. For the log.
+    pub user: u16,
     /// While it logs in on top of a session: that session.
     pub before: Option<Box<Before<W>>>,
     /// The server it holds.
@@ -117,6 +119,8 @@ pub struct Before<W: Wing> {
     pub front: W::Front,
     /// Its pool.
     pub pool: Option<PoolId>,
+    /// Its user, as the client's.
+    pub user: u16,
 }
 
 /// What a login needs until it is over.

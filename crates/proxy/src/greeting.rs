@@ -102,7 +102,9 @@ impl Greetings {
         for target in servers.iter().filter_map(|targets| targets.pick(turn)) {
             match greeting_of(&target, end) {
                 Ok(greeting) => self.learn(&greeting),
-                Err(error) => tracing::debug!("{target} has not greeted: {error}"),
+                // Once aloud: this is the first that is known of a wrong address.
+                Err(error) if turn == 0 => tracing::warn!("mysql server {target} has not greeted: {error}"),
+                Err(error) => tracing::debug!("mysql server {target} has not greeted: {error}"),
             }
         }
     }

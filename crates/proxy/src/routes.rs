@@ -108,7 +108,7 @@ impl Routes for ConfigRoutes {
         let protocol = protocol(wing);
         let Some(route) = self.snapshot.route(protocol, login) else {
             let name = login.database.as_deref().unwrap_or(&login.user);
-            return Err(Fault::new(FaultKind::NoSuchDatabase, format!("no database {name:?} is configured")));
+            return Err(Fault::new(FaultKind::NoSuchDatabase, format!("no database `{name}` is configured")));
         };
         let targets = self.targets_of(&route.server);
         let schema = route.server_database.clone();

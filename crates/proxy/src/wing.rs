@@ -149,6 +149,10 @@ pub trait Connect<W: Wing> {
 pub trait Front<W: Wing> {
     /// Weir's number of this client.
     fn id(&self) -> u32;
+    /// The database it uses now, where clients of one pool may use several; for the log.
+    fn schema(&self) -> Option<&str>;
+    /// What the program calls itself, for the log.
+    fn application_name(&self) -> Option<std::borrow::Cow<'_, str>>;
     /// Looks at the start of the client's bytes. The same bytes are given again with more behind them
     /// after `Incomplete`; the front remembers how far it has looked, so that this is not quadratic.
     /// Local answers are appended to `out`.

@@ -93,7 +93,7 @@ impl Connector {
     /// `host` can be neither a name nor an address.
     pub fn connect(&self, host: &str) -> Result<Stream, TlsError> {
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| TlsError::Tls(format!("{host:?} is neither a host name nor an address")))?;
+            .map_err(|_| TlsError::Tls(format!("`{host}` is neither a host name nor an address")))?;
         Ok(Stream::client(self.config.clone(), name)?)
     }
 }

@@ -105,11 +105,26 @@ fn words_of(error: &rustls::Error) -> String {
             AlertDescription::ProtocolVersion => {
                 "the peer sees no TLS version that both sides have".to_owned()
             }
-            other => format!("the peer ended the handshake: {other:?}"),
+            other => format!("the peer ended the handshake: {}", in_words(&other)),
         },
-        Error::PeerIncompatible(reason) => format!("no common ground with the peer: {reason:?}"),
+        Error::PeerIncompatible(reason) => format!("no common ground with the peer: {}", in_words(&reason)),
         Error::NoApplicationProtocol => "no application protocol (ALPN) that both sides have".to_owned(),
         Error::InvalidMessage(_) => "the peer's bytes are not TLS".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// A reason of rustls, which has only names for them: `NoCipherSuitesInCommon` is "no cipher suites in common".
+fn in_words(reason: &impl std::fmt::Debug) -> String {
+    let name = format!("{reason:?}");
+    let mut words = String::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+        before = c;
+    }
+    words
 }

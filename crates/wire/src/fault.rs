@@ -113,6 +113,13 @@ impl Fault {
     }
 }
 
+/// The name of a variant without what is in it, for details: messages of a protocol are called as its manual calls them.
+pub fn name_of(variant: &impl std::fmt::Debug) -> String {
+    let shown = format!("{variant:?}");
+    let end = shown.find(|c: char| !c.is_alphanumeric()).unwrap_or(shown.len());
+    shown[..end].to_owned()
+}
+
 impl From<FaultKind> for Fault {
     fn from(kind: FaultKind) -> Self {
         Fault { kind, detail: Cow::Borrowed("") }

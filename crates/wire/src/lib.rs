@@ -17,5 +17,5 @@ pub mod proxy_header;
 pub mod relay;
 
 pub use cursor::{Reader, Short};
-pub use fault::{Fault, FaultKind, Whose};
+pub use fault::{Fault, FaultKind, Whose, name_of};
 pub use relay::{Boundary, Found, INTERNAL, Needs, Owner, Pin, Pins, Step};

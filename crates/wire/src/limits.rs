@@ -64,3 +64,6 @@ pub const CLIENT_PIPELINE: usize = 1_024;
 pub const CLIENT_SETTINGS: usize = 128;
 /// See [`CLIENT_SETTINGS`].
 pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;
+
+/// Users of pools that are logged in as another one whose own names a worker keeps for its log.
+pub const LOGGED_NAMES: usize = 1024;

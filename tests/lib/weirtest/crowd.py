@@ -16,7 +16,7 @@ class Crowd:
         os.close(handle)
         self.process = subprocess.Popen(
             [binary(), "bench", "run", workload, "--url", url, "--connections", str(connections), "--time", str(seconds), "--warmup", "0",
-             "--threads", "1", "--report-interval", "0", "--json", self.path, *more],
+             "--event-loops", "1", "--report-interval", "0", "--json", self.path, *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def report(self):

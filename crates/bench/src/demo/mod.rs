@@ -41,7 +41,16 @@ const DRAW_EVERY: Duration = Duration::from_secs(2);
 
 /// Without it the latency of so many clients looks like somebody's fault.
 const ALWAYS_WAITING: &str = " All of them ask all the time, so each waits
-clients / throughput for its turn, whoever serves them; with --every 5 each asks once in five seconds.";
+clients / throughput for its turn, whoever serves them: look at queries/s here, and at the latency above,
+where both sides had the same to do. With --every 5 each asks once in five seconds.";
+
+/// How long each way is measured at the same rate, at most.
+const SAME_RATE_SECONDS: u64 = 4;
+/// Of what the direct clients could do: so much is asked of both ways, that neither is overloaded.
+const SAME_RATE_PART: f64 = 0.2;
+
+/// More clients than the server has room for, to see what becomes of them.
+const TOO_MANY: u32 = 100;
 
 /// Throw-away PostgreSQL and MariaDB, Weir before both, thousands of clients at work.
 ///
@@ -49,17 +58,17 @@ clients / throughput for its turn, whoever serves them; with --every 5 each asks
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
     /// Clients of each protocol through Weir.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
     /// End by itself after so many seconds of load. Default: $DEMO_SECONDS, else Ctrl-C ends it.
-    #[arg(long, env = "DEMO_SECONDS")]
+    #[arg(long, env = "DEMO_SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// Each client sends one query every so many seconds. Default: the next as soon as the last is
     /// answered, so that all are always waiting.
     #[arg(long)]
     pub every: Option<f64>,
     /// Connections of Weir to each server.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub pool_size: u32,
 }
 
@@ -127,11 +136,13 @@ impl Demo {
         screen: &mut Screen,
     ) -> Result<Option<Demo>, String> {
         let home = Home::new("demo")?;
-        screen.say(&format!("Starting throw-away databases in {} ...", home.path.display()));
-        let (postgres, mysql) = std::thread::scope(|scope| {
-            let mysql = scope.spawn(|| start_mysql(&home, DEMO_CONNECTIONS_MYSQL, &[]));
-            let postgres = start_postgres(&home, DEMO_CONNECTIONS_POSTGRES, &[]);
-            (postgres, mysql.join().unwrap_or_else(|_| Err("the start of MySQL panicked".to_owned())))
+        let what = format!("Starting throw-away databases in {}", home.path.display());
+        let (postgres, mysql) = screen.step(&what, || {
+            std::thread::scope(|scope| {
+                let mysql = scope.spawn(|| start_mysql(&home, DEMO_CONNECTIONS_MYSQL, &[]));
+                let postgres = start_postgres(&home, DEMO_CONNECTIONS_POSTGRES, &[]);
+                (postgres, mysql.join().unwrap_or_else(|_| Err("the start of MySQL panicked".to_owned())))
+            })
         });
         let mut servers = Vec::new();
         for outcome in [postgres, mysql] {
@@ -144,7 +155,8 @@ impl Demo {
             return Err("no database could be started".to_owned());
         }
         for server in &servers {
-            prepare(server)?;
+            let what = format!("Filling a table of {TABLE_ROWS} rows in {}", server.title);
+            screen.step(&what, || prepare(server))?;
         }
         if stop.is_stopped() {
             return Ok(None);
@@ -168,7 +180,7 @@ impl Demo {
             .map(|(s, _)| format!("{} clients at {}", s.direct_clients, s.title))
             .collect();
         screen.say(&format!("\nFirst directly, for {direct_seconds} s: {}.", counts.join(", ")));
-        let loads = self.servers.iter().map(|(s, _)| (s.url.clone(), s.direct_clients, None)).collect();
+        let loads = self.direct(|_| Pace::Closed);
         let direct = load(loads, direct_seconds, stop, &mut |n, figures| {
             rows[n].direct = Some(figures);
             screen.show(began.elapsed().as_secs(), &rows, n);
@@ -177,6 +189,13 @@ impl Demo {
             row.direct = report.as_ref().ok().map(figures_of);
         }
         let mut failed = complain(screen, &direct);
+        if !stop.is_stopped() {
+            self.refusals(args, screen, stop);
+            let rates: Vec<f64> =
+                rows.iter().map(|row| row.direct.map_or(0.0, |f| f.qps * SAME_RATE_PART)).collect();
+            let seconds = args.seconds.map_or(SAME_RATE_SECONDS, |s| (s / 8).clamp(1, SAME_RATE_SECONDS));
+            failed |= self.same_rate(args, &rates, seconds, screen, stop);
+        }
         if stop.is_stopped() {
             return self.end(screen, &rows, began, None, failed);
         }
@@ -185,7 +204,8 @@ impl Demo {
         screen.say(&format!("\nNow {} clients of each through Weir.{how}", args.clients));
         let seconds =
             args.seconds.map_or(u64::MAX / 2_000_000_000, |s| s.saturating_sub(direct_seconds).max(1));
-        let loads = self.servers.iter().map(|(_, url)| (url.clone(), args.clients, every)).collect();
+        let pace = every.map_or(Pace::Closed, Pace::Every);
+        let loads = self.servers.iter().map(|(_, url)| (url.clone(), args.clients, pace)).collect();
         let before = procs::usage(self.weir.pid());
         let through = load(loads, seconds, stop, &mut |n, figures| {
             rows[n].weir = Some(figures);
@@ -206,6 +226,68 @@ impl Demo {
             rss_bytes: after.rss_bytes,
         });
         self.end(screen, &rows, began, cost, failed)
+    }
+
+    /// As many clients as a server is usually given, without Weir.
+    fn direct(&self, pace: impl Fn(usize) -> Pace) -> Vec<(Url, u32, Pace)> {
+        let servers = self.servers.iter().enumerate();
+        servers.map(|(n, (s, _))| (s.url.clone(), s.direct_clients, pace(n))).collect()
+    }
+
+    /// What becomes of more clients than a server has room for when they come directly.
+    fn refusals(&self, args: &DemoArgs, screen: &mut Screen, stop: &Stop) {
+        let full = self
+            .servers
+            .iter()
+            .map(|(server, _)| server)
+            .filter(|s| s.max_connections + TOO_MANY <= args.clients);
+        let full: Vec<&Server> = full.collect();
+        if full.is_empty() {
+            return;
+        }
+        screen.say("");
+        let once_a_second = Pace::Every(Duration::from_secs(1));
+        let loads =
+            full.iter().map(|s| (s.url.clone(), s.max_connections + TOO_MANY, once_a_second)).collect();
+        let what = format!("{TOO_MANY} clients more than the servers have room for, directly");
+        let reports = screen.step(&what, || load(loads, 1, stop, &mut |_, _| {}));
+        for (server, report) in full.iter().zip(&reports) {
+            if let Ok(report) = report {
+                screen.say(&refused(&server.title, report, args.clients));
+            }
+        }
+    }
+
+    /// The latency of both ways when the same is asked of them. Says what went wrong; true if anything did.
+    fn same_rate(
+        &self,
+        args: &DemoArgs,
+        rates: &[f64],
+        seconds: u64,
+        screen: &mut Screen,
+        stop: &Stop,
+    ) -> bool {
+        if rates.iter().any(|rate| *rate < 1.0) {
+            return false;
+        }
+        screen.say("");
+        let pace = |n: usize| Pace::Open { rate: rates.get(n).copied().unwrap_or(1.0), poisson: true };
+        let direct = screen.step("The same number of queries a second of both ways: first directly", || {
+            load(self.direct(pace), seconds, stop, &mut |_, _| {})
+        });
+        if stop.is_stopped() {
+            return false;
+        }
+        let loads = self.servers.iter().enumerate().map(|(n, (_, url))| (url.clone(), args.clients, pace(n)));
+        let through = screen.step(&format!("then from {} clients through Weir", args.clients), || {
+            load(loads.collect(), seconds, stop, &mut |_, _| {})
+        });
+        for (n, (server, _)) in self.servers.iter().enumerate() {
+            if let (Some(Ok(direct)), Some(Ok(weir))) = (direct.get(n), through.get(n)) {
+                screen.say(&compared(&server.title, direct, weir));
+            }
+        }
+        complain(screen, &direct) | complain(screen, &through)
     }
 
     fn end(
@@ -301,7 +383,7 @@ type News = (usize, Figures);
 
 /// Runs all loads at once. `show` hears the newest figures now and then.
 fn load(
-    loads: Vec<(Url, u32, Option<Duration>)>,
+    loads: Vec<(Url, u32, Pace)>,
     seconds: u64,
     stop: &Stop,
     show: &mut dyn FnMut(usize, Figures),
@@ -310,9 +392,9 @@ fn load(
     let (sender, news) = channel::<News>();
     std::thread::scope(|scope| {
         let mut runs = Vec::new();
-        for (n, (url, connections, every)) in loads.into_iter().enumerate() {
+        for (n, (url, connections, pace)) in loads.into_iter().enumerate() {
             let (control, sender) = (stop.control(), sender.clone());
-            let plan = plan(url, connections, all - connections, every, seconds);
+            let plan = plan(url, connections, all - connections, pace, seconds);
             runs.push(scope.spawn(move || {
                 let mut gathered = Gathered::new(n, sender);
                 crate::run(plan, &control, &mut |progress| gathered.hear(&progress))
@@ -328,12 +410,12 @@ fn load(
     })
 }
 
-fn plan(url: Url, connections: u32, beside: u32, every: Option<Duration>, seconds: u64) -> Plan {
+fn plan(url: Url, connections: u32, beside: u32, pace: Pace, seconds: u64) -> Plan {
     let workload = Arc::new(workload(&url));
     Plan {
         beside,
         threads: 1,
-        pace: every.map_or(Pace::Closed, Pace::Every),
+        pace,
         warm_up: Duration::from_millis(500),
         time: Duration::from_secs(seconds),
         ..Plan::new(vec![url], workload, connections)
@@ -390,6 +472,26 @@ impl Gathered {
     }
 }
 
+/// How many of too many clients a server has let in, in a sentence.
+fn refused(title: &str, report: &RunResult, clients: u32) -> String {
+    let (asked, in_) = (report.connections, report.connected);
+    let said = report.errors_by_code.iter().max_by_key(|error| error.count);
+    let said = said.map_or_else(String::new, |error| format!(" (\"{}\")", error.first_text));
+    format!(
+        "  {title:<18} {in_} of {asked} were let in, {} refused{said}; of {clients} it would be {} too many.",
+        asked.saturating_sub(in_),
+        clients.saturating_sub(in_)
+    )
+}
+
+/// Both ways at the same rate, in a sentence.
+fn compared(title: &str, direct: &RunResult, weir: &RunResult) -> String {
+    format!(
+        "  {title:<18} {:.0} queries/s from {} clients directly: p95 {:.1} ms; {:.0} from {} through Weir: p95 {:.1} ms",
+        direct.qps, direct.connected, direct.latency.p95_ms, weir.qps, weir.connected, weir.latency.p95_ms
+    )
+}
+
 fn figures_of(report: &RunResult) -> Figures {
     Figures {
         clients: u64::from(report.connected),
@@ -433,6 +535,21 @@ mod tests {
         assert!(!early.is_stopped());
         stop.stop();
         assert!(early.is_stopped() && stop.control().is_stopped());
+    }
+
+    #[test]
+    fn nothing_is_no_demo() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            demo: DemoArgs,
+        }
+        for wrong in ["--clients=0", "--pool-size=0", "--seconds=0"] {
+            let error = Line::try_parse_from(["demo", wrong]).err().expect(wrong).to_string();
+            assert!(error.contains("0 is not in 1.."), "{error}");
+        }
+        assert_eq!(Line::try_parse_from(["demo", "--clients=1"]).ok().map(|line| line.demo.clients), Some(1));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the demo shows: a small table that is redrawn on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// One row of the table: one kind of server.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +44,35 @@ impl Screen {
     pub fn say(&mut self, text: &str) {
         self.drawn = 0;
         println!("{text}");
+    }
+
+    /// A step that takes a while: says what it is at once, how long it has taken so far on a terminal, and in the end.
+    pub fn step<T>(&mut self, text: &str, work: impl FnOnce() -> T) -> T {
+        self.drawn = 0;
+        let began = Instant::now();
+        if !self.terminal {
+            println!("{text} ...");
+            let outcome = work();
+            println!("{text}: {:.1} s", began.elapsed().as_secs_f64());
+            return outcome;
+        }
+        let (done, ended) = channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                loop {
+                    print!("\r{text} ... {} s ", began.elapsed().as_secs());
+                    // A terminal that has gone: the demo ends by its signal.
+                    let _ = std::io::stdout().flush();
+                    if ended.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
+                        println!("\r{text}: {:.1} s    ", began.elapsed().as_secs_f64());
+                        return;
+                    }
+                }
+            });
+            let outcome = work();
+            drop(done);
+            outcome
+        })
     }
 
     /// Draws the table anew, `seconds` after the load began. Without a terminal only row `changed` is

@@ -186,6 +186,8 @@ pub struct Server {
     pub url_text: String,
     /// Connections it allows to the demo's direct clients.
     pub direct_clients: u32,
+    /// Its own limit.
+    pub max_connections: u32,
     /// Its process.
     pub process: Process,
 }
@@ -218,7 +220,6 @@ pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> R
     ]);
     finish(home, command, "initdb", "initdb.log")?;
     let port = free_port(None)?;
-    let direct_clients = max_connections.saturating_sub(100);
     let mut command = home.command(&postgres, "postgres.log")?;
     command.arg("-D").arg(&data).arg("-k").arg(&home.path).args(["-p", &port.to_string()]);
     let own = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=64MB", "update_process_title=off"];
@@ -233,7 +234,7 @@ pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> R
         client.run(text).map_err(|e| format!("PostgreSQL: {text}: {e}"))?;
     }
     let title = version(&postgres, "PostgreSQL");
-    server(title, format!("postgres://{NAME}@127.0.0.1:{port}/{NAME}"), direct_clients, process)
+    server(title, format!("postgres://{NAME}@127.0.0.1:{port}/{NAME}"), max_connections, process)
 }
 
 /// MariaDB, or MySQL where that is what is installed, with an empty database for the demo. It takes `max_connections`,
@@ -277,12 +278,13 @@ pub fn start_mysql(home: &Home, max_connections: u32, options: &[&str]) -> Resul
     ] {
         client.run(text).map_err(|e| format!("{title}: {text}: {e}"))?;
     }
-    let direct_clients = max_connections.saturating_sub(100);
-    server(title, format!("mysql://{NAME}@127.0.0.1:{port}/{NAME}"), direct_clients, process)
+    server(title, format!("mysql://{NAME}@127.0.0.1:{port}/{NAME}"), max_connections, process)
 }
 
-fn server(title: String, url_text: String, direct_clients: u32, process: Process) -> Result<Server, String> {
-    Ok(Server { title, url: Url::parse(&url_text)?, url_text, direct_clients, process })
+fn server(title: String, url_text: String, max_connections: u32, process: Process) -> Result<Server, String> {
+    // Some are left for who looks in while the demo runs.
+    let direct_clients = max_connections.saturating_sub(100);
+    Ok(Server { title, url: Url::parse(&url_text)?, url_text, direct_clients, max_connections, process })
 }
 
 /// Asks until the server answers.

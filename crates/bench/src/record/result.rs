@@ -347,6 +347,12 @@ pub struct CheckLine {
 }
 
 impl RunResult {
+    /// Events that were under way when the time was over. They count among the latencies, or the slowest would be left out, and not
+    /// among the events, or the rate would be too high.
+    pub fn ended_late(&self) -> u64 {
+        self.latency.count.saturating_sub(self.events)
+    }
+
     /// As JSON.
     pub fn to_json(&self) -> String {
         // Plain structs with string keys: it cannot fail.

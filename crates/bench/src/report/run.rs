@@ -71,6 +71,10 @@ fn overview(result: &RunResult) -> Section {
     ] {
         facts.push((name.into(), milliseconds(ms)));
     }
+    facts.push(("events".into(), count(result.events)));
+    if result.ended_late() > 0 {
+        facts.push(("ended late (in the latencies only)".into(), count(result.ended_late())));
+    }
     facts.push(("connections".into(), count(u64::from(result.connected))));
     facts.push(("errors".into(), count(result.errors)));
     section.facts(facts);

@@ -20,6 +20,10 @@ impl RunResult {
             let (reads, writes, others) = (self.reads, self.writes, self.others);
             writeln!(out, "    read/write/other: {reads} / {writes} / {others}")?;
         }
+        if self.ended_late() > 0 {
+            let text = "when the time was over: in the latencies, not in the rates";
+            writeln!(out, "    ended late:     {:>12}  ({text})", self.ended_late())?;
+        }
         let per_second = self.errors as f64 / self.seconds;
         writeln!(out, "    errors:         {:>12}  ({per_second:.2} per sec.)", self.errors)?;
         if self.ignored_errors > 0 {
@@ -211,6 +215,17 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!report.to_json().contains("hunter2"));
+    }
+
+    #[test]
+    fn counts_of_one_report_agree() {
+        let mut report = report();
+        report.latency.count = report.events + 9;
+        let text = report.to_text();
+        let line = text.lines().find(|line| line.contains("ended late:")).expect("a line");
+        assert_eq!(line.split_whitespace().nth(2), Some("9"), "{line}");
+        report.latency.count = report.events;
+        assert!(!report.to_text().contains("ended late"));
     }
 
     #[test]

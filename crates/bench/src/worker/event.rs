@@ -203,7 +203,10 @@ impl<P: Protocol> Worker<P> {
             return self.after_failure(i);
         }
         if self.conns[i].needs_row && !self.conns[i].failed {
-            let text = format!("{:?}: no row came", self.at(i));
+            let text = {
+                let At { client, event, .. } = self.at(i);
+                format!("client {client}, event {event}: no row came")
+            };
             self.fail_query(i, "wrong-reply", &text, false);
         }
         if self.conns[i].failed {
@@ -297,9 +300,12 @@ impl<P: Protocol> Worker<P> {
 }
 
 fn wrong_reply(at: At, query: &Query, got: Got<'_>) -> String {
+    let params: Vec<_> = query.params.iter().map(Value::to_string).collect();
     let got = match got {
         Got::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
-        Got::Null | Got::Int(_) | Got::TooLong => format!("{got:?}"),
+        Got::Null => "NULL".to_owned(),
+        Got::Int(number) => number.to_string(),
+        Got::TooLong => "more than is looked at".to_owned(),
     };
-    format!("client {}, event {}: asked with {:?}, got {got}", at.client, at.event, query.params)
+    format!("client {}, event {}: asked with {}, got {got}", at.client, at.event, params.join(", "))
 }

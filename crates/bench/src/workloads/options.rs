@@ -72,17 +72,17 @@ impl Isolation {
 #[command(next_help_heading = "Workload options")]
 pub struct Options {
     /// Tables sbtest1 to sbtestN (tpcc: sets of tables).
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-tables-count", "oltp_tables_count"], default_value_t = 1)]
     pub tables: u32,
     /// Rows in each table.
-    #[arg(long, alias = "table_size", default_value_t = 10_000)]
+    #[arg(long, aliases = ["oltp-table-size", "oltp_table_size"], alias = "table_size", default_value_t = 10_000)]
     pub table_size: u32,
     /// pgbench's scaling factor (100,000 accounts each); tpcc: warehouses in each set. Default: for `run` what the
     /// tables say, for `prepare` 1.
     #[arg(long)]
     pub scale: Option<u32>,
     /// How rows are chosen.
-    #[arg(long, alias = "rand-type", alias = "rand_type", value_enum, default_value_t = Shape::Uniform)]
+    #[arg(long, aliases = ["oltp-dist-type", "oltp_dist_type"], alias = "rand-type", alias = "rand_type", value_enum, default_value_t = Shape::Uniform)]
     pub distribution: Shape,
     /// Parameter h of pareto.
     #[arg(long, alias = "rand_pareto_h", default_value_t = 0.2)]
@@ -91,58 +91,58 @@ pub struct Options {
     #[arg(long, alias = "rand_zipfian_exp", default_value_t = 0.8)]
     pub rand_zipfian_exp: f64,
     /// Uniform choices of which gaussian and special take the mean.
-    #[arg(long, alias = "rand_spec_iter", default_value_t = 12)]
+    #[arg(long, aliases = ["oltp-dist-iter", "oltp_dist_iter"], alias = "rand_spec_iter", default_value_t = 12)]
     pub rand_spec_iter: u32,
     /// Percent of the rows that special prefers.
-    #[arg(long, alias = "rand_spec_pct", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-dist-pct", "oltp_dist_pct"], alias = "rand_spec_pct", default_value_t = 1)]
     pub rand_spec_pct: u32,
     /// Percent of the choices that fall on them.
-    #[arg(long, alias = "rand_spec_res", default_value_t = 75)]
+    #[arg(long, aliases = ["oltp-dist-res", "oltp_dist_res"], alias = "rand_spec_res", default_value_t = 75)]
     pub rand_spec_res: u32,
     /// Seed of all random choices.
     #[arg(long, alias = "rand-seed", alias = "rand_seed", default_value_t = 1)]
     pub seed: u64,
     /// Rows of a range SELECT.
-    #[arg(long, alias = "range_size", default_value_t = 100)]
+    #[arg(long, aliases = ["oltp-range-size", "oltp_range_size"], alias = "range_size", default_value_t = 100)]
     pub range_size: u32,
     /// Point SELECTs in a transaction.
-    #[arg(long, alias = "point_selects", default_value_t = 10)]
+    #[arg(long, aliases = ["oltp-point-selects", "oltp_point_selects"], alias = "point_selects", default_value_t = 10)]
     pub point_selects: u16,
     /// Simple range SELECTs in a transaction.
-    #[arg(long, alias = "simple_ranges", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-simple-ranges", "oltp_simple_ranges"], alias = "simple_ranges", default_value_t = 1)]
     pub simple_ranges: u16,
     /// SELECT SUM() in a transaction.
-    #[arg(long, alias = "sum_ranges", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-sum-ranges", "oltp_sum_ranges"], alias = "sum_ranges", default_value_t = 1)]
     pub sum_ranges: u16,
     /// SELECT ... ORDER BY in a transaction.
-    #[arg(long, alias = "order_ranges", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-order-ranges", "oltp_order_ranges"], alias = "order_ranges", default_value_t = 1)]
     pub order_ranges: u16,
     /// SELECT DISTINCT in a transaction.
-    #[arg(long, alias = "distinct_ranges", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-distinct-ranges", "oltp_distinct_ranges"], alias = "distinct_ranges", default_value_t = 1)]
     pub distinct_ranges: u16,
     /// All range SELECTs.
-    #[arg(long, alias = "range_selects", value_enum, default_value_t = Switch::On)]
+    #[arg(long, aliases = ["oltp-range-selects", "oltp_range_selects"], alias = "range_selects", value_enum, default_value_t = Switch::On)]
     pub range_selects: Switch,
     /// Updates of the indexed column in a transaction.
-    #[arg(long, alias = "index_updates", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-index-updates", "oltp_index_updates"], alias = "index_updates", default_value_t = 1)]
     pub index_updates: u16,
     /// Updates of a column without an index in a transaction.
-    #[arg(long, alias = "non_index_updates", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-non-index-updates", "oltp_non_index_updates"], alias = "non_index_updates", default_value_t = 1)]
     pub non_index_updates: u16,
     /// Pairs of DELETE and INSERT in a transaction.
-    #[arg(long, alias = "delete_inserts", default_value_t = 1)]
+    #[arg(long, aliases = ["oltp-delete-inserts", "oltp_delete_inserts"], alias = "delete_inserts", default_value_t = 1)]
     pub delete_inserts: u16,
     /// No BEGIN and COMMIT.
-    #[arg(long, alias = "skip_trx", value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on")]
+    #[arg(long, aliases = ["oltp-skip-trx", "oltp_skip_trx"], alias = "skip_trx", value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on")]
     pub skip_trx: Switch,
     /// The server chooses the ids of inserted rows.
-    #[arg(long, alias = "auto_inc", value_enum, default_value_t = Switch::On)]
+    #[arg(long, aliases = ["oltp-auto-inc", "oltp_auto_inc"], alias = "auto_inc", value_enum, default_value_t = Switch::On)]
     pub auto_inc: Switch,
     /// The index on k.
-    #[arg(long, alias = "create_secondary", value_enum, default_value_t = Switch::On)]
+    #[arg(long, aliases = ["oltp-secondary", "oltp_secondary"], alias = "create_secondary", value_enum, default_value_t = Switch::On)]
     pub create_secondary: Switch,
     /// MySQL's storage engine.
-    #[arg(long, alias = "mysql_storage_engine", default_value = "innodb")]
+    #[arg(long, aliases = ["mysql-table-engine", "mysql_table_engine"], alias = "mysql_storage_engine", default_value = "innodb")]
     pub mysql_storage_engine: String,
     /// Values of IN () in select_random_points.
     #[arg(long, alias = "random_points", default_value_t = 10)]

@@ -2,7 +2,7 @@
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};
-use crate::numbers::{count, round_up};
+use crate::numbers::{count, listed, round_up};
 use crate::probe::Probe;
 
 const ID: &str = "file_max";
@@ -13,7 +13,11 @@ pub fn check(probe: &Probe<'_>) -> Finding {
         Ok(numbers) => match numbers.as_slice() {
             [used, _, max] => (*used, *max),
             other => {
-                return Finding::judged(ID, State::Unknown, format!("{FILE}: {other:?} is not understood"));
+                return Finding::judged(
+                    ID,
+                    State::Unknown,
+                    format!("{FILE}: {} is not understood", listed(other)),
+                );
             }
         },
         Err(error) => return Finding::unread(ID, FILE, &error),

@@ -29,6 +29,7 @@ mod syn_backlog;
 mod systemd_unit;
 mod tcp_buffers;
 mod tcp_memory;
+mod tcp_options;
 mod threads_max;
 mod time_wait;
 mod user_processes;
@@ -67,6 +68,7 @@ pub const CHECKS: &[(&str, When, Check)] = &[
     ("cgroup_memory", When::AtStart, cgroup_memory::check),
     ("tcp_memory", When::Asked, tcp_memory::check),
     ("tcp_buffers", When::Asked, tcp_buffers::check),
+    ("tcp_options", When::Asked, tcp_options::check),
     ("pid_max", When::AtStart, pid_max::check),
     ("threads_max", When::Asked, threads_max::check),
     ("user_processes", When::Asked, user_processes::check),

@@ -2,7 +2,7 @@
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};
-use crate::numbers::bytes;
+use crate::numbers::{bytes, listed};
 use crate::probe::Probe;
 
 const ID: &str = "tcp_buffers";
@@ -25,7 +25,11 @@ pub fn check(probe: &Probe<'_>) -> Finding {
             Err(error) => return Finding::unread(ID, file, &error),
         };
         let [min, start, max] = numbers.as_slice() else {
-            return Finding::judged(ID, State::Unknown, format!("{file}: {numbers:?} is not understood"));
+            return Finding::judged(
+                ID,
+                State::Unknown,
+                format!("{file}: {} is not understood", listed(&numbers)),
+            );
         };
         finding = finding.read(file, format!("{min} {start} {max}"));
         starts.push(*start);

@@ -2,7 +2,7 @@
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};
-use crate::numbers::{bytes, count};
+use crate::numbers::{bytes, count, listed};
 use crate::probe::{Probe, sockets};
 
 const ID: &str = "tcp_memory";
@@ -16,7 +16,11 @@ pub fn check(probe: &Probe<'_>) -> Finding {
         Ok(numbers) => match numbers.as_slice() {
             [_, pressure, max] => (*pressure, *max),
             other => {
-                return Finding::judged(ID, State::Unknown, format!("{FILE}: {other:?} is not understood"));
+                return Finding::judged(
+                    ID,
+                    State::Unknown,
+                    format!("{FILE}: {} is not understood", listed(other)),
+                );
             }
         },
         Err(error) => return Finding::unread_of_machine(ID, FILE, &error),

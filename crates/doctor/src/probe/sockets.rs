@@ -1,5 +1,6 @@
 //! What /proc/net says about sockets, ports, addresses and counters.
 
+use crate::numbers::listed;
 use crate::root::{NUMBER_MAX, Root, Unread};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +15,7 @@ pub const RESERVED_FILE: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 pub fn port_range(root: &Root) -> Result<RangeInclusive<u64>, Unread> {
     match root.numbers(RANGE_FILE)?.as_slice() {
         [first, last] if first <= last && *last <= u64::from(u16::MAX) => Ok(*first..=*last),
-        other => Err(Unread(format!("not a range: {other:?}"))),
+        other => Err(Unread(format!("not a range: {}", listed(other)))),
     }
 }
 

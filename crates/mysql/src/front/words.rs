@@ -16,6 +16,10 @@ fn ends_without_a_word(kind: FaultKind) -> bool {
     matches!(kind, FaultKind::Killed | FaultKind::ServerLost | FaultKind::ServerProtocol)
 }
 
+/// Behind what a server says of the account Weir logs in with.
+const WEIRS_OWN_LOGIN: &[u8] =
+    b" (the database server refused Weir's own login, and not this client's to Weir)";
+
 impl Front {
     pub(super) fn unknown_command(&self, len: usize, out: &mut Vec<u8>) -> Found {
         error::put(out, 1, 1047, "08S01", "Unknown command");
@@ -58,7 +62,10 @@ impl Front {
         match ok::ErrPacket::read(rejection) {
             Ok(err) => {
                 let sqlstate = if err.sqlstate.is_empty() { &b"HY000"[..] } else { err.sqlstate };
-                frame::put(out, seq, |out| ok::ErrPacket { sqlstate, ..err }.write(out));
+                // Of an account (class 28) it reads as if the client's were meant.
+                let whose = if sqlstate.starts_with(b"28") { WEIRS_OWN_LOGIN } else { b"" };
+                let message = [err.message, whose].concat();
+                frame::put(out, seq, |out| ok::ErrPacket { sqlstate, message: &message, ..err }.write(out));
             }
             Err(_) => {
                 error::put_fault(out, seq, FaultKind::ServerLoginFailed);

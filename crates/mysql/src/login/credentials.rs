@@ -83,7 +83,7 @@ impl Credentials {
             return Err(refuse("the server asks for the method before 4.1"));
         };
         let Some(method) = Method::named(plugin) else {
-            return Err(refuse(format!("the server asks for method {:?}", String::from_utf8_lossy(plugin))));
+            return Err(refuse(format!("the server asks for method `{}`", plugin.escape_ascii())));
         };
         Ok((method, scramble.to_vec(), self.answer(method, scramble)?))
     }

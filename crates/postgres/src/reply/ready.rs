@@ -14,7 +14,7 @@ use crate::relay::{Internal, Owed, Undo, put_right};
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;
 use weir_sql::Clears;
-use weir_wire::{Boundary, Fault, FaultKind, Pin};
+use weir_wire::{Boundary, Fault, FaultKind, Pin, name_of};
 
 /// See [`Owed::Settings`].
 struct SettingsOwed {
@@ -65,7 +65,7 @@ impl Back {
                 }
             }
             Owed::Sync => {}
-            other => return Err(protocol(format!("ReadyForQuery where {other:?} is owed"))),
+            other => return Err(protocol(format!("ReadyForQuery where {} is owed", name_of(&other)))),
         }
         if boundary == Boundary::Idle
             && let Some(entry) = self.queue.head_mut()

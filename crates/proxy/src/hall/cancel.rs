@@ -6,6 +6,7 @@
 //! sent after the reply it came too late for. A request that only waits simply leaves the queue.
 
 use super::handshake::connect_tls;
+use super::who::log_client;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
@@ -235,6 +236,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    fn log_cancel(&self, cx: &Cx<'_, N>, server: Key, what: &str) {
+        match self.servers.get(server).map(|server| server.state) {
+            Some(ServerState::Leased(client)) => {
+                log_client!(warn, self, cx, client, "a cancel request for this client {what}");
+            }
+            _ => tracing::warn!(protocol = W::NAME, "a cancel request {what}"),
+        }
+    }
+
     /// Starts a connection that cancels what runs at a server's head. One at a time for a server.
     pub(super) fn cancel_server(&mut self, cx: &mut Cx<'_, N>, server: Key, asker: Option<(usize, Key)>) {
         let answer = |hall: &mut Self, cx: &mut Cx<'_, N>| {
@@ -259,7 +269,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let socket = match opened {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(protocol = W::NAME, %error, "a cancel request could not be sent");
+                self.log_cancel(cx, server, &format!("could not be sent: {target}: {error}"));
                 return answer(self, cx);
             }
         };
@@ -462,7 +472,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A cancel that did not get through in time is given up.
     pub(super) fn canceller_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         if self.cancellers.get(key).is_some() {
-            tracing::warn!(protocol = W::NAME, "a cancel request was not answered in time");
+            if let Some(server) = self.cancellers.get(key).map(|canceller| canceller.server) {
+                self.log_cancel(cx, server, "was not answered in time");
+            }
             self.canceller_over(cx, key);
         }
     }

@@ -1,10 +1,11 @@
 //! Timeouts. A client or server has one deadline at a time, which follows from its state; its timer is
 //! lazy: it fires at or before the deadline, looks, and is armed again. So the data path pays nothing.
 
+use super::who::log_client;
 use super::{Hall, Task};
 use crate::client::{Client, Phase, Wants};
 use crate::context::Cx;
-use crate::ids::{Key, Kind, Tag, client_number};
+use crate::ids::{Key, Kind, Tag};
 use crate::panics::inject;
 use crate::server::{Server, ServerPhase, ServerState};
 use crate::settings::Timeouts;
@@ -179,10 +180,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         match server.state {
             ServerState::Login => {
-                let fault = Fault::new(
-                    FaultKind::ServerUnavailable,
-                    format!("{:?}: no login in time", server.target),
-                );
+                let fault =
+                    Fault::new(FaultKind::ServerUnavailable, format!("{}: no login in time", server.target));
                 self.login_ended(cx, key, fault);
             }
             ServerState::Idle => self.idle_late(cx, key),
@@ -261,11 +260,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.is_mid_message(key) {
             // Words in the middle of a message would be read as a part of it.
             if cx.settings.logged.pooler_errors {
-                tracing::info!(protocol = W::NAME, "client closed in the middle of a reply: {fault}");
+                log_client!(info, self, cx, key, "client closed in the middle of a reply: {fault}");
             }
             self.count_fault(fault.kind);
             self.begin_closing(cx, key);
             return;
+        }
+        if cx.settings.logged.pooler_errors
+            && self.clients.get(key).is_some_and(|client| matches!(client.phase, Phase::Session(_)))
+        {
+            log_client!(info, self, cx, key, "client closed: {fault}");
         }
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else {
@@ -275,9 +279,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match &mut client.phase {
             Phase::Session(front) => {
                 front.fatal(&fault, &mut out);
-                if cx.settings.logged.pooler_errors {
-                    tracing::info!(protocol = W::NAME, client = front.id(), "client closed: {fault}");
-                }
             }
             Phase::Login(phase) => phase.accept.refuse(&fault, &mut out),
             Phase::Closing => {}
@@ -352,6 +353,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         inject::here("remove_client");
         self.leave_login(key);
+        if cx.settings.logged.disconnections
+            && let Some(Client { pool: Some(_), is, .. }) = self.clients.get(key)
+        {
+            let broken = is.broken;
+            log_client!(info, self, cx, key, broken, "client has left");
+        }
         let Some(client) = self.clients.remove(key) else { return };
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         if client.is.proven {
@@ -359,13 +366,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         cx.shared.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
-        if cx.settings.logged.disconnections
-            && let Some(pool) = client.pool.and_then(|id| self.pool(id))
-        {
-            let (user, database) = (pool.spec.user.as_str(), pool.spec.database.as_str());
-            let (client, broken) = (client_number(cx.worker, key), client.is.broken);
-            tracing::info!(protocol = W::NAME, client, user, database, broken, "client has left");
-        }
         client.line.close(cx.net, abort);
         self.cells.wing.client_connections.dec();
     }

@@ -1,6 +1,7 @@
 //! Servers come to be, and cease.
 
 use super::handshake::connect_tls;
+use super::who::log_client;
 use super::{Hall, Task};
 use crate::client::{Phase, Wants};
 use crate::context::{Cx, Ticket};
@@ -168,7 +169,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let socket = match opened {
             Ok(socket) => socket,
             Err(e) => {
-                let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target:?}: {e}"));
+                let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target}: {e}"));
                 if let Some(pool) = self.pool(id) {
                     pool.connect_ends();
                 }
@@ -229,7 +230,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
                 Ok(false) => return true,
                 Err(e) => {
-                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{:?}: {e}", server.target));
+                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{}: {e}", server.target));
                     self.login_ended(cx, key, fault);
                     return false;
                 }
@@ -283,7 +284,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                         std::io::ErrorKind::InvalidData => FaultKind::ServerTls,
                         _ => FaultKind::ServerUnavailable,
                     };
-                    let fault = Fault::new(kind, format!("{:?}: {e}", server.target));
+                    let fault = Fault::new(kind, format!("{}: {e}", server.target));
                     self.login_ended(cx, key, fault);
                     break;
                 }
@@ -533,7 +534,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);
-                tracing::warn!(protocol = W::NAME, "a server is gone with a client on it: {fault}");
+                log_client!(warn, self, cx, client, "a server is gone with this client on it: {fault}");
                 let cut = self.is_mid_message(client);
                 self.unpinned(client);
                 if let Some(client) = self.clients.get_mut(client) {

@@ -1,5 +1,6 @@
 //! TLS with clients and servers: where it begins, how it ends, and how much of it a turn has room for.
 
+use super::who::log_client;
 use super::{Hall, Task};
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
@@ -192,7 +193,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn tls_failed(&mut self, cx: &mut Cx<'_, N>, key: Key, error: &std::io::Error) {
         let Some(client) = self.clients.get(key) else { return };
         if cx.settings.logged.pooler_errors {
-            tracing::info!(protocol = W::NAME, peer = ?client.peer, "TLS with a client failed: {error}");
+            log_client!(info, self, cx, key, "TLS with this client failed: {error}");
         }
         self.count_fault(FaultKind::ClientTls);
         if matches!(client.phase, Phase::Login(_)) {

@@ -1,5 +1,6 @@
 //! Clients come in: from accept to the first request.
 
+use super::who::log_client;
 use super::{Hall, Task};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
@@ -82,6 +83,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             input: Pending::default(),
             output: Pending::default(),
             pool: None,
+            user: 0,
             before: None,
             lease: None,
             ride: None,
@@ -291,15 +293,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if fault.kind == FaultKind::LoginFailed && self.refuse_later(cx, key, &fault) {
             return;
         }
+        if cx.settings.logged.pooler_errors && self.login_phase(key).is_some() {
+            log_client!(info, self, cx, key, "login refused: {fault}");
+        }
         let mut out = std::mem::take(&mut self.staging);
         if let Some(client) = self.clients.get_mut(key)
             && let Phase::Login(phase) = &mut client.phase
         {
             phase.accept.refuse(&fault, &mut out);
-            if cx.settings.logged.pooler_errors {
-                let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
-                tracing::info!(protocol = W::NAME, user, peer = ?client.peer, "login refused: {fault}");
-            }
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
@@ -355,7 +356,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         client.phase =
             Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
-        client.before = Some(Box::new(Before { front, pool }));
+        client.before = Some(Box::new(Before { front, pool, user: std::mem::take(&mut client.user) }));
         client.request_since_ns = now_ns;
         client.is.greeted = false;
         client.is.counted = true;
@@ -368,7 +369,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn go_back(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Some(before) = client.before.take() else { return false };
-        let Before { mut front, pool } = *before;
+        let Before { mut front, pool, user } = *before;
         if !front.login_refused() {
             return false;
         }
@@ -378,6 +379,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return false };
         client.phase = Phase::Session(front);
         client.pool = pool;
+        client.user = user;
         client.is.greeted = true;
         self.arm_client(cx, key);
         self.todo.push_back(Task::PumpClient(key));
@@ -413,10 +415,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     front.know(&entry.knowledge);
                 }
                 client.pool = Some(entry.id);
+                client.user =
+                    if login.user == entry.spec().user { 0 } else { self.names.number(&login.user) };
                 self.pool_of(cx, &entry);
                 self.refresh(cx, entry.id);
                 if cx.settings.logged.connections {
-                    self.log_login(cx, key, &login);
+                    log_client!(info, self, cx, key, "login");
                 }
                 self.greet(cx, key, out);
             }
@@ -426,7 +430,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     front.fatal(&fault, &mut out);
                 }
                 if cx.settings.logged.pooler_errors {
-                    tracing::info!(protocol = W::NAME, user = login.user, "login refused: {fault}");
+                    client.user = self.names.number(&login.user);
+                    log_client!(info, self, cx, key, "login refused: {fault}");
                 }
                 self.count_fault(fault.kind);
                 self.send_client(cx, key, &out);
@@ -436,13 +441,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
-    }
-
-    fn log_login(&self, cx: &Cx<'_, N>, key: Key, login: &Login) {
-        let Some(Client { peer, .. }) = self.clients.get(key) else { return };
-        let client = client_number(cx.worker, key);
-        let (user, database) = (login.user.as_str(), login.database.as_deref().unwrap_or_default());
-        tracing::info!(protocol = W::NAME, client, user, database, ?peer, "login");
     }
 
     /// Ends the login of a proven client, or puts it into the queue for a server that confirms its

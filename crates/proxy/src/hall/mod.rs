@@ -24,6 +24,7 @@ mod reply;
 mod request;
 mod share;
 mod study;
+mod who;
 
 pub use cancel::Canceller;
 
@@ -75,6 +76,8 @@ pub struct Hall<W: Wing, N: Net> {
     heir: Option<caps::Heir<W>>,
     /// What requests met in this turn.
     crowd: Crowd,
+    /// Users whose name is not that of their pool.
+    names: who::Names,
 }
 
 /// Work left for later.
@@ -113,6 +116,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             asked: handshake::Asked::default(),
             heir: None,
             crowd: Crowd::default(),
+            names: who::Names::default(),
         }
     }
 }

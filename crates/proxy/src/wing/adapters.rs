@@ -105,6 +105,12 @@ macro_rules! adapter {
             fn id(&self) -> u32 {
                 self.id()
             }
+            fn schema(&self) -> Option<&str> {
+                self.schema()
+            }
+            fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.application_name()
+            }
             fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
                 self.find(input, out)
             }
