@@ -197,6 +197,8 @@ pub(crate) struct Outcome {
 /// What few clients have.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
+    /// The server on which its statements were prepared before it set something there.
+    pub along_on: u64,
     /// Settings that a SET changed to values that only its server knows so far.
     pub unasked: Vec<Slot>,
     /// The request is answered but for the KILL at its end: its target, and whether only the request is meant.
@@ -245,8 +247,6 @@ pub struct Front {
     found_server: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
-    /// The server on which its statements were prepared before it set something there.
-    pub(crate) along_on: u64,
     /// The last text may have changed FOUND_ROWS().
     found_changed: bool,
     /// A server has run its last command: Weir has not answered in its place since.
@@ -414,7 +414,6 @@ impl Front {
             found_rows: ROWS_FRESH,
             found_server: 0,
             asks_found_rows: false,
-            along_on: 0,
             found_changed: false,
             ran_there: false,
             pins: Pins::NONE,

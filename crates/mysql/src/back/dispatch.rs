@@ -240,7 +240,8 @@ impl Back {
     fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
         let Some(of) = front.request.unsettles() else { return };
         let Some(statements) = front.statements.as_deref() else { return };
-        if front.along_on == self.server_id && !front.pins().is_empty() {
+        let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
+        if along_on == self.server_id && !front.pins().is_empty() {
             // What it has prepared since, it has prepared here.
             return;
         }
@@ -248,7 +249,9 @@ impl Back {
             Unsettles::All => true,
             Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
         };
+        let mut any = false;
         for text in statements.texts(wanted).take(limits::PREPARED_ALONG) {
+            any = true;
             let shaped = front.state.shaped(&text.shape);
             let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == text);
             let stays = shaped.schema == front.state.schema && !self.session.needs_new_login(&shaped);
@@ -259,7 +262,9 @@ impl Back {
                 }
             }
         }
-        front.along_on = self.server_id;
+        if any {
+            front.rare.get_or_insert_default().along_on = self.server_id;
+        }
     }
 
     /// Its client's schema is gone: the words of the server about that are those about the table that the request names.
