@@ -3,7 +3,7 @@
 use crate::cell::{Histogram, HistogramTotals};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Pools with names of their own in the metrics. A fallback database lets clients name new pools; the
 /// pools beyond this bound are counted together, so that no client can fill a monitoring system.
@@ -15,8 +15,8 @@ pub const OTHER: &str = "(other)";
 #[derive(Debug)]
 pub struct Metrics {
     protocols: &'static [&'static str],
-    /// By worker, then by protocol.
-    workers: Vec<Vec<Arc<WorkerCells>>>,
+    /// By worker, then by protocol: made when the worker first asks.
+    workers: Vec<Vec<OnceLock<Arc<WorkerCells>>>>,
     pools: Mutex<Vec<Pool>>,
     /// Panics of threads that serve. Any of them may add to it.
     panics: AtomicU64,
@@ -64,9 +64,9 @@ pub struct Totals {
 }
 
 impl Metrics {
-    /// Cells for so many workers. `protocols` are the values of the `protocol` label.
+    /// Cells for so many workers at most. `protocols` are the values of the `protocol` label.
     pub fn new(workers: usize, protocols: &'static [&'static str]) -> Arc<Metrics> {
-        let cells = |_| protocols.iter().map(|_| Arc::default()).collect();
+        let cells = |_| protocols.iter().map(|_| OnceLock::new()).collect();
         let workers = (0..workers).map(cells).collect();
         Arc::new(Metrics { protocols, workers, pools: Mutex::default(), panics: AtomicU64::new(0) })
     }
@@ -91,7 +91,7 @@ impl Metrics {
     /// # Panics
     /// If there is no such worker or no such protocol: a mistake of the caller.
     pub fn worker(&self, worker: usize, protocol: &str) -> Arc<WorkerCells> {
-        self.workers[worker][self.number(protocol)].clone()
+        self.workers[worker][self.number(protocol)].get_or_init(Arc::default).clone()
     }
 
     /// The cells of a worker for a pool; made at the first call, the same ones later. Only that worker may
@@ -130,8 +130,7 @@ impl Metrics {
     pub fn totals(&self, protocol: &str) -> Totals {
         let number = self.number(protocol);
         let mut totals = Totals::default();
-        for worker in &self.workers {
-            let cells = &worker[number];
+        for cells in self.workers.iter().filter_map(|worker| worker[number].get()) {
             cells.wing.add_to(&mut totals.wing);
             cells.request_duration.add_to(&mut totals.request_duration);
             cells.wait_duration.add_to(&mut totals.wait_duration);

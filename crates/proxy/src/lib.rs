@@ -8,6 +8,7 @@
 
 #[doc(hidden)]
 pub mod audit;
+pub mod berths;
 pub mod client;
 pub mod context;
 pub mod control;
@@ -15,6 +16,7 @@ pub mod crypto;
 mod economy;
 pub mod failures;
 mod front_tls;
+mod further;
 pub mod greeting;
 pub mod hall;
 pub mod ids;

@@ -81,7 +81,7 @@ impl Sizing {
             }
             let limit = entry.shared.limit();
             if std::mem::replace(&mut pool.told, limit) != limit {
-                for worker in 0..shared.workers {
+                for worker in shared.berths.open() {
                     (shared.post)(worker, W::mail(WingMail::Sized { pool: entry.clone() }));
                 }
             }
@@ -117,7 +117,7 @@ impl Sizing {
         }
         if !unused.is_empty() {
             let unused: Arc<[PoolId]> = unused.into();
-            for worker in 0..shared.workers {
+            for worker in shared.berths.open() {
                 (shared.post)(worker, W::mail(WingMail::Sweep { pools: unused.clone() }));
             }
         }

@@ -3,6 +3,7 @@
 //! Owns: the loop. Must not know: what the halls do with an event.
 //! Invariants: it never blocks but in `Net::wait`, and takes no lock while it serves.
 
+use crate::berths::Room;
 use crate::context::{Cx, Shared};
 use crate::economy::Economy;
 use crate::hall::Hall;
@@ -19,6 +20,9 @@ use weir_wire::limits::SCRATCH_BYTES;
 
 /// Connections accepted from one listener in one turn, some 10 us each, so that a storm of connects cannot stall queries.
 const ACCEPTS_PER_TURN: usize = 16;
+
+/// So long nobody is a client of a worker that began late, and it ends.
+const EMPTY_MS: u64 = 10_000;
 
 /// A listener of this worker.
 pub struct Door<N: Net> {
@@ -60,6 +64,8 @@ pub struct Worker<N: Net> {
     /// Timers that have fired, reused in each turn.
     fired: Vec<u64>,
     economy: Economy,
+    /// Of a worker that is not there for ever: since when nobody has been its client (milliseconds).
+    empty_since_ms: Option<u64>,
 }
 
 impl<N: Net> Worker<N> {
@@ -91,6 +97,7 @@ impl<N: Net> Worker<N> {
             again: Vec::new(),
             fired: Vec::new(),
             economy,
+            empty_since_ms: None,
         })
     }
 
@@ -160,7 +167,8 @@ impl<N: Net> Worker<N> {
             Life::Draining(until_ms) => Some(until_ms),
             Life::Serving | Life::Over => None,
         };
-        let next_ms = [self.wheel.next_ms(), drained_ms].into_iter().flatten().min()?;
+        let leaves_ms = self.empty_since_ms.map(|since_ms| since_ms + EMPTY_MS);
+        let next_ms = [self.wheel.next_ms(), drained_ms, leaves_ms].into_iter().flatten().min()?;
         // One more, because the clock's fraction of a millisecond is lost in `now_ms`.
         Some(Duration::from_millis(next_ms.saturating_sub(now_ms).saturating_add(1)))
     }
@@ -231,11 +239,36 @@ impl<N: Net> Worker<N> {
         if let Some(gathers) = self.economy.turn_ends(now_ns, crowd) {
             self.net.gather(gathers);
         }
+        if self.number >= self.shared.berths.first() {
+            self.leave_if_empty(now_ns / 1_000_000);
+        }
         if let Life::Draining(until_ms) = self.life {
             let clients = self.postgres.client_count() + self.mysql.client_count();
             if clients == 0 || self.net.now_ns() / 1_000_000 >= until_ms {
                 self.stop();
             }
+        }
+    }
+
+    /// A worker that began because clients came ends when they have gone for a while.
+    fn leave_if_empty(&mut self, now_ms: u64) {
+        if self.postgres.client_count() + self.mysql.client_count() > 0 || self.life != Life::Serving {
+            self.empty_since_ms = None;
+            return;
+        }
+        if now_ms < *self.empty_since_ms.get_or_insert(now_ms) + EMPTY_MS {
+            return;
+        }
+        // What is under way is looked at again after the same time.
+        self.empty_since_ms = Some(now_ms);
+        let mut is_clear = false;
+        self.with(|postgres, mysql, cx| is_clear = postgres.clears(cx) & mysql.clears(cx));
+        if is_clear && self.shared.berths.close(self.number) {
+            self.with(|postgres, mysql, _| {
+                postgres.cleared();
+                mysql.cleared();
+            });
+            self.life = Life::Over;
         }
     }
 
@@ -305,6 +338,11 @@ impl<N: Net> Worker<N> {
                 return;
             }
             let wing = door.wing;
+            if self.shared.berths.room() == Room::Soon {
+                let until_ms = door.pause.begin(now_ms);
+                self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, wing, index).pack());
+                return;
+            }
             match self.net.accept(&door.listener) {
                 Ok((socket, peer)) => match wing {
                     0 => self.with(|hall, _, cx| hall.place(cx, socket, peer)),

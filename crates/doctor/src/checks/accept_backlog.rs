@@ -28,7 +28,7 @@ pub fn check(probe: &Probe<'_>) -> Finding {
     };
     let aborts = probe.root.number(ABORT).unwrap_or(0) != 0;
     // Weir has a listener for each worker.
-    let listeners = if probe.ask.program.is_weir() { probe.weir_workers() } else { 1 };
+    let listeners = if probe.ask.program.is_weir() { probe.weir_workers().0 } else { 1 };
     let each = probe.ask.backlog.min(somaxconn);
     let all = each * listeners;
     let storm = (probe.ask.clients / AT_ONCE).min(STORM);

@@ -63,7 +63,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let worker = worker_of(kill.number);
         if worker == cx.worker {
             self.kill(cx, kill);
-        } else if worker < cx.shared.workers {
+        } else if cx.shared.berths.is_open(worker) {
             cx.post::<W>(worker, WingMail::Kill(kill));
         } else {
             self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
@@ -95,8 +95,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.kill_on(cx, key, kill);
         }
         listed.visited += 1;
-        if listed.visited < 2 * cx.shared.workers {
-            let next = (cx.worker + 1) % cx.shared.workers;
+        if listed.visited < 2 * cx.shared.berths.open().count() {
+            let next = cx.shared.berths.behind(cx.worker);
             return match next == cx.worker {
                 true => self.kill_listed(cx, kill),
                 false => cx.post::<W>(next, WingMail::Kill(kill)),

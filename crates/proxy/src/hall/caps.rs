@@ -160,7 +160,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         for (_, other) in Self::capped_waiters(cx, entry) {
-            for worker in 0..cx.shared.workers {
+            for worker in cx.shared.berths.open() {
                 if !other.shared.has_room() || !other.shared.waits(worker) {
                     continue;
                 }

@@ -356,7 +356,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.is.proven {
             cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         }
-        cx.shared.leave_seat(cx.worker);
+        cx.shared.berths.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
         if cx.settings.logged.disconnections
             && let Some(pool) = client.pool.and_then(|id| self.pool(id))

@@ -650,7 +650,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Moves a clean server to another worker.
-    fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
+    pub(super) fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         inject::here("hand_over");
         let Some(server) = self.servers.remove(key) else { return };
         let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
@@ -745,7 +745,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn room_for_waiters(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         self.pool_of(cx, entry);
         self.open_for_waiters(cx, entry.id);
-        for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {
+        for worker in cx.shared.berths.open().filter(|&worker| worker != cx.worker) {
             if entry.shared.has_room() && entry.shared.waits(worker) {
                 cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone() });
             }

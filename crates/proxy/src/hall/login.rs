@@ -1,6 +1,7 @@
 //! Clients come in: from accept to the first request.
 
 use super::{Hall, Task};
+use crate::berths::Berths;
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
@@ -38,15 +39,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected: it is served here or by another worker.
     pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let together = if self.draining { 0 } else { cx.settings.clients_together };
-        let to = cx.shared.take_seat(cx.worker, together);
+        let to = cx.shared.berths.take_seat(cx.worker, together);
         if to == cx.worker {
             return self.accepted(cx, Arrival::Here(socket), peer);
         }
         match cx.net.pack(socket, to) {
             Ok(parcel) => cx.post::<W>(to, WingMail::Client { parcel, peer }),
             Err(Kept { socket, .. }) => {
-                cx.shared.leave_seat(to);
-                cx.shared.take_seat(cx.worker, 0);
+                cx.shared.berths.leave_seat(to);
+                cx.shared.berths.take_seat_here(cx.worker);
                 self.accepted(cx, Arrival::Here(socket), peer);
             }
         }
@@ -545,12 +546,14 @@ fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
 /// A client that is counted and has its seat, and gives up both unless it comes to stay, whatever it fails by.
 struct Counted<'a> {
     clients: &'a AtomicUsize,
-    seat: &'a AtomicUsize,
+    berths: &'a Berths,
+    worker: usize,
 }
 
 impl<'a> Counted<'a> {
     fn new<N: Net>(cx: &Cx<'a, N>) -> Self {
-        let counted = Counted { clients: &cx.shared.clients, seat: &cx.shared.seats[cx.worker] };
+        let (clients, berths) = (&cx.shared.clients, &*cx.shared.berths);
+        let counted = Counted { clients, berths, worker: cx.worker };
         counted.clients.fetch_add(1, Relaxed);
         counted
     }
@@ -563,7 +566,7 @@ impl<'a> Counted<'a> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.clients.fetch_sub(1, Relaxed);
-        self.seat.fetch_sub(1, Relaxed);
+        self.berths.leave_seat(self.worker);
     }
 }
 

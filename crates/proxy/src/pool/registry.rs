@@ -4,9 +4,11 @@
 
 use super::auto::Bounds;
 use super::{Cap, PoolShared, Standing};
+use crate::berths::Berths;
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::login::Changes;
 use weir_sql::catalogue::Knowledge;
@@ -103,7 +105,8 @@ type Identity = (String, String, u32);
 /// clients may name any database, their names must not fill the memory.
 #[derive(Debug)]
 pub struct Registry<X> {
-    workers: usize,
+    /// Workers from the start, workers there can be, and those that have begun have numbers below this.
+    workers: (usize, usize, Arc<AtomicUsize>),
     changes: Changes,
     by_identity: Mutex<HashMap<Identity, Arc<PoolEntry<X>>>>,
     /// Oldest first. Read without the lock.
@@ -113,8 +116,13 @@ pub struct Registry<X> {
 impl<X: Default> Registry<X> {
     /// An empty list for a process with this many workers.
     pub fn new(workers: usize) -> Self {
+        Registry::growing(&Berths::fixed(workers))
+    }
+
+    /// The same for a process whose workers may become more.
+    pub fn growing(berths: &Berths) -> Self {
         Registry {
-            workers,
+            workers: (berths.first(), berths.most(), berths.roster()),
             changes: Changes::default(),
             by_identity: Mutex::default(),
             all: ArcSwap::default(),
@@ -144,7 +152,10 @@ impl<X: Default> Registry<X> {
                 .map_or_else(|| Arc::new(Cap::new(spec.max_of_user)), |entry| entry.shared.caps()[1].clone()),
         ];
         let limit = spec.auto.map_or(spec.size, Bounds::start);
-        let shared = PoolShared::new(limit, caps, self.workers);
+        let shared = {
+            let (first, most, shown) = &self.workers;
+            PoolShared::growing(limit, caps, *first, *most, shown.clone())
+        };
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one server of
         // MySQL's is not known here, so there all databases are together.
