@@ -25,8 +25,8 @@ const EXIT_BLOCKER: u8 = 3;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Clients that connect; with --program bench, connections that are opened. Default: 10000, or max_client_conn of
-    /// --config.
+    /// Clients that connect; with --program bench, connections that are opened. Default: max_client_conn of --config,
+    /// or else 10000.
     #[arg(long, short = 'n', value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     connections: Option<u64>,
@@ -116,7 +116,7 @@ fn named(place: &str) -> Result<cure::Place, Failure> {
 
 /// Weir's default pool size, for each database that is named.
 const SERVERS_EACH: u64 = 20;
-/// Weir's default `max_client_conn`.
+/// Asked about where nobody says how many clients come.
 const CLIENTS: u64 = 10_000;
 
 fn question(args: &Args, databases: usize) -> Result<Question, Failure> {
@@ -189,8 +189,13 @@ fn of_snapshot(snapshot: &Snapshot) -> Question {
         workers: snapshot.workers,
         listen_ports: ports.collect(),
         backlog: u64::from(snapshot.tcp.listen_backlog),
-        ..Question::serve(snapshot.limits.max_client_conn as u64, servers)
+        ..Question::serve(snapshot.limits.max_client_conn.map_or(CLIENTS, |n| n as u64), servers)
     }
+}
+
+/// The memory that this process may have.
+pub fn memory() -> Option<u64> {
+    weir_doctor::probe::memory::of_this_process(&Root::real())
 }
 
 /// Blockers and warnings about what a configuration asks of this machine, for the log of `weir serve`.

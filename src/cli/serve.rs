@@ -35,7 +35,7 @@ pub struct Args {
     /// Threads that carry traffic. 0 means one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Clients of the whole process; the next one is refused.
+    /// Clients of the whole process; the next one is refused. By default as many as the machine holds.
     #[arg(long, value_name = "N")]
     max_client_conn: Option<String>,
     /// Set anything: section.key=value, as in weir.toml. May be given several times.

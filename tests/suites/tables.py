@@ -3,12 +3,13 @@ clients have come than one table holds, and their end when these have gone. Nobo
 
 import contextlib
 import os
+import re
 import signal
 import threading
 
 from weirtest import mywire, pgwire
-from weirtest.case import eventually, weir
-from weirtest.target import server_env
+from weirtest.case import Skip, eventually, weir
+from weirtest.target import DEFAULT_USER, server_env
 from weirtest.weir import Weir
 
 SERVERS = ["postgres", "mariadb"]
@@ -20,7 +21,7 @@ FILES = 300
 
 
 def start(*settings, nofile=FILES, clients=1000):
-    settings = ("workers=2", f"limits.max_client_conn={clients}", *settings)
+    settings = ("workers=2", *([f"limits.max_client_conn={clients}"] if clients else []), *settings)
     return Weir.before(KIND, port=int(server_env(KIND, "PORT")), pool_size=3, settings=settings, nofile=nofile)
 
 
@@ -205,3 +206,33 @@ def weir_ends_in_peace_with_further_workers(_context):
         assert w.wait() == 0
         w.ended = True
         w.check_log()
+
+
+def room(w):
+    """How many clients there may be, and why, as the log says."""
+    return eventually(lambda: re.search(r"room for (\d+) clients: ([^;]*);", w.log()), "it is said").groups()
+
+
+@weir
+def without_a_limit_there_is_room_for_what_the_machine_holds(_context):
+    with start(nofile=20_000, clients=None) as w:
+        clients, why = room(w)
+        assert int(clients) > 20_000, w.log()
+        assert re.fullmatch(r"memory decides: \d+ MB|the limit of 20000 open files decides", why), why
+        eventually(lambda: workers(w) == 2, "they begin")
+    with start(clients=None) as w, contextlib.ExitStack() as held:
+        clients, why = room(w)
+        assert why == "the limit of 300 open files decides", why
+        assert 400 < int(clients) < 5000, clients
+        come(w, held, 200)
+        assert workers(w) > 2
+        w.check_log()
+
+
+@weir
+def a_file_of_pgbouncer_keeps_its_limit(_context):
+    if KIND != "postgres":
+        raise Skip("it is about PostgreSQL")
+    text = f"[databases]\n* = host=127.0.0.1 port={server_env(KIND, 'PORT')} user={DEFAULT_USER[KIND]}\n[pgbouncer]\nauth_type = any\n"
+    with Weir.configured(KIND, text, suffix=".ini") as w:
+        eventually(lambda: "room for 100 clients (limits.max_client_conn)" in w.log(), "it is said")

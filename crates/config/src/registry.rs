@@ -249,9 +249,9 @@ settings! {
     DnsMaxTtl "pool" "dns_max_ttl" = "dns_max_ttl", seconds(), "15", Live, All,
         "Interval at which host names are looked up again. Connections to an address that a name no longer has are closed when they are free.";
 
-    MaxClientConn "limits" "max_client_conn" = "max_client_conn", Kind::Count { min: 1, max: 16_000_000, unit: "clients" },
-        "10000" ini "100", Live, All,
-        "Maximum number of clients of the whole process. Further clients are refused.";
+    MaxClientConn "limits" "max_client_conn" = "max_client_conn", Kind::Size { max: 16_000_000, unit: "clients" },
+        "auto" ini "100", Live, All,
+        "Maximum number of clients of the whole process. Further clients are refused. auto: as many as the machine holds, by its open files and its memory at the start; the log says how many, and which of the two decides.";
     ClientLoginTimeout "limits" "client_login_timeout" = "client_login_timeout", seconds(), "60", Live, All,
         "Maximum time for a client's login. 0 disables the limit.";
     ClientIdleTimeout "limits" "client_idle_timeout" = "client_idle_timeout", seconds(), "0", Live, All,

@@ -262,8 +262,8 @@ pub struct User {
 /// Bounds an operator sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients of the whole process, logins included.
-    pub max_client_conn: usize,
+    /// Clients of the whole process. `None`: as many as the machine holds.
+    pub max_client_conn: Option<usize>,
     /// Statements kept prepared on one server; 0: protocol-level statements pin their server.
     pub max_prepared_statements: usize,
 }

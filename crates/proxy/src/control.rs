@@ -13,6 +13,7 @@ use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
 use crate::panics::Panics;
 use crate::pool::Registry;
+use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings, Timeouts};
 use crate::sizing::Sizing;
@@ -80,21 +81,31 @@ pub struct Proxy {
     files: Vec<SocketFile>,
     listening: Vec<(Protocol, Target)>,
     plan: TablePlan,
+    room: Room,
+    /// Clients that the machine holds.
+    reckoned: usize,
     _fleet: Fleet,
 }
 
 impl Proxy {
     /// Opens the listeners and starts the workers. Blocks while names are resolved, and for at most a second
-    /// while MySQL's servers are asked how they greet. `before_exit` is called when a defect ends the process, after
+    /// while MySQL's servers are asked how they greet. `memory`: what this process may have, in bytes. `before_exit` is called when a defect ends the process, after
     /// the reason was logged.
     pub fn start(
         snapshot: &Arc<Snapshot>,
+        memory: Option<u64>,
         before_exit: impl Fn() + Send + Sync + 'static,
     ) -> Result<Proxy, StartError> {
         if snapshot.workers > MAX_WORKERS {
             return Err(StartError::Workers(snapshot.workers));
         }
-        let plan = table_plan(snapshot);
+        tables::raise_limit();
+        let reckoned = room_of_machine(snapshot, memory);
+        let (reckoned, room) = match snapshot.limits.max_client_conn {
+            Some(set) => (reckoned.clients, Room::set(set)),
+            None => (reckoned.clients, reckoned),
+        };
+        let plan = table_plan(snapshot, &room);
         let workers = plan.workers;
         let options = socket_options(snapshot);
         let fleet = Fleet::new(plan.clone(), &[], options.clone()).map_err(system("prepare the workers"))?;
@@ -110,7 +121,7 @@ impl Proxy {
         let submit = start_crypto(posts.clone(), workers, panics.clone());
         let submit = submit.map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
-            settings: ArcSwap::from_pointee(settings(snapshot, routes.clone(), &front_tls)),
+            settings: ArcSwap::from_pointee(settings(snapshot, room.clients, routes.clone(), &front_tls)),
             postgres: Registry::growing(&berths),
             mysql: Registry::growing(&berths),
             metrics,
@@ -140,7 +151,19 @@ impl Proxy {
         derive_ahead(snapshot);
         let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
         let front_tls = Mutex::new(front_tls);
-        Ok(Proxy { shared, routes, front_tls, workers, further, files, listening, plan, _fleet: fleet })
+        Ok(Proxy {
+            shared,
+            routes,
+            front_tls,
+            workers,
+            further,
+            files,
+            listening,
+            plan,
+            room,
+            reckoned,
+            _fleet: fleet,
+        })
     }
 
     /// What is counted.
@@ -183,6 +206,11 @@ impl Proxy {
         sizing.look(&self.shared, elapsed);
     }
 
+    /// How many clients there may be.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
     fn routes(&self) -> Arc<ConfigRoutes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -192,9 +220,12 @@ impl Proxy {
     pub fn reload(&self, snapshot: &Arc<Snapshot>) {
         let routes = Arc::new(self.routes().renewed(snapshot.clone()));
         *self.routes.lock().unwrap_or_else(PoisonError::into_inner) = routes.clone();
-        let needed = connections_needed(snapshot);
-        if needed > self.plan.capacity {
-            let capacity = self.plan.capacity;
+        let capacity = self.plan.capacity;
+        // The tables may have been laid out for another number.
+        let fits = clients_of(&self.plan, server_room(snapshot)) as usize;
+        let clients = snapshot.limits.max_client_conn.unwrap_or(self.reckoned.min(fits));
+        let needed = clients as u64 + server_room(snapshot);
+        if needed > capacity && snapshot.limits.max_client_conn.is_some() {
             tracing::warn!(
                 "{needed} connections would need descriptors for more than {capacity}: restart Weir"
             );
@@ -204,7 +235,7 @@ impl Proxy {
             Ok(new) => *front_tls = new,
             Err(error) => tracing::error!("TLS with clients stays as it was: {error}"),
         }
-        self.shared.settings.store(Arc::new(settings(snapshot, routes, &front_tls)));
+        self.shared.settings.store(Arc::new(settings(snapshot, clients, routes, &front_tls)));
         self.tell_all(|| Mail::Reload);
         // Their hosts were looked up, too.
         self.tell_all(|| Mail::Readdressed);
@@ -249,10 +280,13 @@ fn join_worker(handle: JoinHandle<()>) {
 }
 
 /// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
-fn table_plan(snapshot: &Snapshot) -> TablePlan {
-    tables::raise_limit();
-    let clients = snapshot.limits.max_client_conn as u64;
-    tables::plan_growing(clients, server_room(snapshot), snapshot.workers, MAX_WORKERS)
+fn table_plan(snapshot: &Snapshot, room: &Room) -> TablePlan {
+    tables::plan_growing(room.clients as u64, server_room(snapshot), snapshot.workers, MAX_WORKERS)
+}
+
+fn room_of_machine(snapshot: &Snapshot, memory: Option<u64>) -> Room {
+    let (limit, servers) = (tables::open_files().soft, server_room(snapshot));
+    Room::of_machine(memory, limit, tables::can_split(), servers, snapshot.workers, MAX_WORKERS)
 }
 
 fn berths(plan: &TablePlan) -> Berths {
@@ -260,10 +294,6 @@ fn berths(plan: &TablePlan) -> Berths {
         return Berths::fixed(plan.workers);
     }
     Berths::growing(plan.workers, plan.most, plan.first_room as usize, plan.further_room as usize)
-}
-
-fn connections_needed(snapshot: &Snapshot) -> u64 {
-    snapshot.limits.max_client_conn as u64 + server_room(snapshot)
 }
 
 /// Servers that may be open at a time, more or less.
@@ -416,7 +446,12 @@ fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
     greetings
 }
 
-fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls) -> Settings {
+fn settings(
+    snapshot: &Snapshot,
+    max_client_conn: usize,
+    routes: Arc<ConfigRoutes>,
+    front_tls: &FrontTls,
+) -> Settings {
     let t = &snapshot.timeouts;
     Settings {
         epoch: routes.epoch(),
@@ -425,7 +460,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls
             disconnections: snapshot.log.disconnections,
             pooler_errors: snapshot.log.pooler_errors,
         },
-        max_client_conn: snapshot.limits.max_client_conn,
+        max_client_conn,
         clients_together: CLIENTS_TOGETHER,
         few_clients: FEW_CLIENTS,
         timeouts: Timeouts {

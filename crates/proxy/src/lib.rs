@@ -25,6 +25,7 @@ pub mod mail;
 pub mod panics;
 pub mod pending;
 pub mod pool;
+mod room;
 mod routes;
 pub mod server;
 pub mod settings;

@@ -364,7 +364,6 @@ impl Ground {
         let clients = clients.saturating_add(200);
         let mut arguments = vec![behind];
         arguments.extend(["--pool-size".to_owned(), pool_size.to_string()]);
-        arguments.extend(["--max-client-conn".to_owned(), clients.to_string()]);
         arguments.extend(["--set".to_owned(), format!("{section}.listen={listen}")]);
         arguments.extend(["--set".to_owned(), format!("http.listen=127.0.0.1:{}", free_port(None)?)]);
         let mut process = start_weir(&self.home, &self.executable, &arguments)?;

@@ -1,5 +1,6 @@
 //! Free memory, and what connections cost of it.
 
+use super::{Probe, cgroup};
 use crate::question::{Program, Question};
 use crate::root::{NUMBER_MAX, Root, Unread};
 
@@ -18,6 +19,14 @@ pub fn meminfo(root: &Root, name: &str) -> Result<u64, Unread> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kb = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     kb.map(|kb| kb.min(NUMBER_MAX >> 10) * 1024).ok_or_else(|| Unread(format!("no line `{name}`")))
+}
+
+/// What this process may have at most: the machine's memory, or what a control group allows of it. `None`: it cannot be read.
+pub fn of_this_process(root: &Root) -> Option<u64> {
+    let ask = Question::serve(0, 0);
+    let groups = cgroup::memory(&Probe::new(root, &ask)).unwrap_or_default();
+    let allowed = groups.iter().filter_map(|level| level.max);
+    allowed.chain(meminfo(root, "MemTotal").ok()).min()
 }
 
 /// Memory the connections of a question need on this machine. Clients of `weir serve` are taken to be elsewhere.
