@@ -147,8 +147,8 @@ pub fn growing_within(
     let (first_room, further_room) = rooms(count);
     let capacity = capacity(count).saturating_add(servers);
     let mut text = format!(
-        "open files: the limit of {limit} is too small for {needed} connections in one descriptor table, so up to {} more \
-         workers begin when so many come, each with a table of its own: {capacity} connections fit",
+        "open files: one descriptor table holds {one} connections by the limit of {limit}; when more come, up to {} more \
+         workers begin, each with a table of its own: {capacity} connections fit",
         count - workers
     );
     if fitting.is_none() {
