@@ -5,12 +5,13 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import threading
 
 from weirtest import mywire, pgwire
 from weirtest.case import Skip, eventually, weir
 from weirtest.target import DEFAULT_USER, server_env
-from weirtest.weir import Weir
+from weirtest.weir import Weir, binary, url
 
 SERVERS = ["postgres", "mariadb"]
 KIND = os.environ.get("WEIR_SUITE", "[postgres").split("[")[1].rstrip("]")
@@ -21,7 +22,7 @@ FILES = 300
 
 
 def start(*settings, nofile=FILES, clients=1000):
-    settings = ("workers=2", *([f"limits.max_client_conn={clients}"] if clients else []), *settings)
+    settings = (*([] if any("workers=" in s for s in settings) else ["workers=2"]), *([f"limits.max_client_conn={clients}"] if clients else []), *settings)
     return Weir.before(KIND, port=int(server_env(KIND, "PORT")), pool_size=3, settings=settings, nofile=nofile)
 
 
@@ -105,6 +106,7 @@ def workers_come_with_the_clients_and_go_with_them(_context):
                 came = come(w, held, 450)
                 grown = workers(w)
                 assert 4 <= grown <= 8, threads(w, "worker-")
+                assert w.metric("weir_workers") == grown
                 at = {worker_of(wire) for wire in came}
                 assert max(at) >= 3, at
                 last = max(came, key=worker_of)
@@ -120,6 +122,7 @@ def workers_come_with_the_clients_and_go_with_them(_context):
                 with WIRE.Wire(w.target()) as wire:
                     assert worker_of(wire) < 2, "there is room where the first workers are"
             eventually(lambda: workers(w) == 2, "the last one ends", 60)
+            assert w.metric("weir_workers") == 2
         with WIRE.Wire(w.target()) as wire:
             assert wire.ask("select 'fine'") == [["fine"]]
         w.check_log()
@@ -236,3 +239,31 @@ def a_file_of_pgbouncer_keeps_its_limit(_context):
     text = f"[databases]\n* = host=127.0.0.1 port={server_env(KIND, 'PORT')} user={DEFAULT_USER[KIND]}\n[pgbouncer]\nauth_type = any\n"
     with Weir.configured(KIND, text, suffix=".ini") as w:
         eventually(lambda: "room for 100 clients (limits.max_client_conn)" in w.log(), "it is said")
+
+
+@weir
+def what_workers_find_when_they_run_is_counted(_context):
+    """Each turn, and what it found; workers let replies gather where requests stand behind one another, and only there."""
+    with start("workers=1", "pool.default_pool_size=2", nofile=None, clients=None) as w:
+        with WIRE.Wire(w.target()) as wire:
+            before = w.metric("weir_worker_turns")
+            for _ in range(20):
+                wire.ask("select 1")
+            turns = w.metric("weir_worker_turns")
+            assert turns >= before + 20
+            # What has happened since the one was read is in the other.
+            found = w.metrics()
+            assert found['weir_worker_turn_events_count'] >= turns
+            assert found['weir_worker_turn_events_bucket{le="+Inf"}'] == found['weir_worker_turn_events_count']
+            assert found['weir_worker_turn_events_sum'] >= 20
+            assert (found["weir_workers"], found["weir_workers_gathering"]) == (1, 0)
+        # Behind one another: the load generator's clients are 32 for each server.
+        load = [binary(), "bench", "run", "select_one", "--connections", "64", "--time", "60", "--url", f"{url(KIND).rsplit(':', 1)[0]}:{w.port}/app"]
+        generator = subprocess.Popen(load, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            eventually(lambda: w.metric("weir_workers_gathering") == 1, "it lets them gather", 50)
+        finally:
+            generator.kill()
+            generator.wait()
+        with WIRE.Wire(w.target()) as wire:
+            eventually(lambda: wire.ask("select 1") and w.metric("weir_workers_gathering") == 0, "and no longer")

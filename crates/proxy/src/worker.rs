@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
 use std::time::Duration;
+use weir_metrics::TurnCells;
 use weir_net::backoff::{AcceptPause, is_exhaustion};
 use weir_net::{Event, Net, Token, Wheel};
 use weir_wire::limits::SCRATCH_BYTES;
@@ -64,6 +65,7 @@ pub struct Worker<N: Net> {
     /// Timers that have fired, reused in each turn.
     fired: Vec<u64>,
     economy: Economy,
+    turns: Arc<TurnCells>,
     /// Of a worker that is not there for ever: since when nobody has been its client (milliseconds).
     empty_since_ms: Option<u64>,
 }
@@ -83,6 +85,8 @@ impl<N: Net> Worker<N> {
         let mysql = Hall::new(shared.metrics.worker(number, MySql::NAME));
         let wheel = Wheel::new(net.now_ns() / 1_000_000);
         let economy = Economy::new(net.now_ns());
+        let turns = shared.metrics.turns(number);
+        turns.workers.set(1);
         Ok(Worker {
             net,
             number,
@@ -97,6 +101,7 @@ impl<N: Net> Worker<N> {
             again: Vec::new(),
             fired: Vec::new(),
             economy,
+            turns,
             empty_since_ms: None,
         })
     }
@@ -175,6 +180,7 @@ impl<N: Net> Worker<N> {
 
     /// Handles what happened: mail, events, timers; then writes to servers.
     pub fn turn(&mut self, events: &[Event], letters: &mut Vec<Mail<N>>) {
+        self.turns.events.record(events.len());
         // One by one: a panic must not take those behind with it.
         letters.reverse();
         while let Some(letter) = letters.pop() {
@@ -238,6 +244,7 @@ impl<N: Net> Worker<N> {
         let crowd = self.postgres.take_crowd() + self.mysql.take_crowd();
         if let Some(gathers) = self.economy.turn_ends(now_ns, crowd) {
             self.net.gather(gathers);
+            self.turns.gathering.set(i64::from(gathers));
         }
         if self.number >= self.shared.berths.first() {
             self.leave_if_empty(now_ns / 1_000_000);
@@ -269,6 +276,9 @@ impl<N: Net> Worker<N> {
                 mysql.cleared();
             });
             self.life = Life::Over;
+            // Its thread ends, and with it how the kernel wakes it.
+            self.turns.workers.set(0);
+            self.turns.gathering.set(0);
         }
     }
 
