@@ -137,8 +137,7 @@ def weir(backend_port, pool_size=8, clients=20_000, limit=None, more=(), kind="p
     port, http_port = free_port(), free_port()
     section = "postgres" if kind == "postgres" else "mysql"
     command = [program, "serve", url or url_of(kind, backend_port, user, "?sslmode=disable"),
-               "--pool-size", str(pool_size), "--max-client-conn", str(clients),
-               "--set", f"{section}.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{http_port}"]
+               "--pool-size", str(pool_size), "--set", "tls.client.sslmode=disable", "--set", f"{section}.listen=127.0.0.1:{port}", "--set", f"http.listen=127.0.0.1:{http_port}"]
     # What comes last holds.
     command += [word.replace("PORT", str(port)) for word in more]
     return Proxy("weir", port, command, log_path(log), limit=limit, url=url_of(kind, port, user), http_port=http_port)

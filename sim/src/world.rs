@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use weir_metrics::Metrics;
 use weir_net::Event;
+use weir_proxy::berths::Berths;
 use weir_proxy::context::Shared;
 use weir_proxy::greeting::Greetings;
 use weir_proxy::mail::Mail;
@@ -288,7 +289,7 @@ impl World {
             mysql: Registry::new(plan.workers),
             panics: Arc::new(Panics::new(metrics.clone(), || {})),
             metrics,
-            workers: plan.workers,
+            berths: Arc::new(Berths::fixed(plan.workers)),
             post: Box::new(move |to, mail| sender.send(to, mail)),
             submit: Box::new(move |ticket, work| {
                 worker.work(ticket, work);
@@ -297,7 +298,6 @@ impl World {
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),
             proven: AtomicUsize::new(0),
-            seats: Shared::<SimNet>::seats(plan.workers),
             rsa: None,
             greetings: Arc::new(Greetings::new("8.0.0-model")),
         });

@@ -56,7 +56,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     // Before the listeners: a second process of the same file must not take the sockets of the first.
     let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let proxy = Arc::new(
-        Proxy::start(&snapshot, plan.logging.flusher())
+        Proxy::start(&snapshot, super::doctor::memory(), plan.logging.flusher())
             .map_err(|error| Failure::Runtime(anyhow!("{error}")))?,
     );
     announce(&proxy);
@@ -162,6 +162,7 @@ async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
 
 fn announce(proxy: &Proxy) {
     tracing::info!("{}", proxy.plan().text);
+    tracing::info!("{}", proxy.room().text);
     for (protocol, target) in proxy.listening() {
         match target {
             Target::Tcp(address) => tracing::info!("listens on {address} for {}", protocol.name()),
@@ -177,8 +178,8 @@ fn dns_interval(snapshot: &Snapshot) -> Interval {
     dns
 }
 
-/// SIGHUP: reads the configuration again. It runs beside the other work, because names are looked up; a signal
-/// that comes meanwhile begins another one when it has ended.
+/// SIGHUP: reads the configuration again. It runs beside the other work, because names are looked up; a
+/// signal that comes meanwhile begins another one when it has ended.
 struct Reloads {
     sources: Sources,
     /// What Weir was started with: settings that take a restart are compared with it.

@@ -1,4 +1,5 @@
-//! `weir doctor`: arguments, output and exit codes of the doctor. What it knows is in the crate `weir-doctor`.
+//! `weir doctor`: arguments, output and exit codes of the doctor. What it knows is in the crate
+//! `weir-doctor`.
 
 use super::{Failure, print};
 use std::io::{IsTerminal, Read};
@@ -17,23 +18,25 @@ const EXIT_BLOCKER: u8 = 3;
 
 /// Find the limits that will stop N connections, and the cure.
 ///
-/// Reads the limits of this machine (open files, ports, backlogs, memory, threads, control groups, firewall) and, by
-/// --url, of databases. For each it says what was read, what breaks at which number of connections and with which
-/// message, and the cure as text for sysctl.d, limits.d, systemd, Docker and Kubernetes. It changes nothing.
+/// Reads the limits of this machine (open files, ports, backlogs, memory, threads, control groups, firewall)
+/// and, by --url, of databases. For each it says what was read, what breaks at which number of connections
+/// and with which message, and the cure as text for sysctl.d, limits.d, systemd, Docker and Kubernetes. It
+/// changes nothing.
 ///
 /// --explain says what a message means: weir doctor --explain "Can't create TCP/IP socket (24)".
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Clients that connect; with --program bench, connections that are opened. Default: 10000, or max_client_conn of
-    /// --config.
+    /// Clients that connect; with --program bench, connections that are opened. Default: max_client_conn of
+    /// --config, or else 10000.
     #[arg(long, short = 'n', value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     connections: Option<u64>,
     /// Connections to the databases, all together. Default: 20 for each --url, or the pools of --config.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     servers: Option<u64>,
-    /// A database to ask as well: postgres://user:password@host:5432/database or mysql://... . May be given several times.
+    /// A database to ask as well: postgres://user:password@host:5432/database or mysql://... . May be given
+    /// several times.
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<String>,
     /// Take the numbers, ports and backlog from this weir.toml or pgbouncer.ini.
@@ -57,11 +60,12 @@ pub struct Args {
     /// Print the report as JSON.
     #[arg(long, conflicts_with = "cure")]
     json: bool,
-    /// Print only the cures of one place: sysctl.d, limits.d, systemd, docker, kubernetes, weir.toml, postgresql.conf,
-    /// my.cnf, advice.
+    /// Print only the cures of one place: sysctl.d, limits.d, systemd, docker, kubernetes, weir.toml,
+    /// postgresql.conf, my.cnf, advice.
     #[arg(long, value_name = "PLACE")]
     cure: Option<String>,
-    /// Say what a message or an error code means; - reads a log from standard input. May be given several times.
+    /// Say what a message or an error code means; - reads a log from standard input. May be given several
+    /// times.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     explain: Vec<String>,
 }
@@ -116,7 +120,7 @@ fn named(place: &str) -> Result<cure::Place, Failure> {
 
 /// Weir's default pool size, for each database that is named.
 const SERVERS_EACH: u64 = 20;
-/// Weir's default `max_client_conn`.
+/// Asked about where nobody says how many clients come.
 const CLIENTS: u64 = 10_000;
 
 fn question(args: &Args, databases: usize) -> Result<Question, Failure> {
@@ -189,8 +193,13 @@ fn of_snapshot(snapshot: &Snapshot) -> Question {
         workers: snapshot.workers,
         listen_ports: ports.collect(),
         backlog: u64::from(snapshot.tcp.listen_backlog),
-        ..Question::serve(snapshot.limits.max_client_conn as u64, servers)
+        ..Question::serve(snapshot.limits.max_client_conn.map_or(CLIENTS, |n| n as u64), servers)
     }
+}
+
+/// The memory that this process may have.
+pub fn memory() -> Option<u64> {
+    weir_doctor::probe::memory::of_this_process(&Root::real())
 }
 
 /// Blockers and warnings about what a configuration asks of this machine, for the log of `weir serve`.

@@ -1,6 +1,8 @@
-//! A look at the start whether the databases can be reached, so that a wrong address is in the log before the first client comes.
+//! A look at the start whether the databases can be reached, so that a wrong address is in the log before the
+//! first client comes.
 //!
-//! Only PostgreSQL's: MySQL's servers are asked for their greeting at the start anyhow (`weir_proxy`), and count those who come and go.
+//! Only PostgreSQL's: MySQL's servers are asked for their greeting at the start anyhow (`weir_proxy`), and
+//! count those who come and go.
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;

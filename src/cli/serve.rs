@@ -13,9 +13,9 @@ use weir_config::{Loaded, SetArgument, Sources, load};
 /// on 127.0.0.1:6033 for MySQL and MariaDB, and the user of the URL may log in with its password. If the URL
 /// has no password, that user may log in without one, from this machine only.
 ///
-/// On SIGTERM or Ctrl-C Weir lets transactions end, for at most drain_timeout, and stops; a second signal stops
-/// it at once. On SIGHUP Weir opens the log file again and reads the configuration again: clients stay, and
-/// changes that take a restart are logged.
+/// On SIGTERM or Ctrl-C Weir lets transactions end, for at most drain_timeout, and stops; a second signal
+/// stops it at once. On SIGHUP Weir opens the log file again and reads the configuration again: clients stay,
+/// and changes that take a restart are logged.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of a database: postgres://user:password@host:5432/database or mysql://... .
@@ -36,7 +36,8 @@ pub struct Args {
     /// Worker threads. 0: one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Maximum number of clients of the whole process. Further clients are refused.
+    /// Maximum number of clients of the whole process. Further clients are refused. By default as many as the
+    /// machine holds.
     #[arg(long, value_name = "N")]
     max_client_conn: Option<String>,
     /// Any setting: section.key=value, as in weir.toml. Overrides the file. May be given several times.

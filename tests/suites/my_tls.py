@@ -270,6 +270,17 @@ def a_self_made_certificate_needs_no_file(context):
 
 
 @weir
+def tls_is_offered_by_default(context):
+    """And nobody must use it. Towards the server on this machine nothing is encrypted unless the URL says so."""
+    kind = context.kind
+    native = ["--set", "mysql.auth_type=mysql_native_password"] if kind == "mariadb" else []
+    url = f"mysql://app:{PASSWORD}@127.0.0.1:{server(kind).port}/app"
+    with Weir(kind, [url, *native], name="default", plain=False) as w:
+        assert (login(w, LAX), login(w, None)) == ("TLS", "clear")
+    assert asked(kind, url) == "clear"
+
+
+@weir
 def much_goes_through(context):
     """More than a record, a read and a socket hold, in both directions, with TLS on both sides."""
     with front(context.kind, "sslmode=require", *shown("server"), url=behind(context.kind, "ssl-mode=REQUIRED")) as w:
@@ -309,7 +320,8 @@ def every_mode_behind(context):
         plain = plain if row and row[1] != "YES" and kind == "mariadb" else None
     for query, with_tls, without in (
         ("ssl-mode=DISABLED", "clear", "clear"),
-        ("ssl-mode=PREFERRED", "TLS", "clear"),
+        # Nobody listens in on a loopback address.
+        ("ssl-mode=PREFERRED", "clear", "clear"),
         ("ssl-mode=REQUIRED", "TLS", "the server does not offer TLS"),
         ("ssl-mode=VERIFY_CA" + ca, "TLS", "the server does not offer TLS"),
         ("ssl-mode=VERIFY_IDENTITY" + ca, "TLS", "the server does not offer TLS"),
@@ -335,7 +347,7 @@ def servers_are_verified(context):
         ("elsewhere", "ssl-mode=VERIFY_CA" + ca, "TLS"),
         ("elsewhere", "ssl-mode=VERIFY_IDENTITY" + ca, "for another host than"),
         ("expired", "ssl-mode=REQUIRED" + ca, "TLS"),
-        ("expired", "ssl-mode=PREFERRED" + ca, "TLS"),
+        ("expired", "ssl-mode=PREFERRED" + ca, "clear"),
         ("expired", "ssl-mode=VERIFY_CA" + ca, "has expired"),
         ("server", "ssl-mode=VERIFY_IDENTITY" + ca, "TLS"),
     ):
@@ -363,6 +375,10 @@ def accounts_that_require_tls_or_a_certificate(context):
     shows = f"&ssl-cert={own('client.pem')}&ssl-key={own('client.key')}"
     assert asked(kind, behind(kind, "ssl-mode=REQUIRED", user="app_tls"), user="app_tls") == "TLS"
     assert "TLS" != asked(kind, behind(kind, "ssl-mode=DISABLED", user="app_tls"), user="app_tls") != "clear"
+    # Refused in clear, where nobody listens in, and taken with TLS; a password that is wrong stays wrong.
+    assert asked(kind, behind(kind, "ssl-mode=PREFERRED", user="app_tls"), user="app_tls") == "TLS"
+    wrong = behind(kind, "ssl-mode=PREFERRED", user="app_tls").replace(PASSWORD, "wrong")
+    assert "Access denied" in asked(kind, wrong, user="app_tls", password="wrong")
     assert asked(kind, behind(kind, "ssl-mode=REQUIRED" + shows, user="app_cert"), user="app_cert") == "TLS"
     assert "TLS" != asked(kind, behind(kind, "ssl-mode=REQUIRED", user="app_cert"), user="app_cert") != "clear"
 
@@ -377,7 +393,7 @@ def sha256_password_accounts(context):
             raise Skip("this server has no sha256_password")
         c.execute(f"create user if not exists app_sha256 identified with sha256_password by '{PASSWORD}'")
         c.execute("grant all on *.* to app_sha256")
-    for mode, wanted in (("DISABLED", "clear"), ("PREFERRED", "TLS"), ("REQUIRED", "TLS")):
+    for mode, wanted in (("DISABLED", "clear"), ("PREFERRED", "clear"), ("REQUIRED", "TLS")):
         url = behind("mysql", f"ssl-mode={mode}", user="app_sha256")
         assert asked("mysql", url, user="app_sha256") == wanted
         assert "Access denied" in asked("mysql", url.replace(PASSWORD, "wrong"), user="app_sha256", password="wrong"), mode
@@ -451,11 +467,11 @@ class FalseServer:
             except OSError:
                 return
             try:
-                self.rob(conn)
+                tried = self.rob(conn)
             except (OSError, EOFError, ValueError):
-                pass
-            finally:
-                conn.close()
+                tried = True
+            conn.close()
+            if tried:
                 self.done.set()
 
     def rob(self, conn):
@@ -470,7 +486,11 @@ class FalseServer:
         salt = b"abcdefghijklmnopqrst"
         put(0, b"\x0a8.4.1\0" + struct.pack("<I", 7) + salt[:8] + b"\0" + struct.pack("<H", flags & 0xFFFF) + b"\x2d\x02\0"
             + struct.pack("<H", flags >> 16) + bytes([21]) + bytes(10) + salt[8:] + b"\0caching_sha2_password\0")
-        seq, _ = get()
+        seq, said = get()
+        if self.way != "rsa" and len(said) != 32:
+            # No request for TLS: refused as an account that requires it is.
+            put(seq + 1, b"\xff" + struct.pack("<H", 1045) + b"#28000Access denied")
+            return False
         if self.way != "rsa":
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(foreign("server.pem"), foreign("server.key"))
@@ -486,6 +506,7 @@ class FalseServer:
             said = self.key.decrypt(said, padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None))
             said = bytes(c ^ salt[i % 20] for i, c in enumerate(said))
         self.stolen = said.rstrip(b"\0").decode()
+        return True
 
 
 def exactly(conn, n):
@@ -529,7 +550,8 @@ def a_proven_server_gets_the_password_it_asks_for(context):
         for url, inside in (
             (behind("mysql", ""), False),
             (behind("mysql", "ssl-mode=DISABLED"), False),
-            (behind("mysql", f"server-public-key-path={known.name}"), False),
+            # In clear on a loopback address, so that the key is of use.
+            (behind("mysql", f"server-public-key-path={known.name}"), True),
             (behind("mysql", f"ssl-mode=VERIFY_CA&ssl-ca={own('ca.pem')}"), True),
             (behind("mysql", f"ssl-mode=DISABLED&server-public-key-path={known.name}"), True),
             (behind("mysql", "get-server-public-key=true"), True),

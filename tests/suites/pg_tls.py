@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import ssl
+import tempfile
 
 import psycopg
 
@@ -266,7 +267,8 @@ def every_mode_behind(_context):
     for query, with_tls, without in (
         ("sslmode=disable", "clear", "clear"),
         ("sslmode=allow", "clear", "clear"),
-        ("sslmode=prefer", "TLS", "clear"),
+        # Nobody listens in on a loopback address.
+        ("sslmode=prefer", "clear", "clear"),
         ("sslmode=require", "TLS", "the server does not offer TLS"),
         ("sslmode=verify-ca" + ca, "TLS", "the server does not offer TLS"),
         ("sslmode=verify-full" + ca, "TLS", "the server does not offer TLS"),
@@ -328,6 +330,59 @@ def a_server_that_wants_a_certificate(_context):
     assert asked(behind("sslmode=allow" + shows, user="app_cert")) == "TLS", "refused in clear, taken with TLS"
     seen = asked(behind("sslmode=require", user="app_cert"))
     assert "certificate" in seen, seen
+
+
+@weir
+def who_prefers_tls_on_loopback_still_reaches_a_server_that_requires_it(_context):
+    """Also by the name localhost, and as the default of `weir serve URL`."""
+    shows = f"&sslcert={own('client.pem')}&sslkey={own('client.key')}"
+    assert asked(behind("sslmode=prefer" + shows, user="app_cert")) == "TLS"
+    assert asked(behind("sslmode=prefer", host="localhost")) == "clear"
+    assert asked(behind("")) == "clear"
+
+
+def state(where):
+    return {"XDG_STATE_HOME": "", "HOME": "", "STATE_DIRECTORY": "", **where}
+
+
+@weir
+def tls_is_offered_by_default(_context):
+    """With a certificate that is kept: by systemd's directory, by the session's; or in memory where nothing can be written."""
+    with tempfile.TemporaryDirectory() as directory:
+        service, home = os.path.join(directory, "service"), os.path.join(directory, "home")
+        os.mkdir(service)
+        shown = []
+        for where, file in (
+            ({"STATE_DIRECTORY": service, "HOME": home}, os.path.join(service, "tls.pem")),
+            ({"STATE_DIRECTORY": service, "HOME": home}, os.path.join(service, "tls.pem")),
+            ({"HOME": home}, os.path.join(home, ".local/state/weir/tls.pem")),
+            ({"XDG_STATE_HOME": "/proc/no"}, None),
+        ):
+            with Weir("postgres", [behind()], name="default", plain=False, env=state(where)) as w:
+                assert login(w, "require") == "TLS"
+                assert login(w, "disable") == "clear"
+                shown.append(shows(w))
+                if file is not None:
+                    assert os.stat(file).st_mode & 0o777 == 0o600, file
+                    assert os.stat(os.path.dirname(file)).st_mode & 0o777 == (0o755 if file.startswith(service) else 0o700)
+                else:
+                    eventually(lambda w=w: "kept in memory only" in w.log(), "it is said")
+        assert shown[0] == shown[1] and len(set(shown)) == 3
+        assert not [name for name in os.listdir(service) if name != "tls.pem"]
+    text = f"[databases]\napp = host=127.0.0.1 port={server().port} user=app_scram password={PASSWORD}\n[pgbouncer]\nauth_type = any\n"
+    with Weir.configured("postgres", text, suffix=".ini", env=state({"HOME": "/proc/no"})) as w:
+        assert "server does not support SSL" in login(w, "require")
+
+
+def shows(w):
+    with socket.create_connection(("127.0.0.1", w.port), timeout=20) as sock:
+        sock.sendall(SSL_REQUEST)
+        assert sock.recv(1) == b"S"
+        lax = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        lax.check_hostname = False
+        lax.verify_mode = ssl.CERT_NONE
+        with lax.wrap_socket(sock) as inside:
+            return inside.getpeercert(binary_form=True)
 
 
 @weir

@@ -72,8 +72,8 @@ pub struct TableArgs {
     pub workload: String,
     /// The file of `script`.
     pub script: Option<PathBuf>,
-    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times. In its place:
-    /// sysbench's --mysql-* or --pgsql-*.
+    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times. In its
+    /// place: sysbench's --mysql-* or --pgsql-*.
     #[arg(long = "url", required_unless_present_any = IN_PLACE_OF_URL, conflicts_with_all = IN_PLACE_OF_URL)]
     pub urls: Vec<String>,
     /// The same in sysbench's words.
@@ -117,8 +117,8 @@ pub struct RunArgs {
     /// Time before anything is recorded, in seconds.
     #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
-    /// Events each second over all clients, whether earlier ones have ended or not; latency counts from the moment
-    /// an event was due. Default: each client begins the next event when the last one has ended.
+    /// Events each second over all clients, whether earlier ones have ended or not; latency counts from the
+    /// moment an event was due. Default: each client begins the next event when the last one has ended.
     #[arg(long, alias = "tx-rate", alias = "tx_rate", conflicts_with = "every")]
     pub rate: Option<f64>,
     /// When the events of --rate are due.
@@ -127,15 +127,16 @@ pub struct RunArgs {
     /// Seconds that a client waits between two events; 'exp:' before it: on average.
     #[arg(long, alias = "think_time", conflicts_with_all = ["rate", "every"], value_parser = parse_think)]
     pub think_time: Option<Think>,
-    /// Errors after which a transaction is rolled back and begun again: their codes, or 'all' or 'none'. Default: 1213,
-    /// 1020 and 1205 for MySQL, 40P01, 40001 and 23505 for PostgreSQL.
+    /// Errors after which a transaction is rolled back and begun again: their codes, or 'all' or 'none'.
+    /// Default: 1213, 1020 and 1205 for MySQL, 40P01, 40001 and 23505 for PostgreSQL.
     #[arg(long, alias = "mysql-ignore-errors", value_delimiter = ',')]
     pub ignore_errors: Vec<String>,
     /// Seconds between two events of one client; the clients are spread evenly.
     #[arg(long)]
     pub every: Option<f64>,
-    /// Threads of the generator itself, each with an event loop for its part of the connections. Default: all cores, or half
-    /// of them when the server is on this machine; more when one descriptor table is too small.
+    /// Threads of the generator itself, each with an event loop for its part of the connections. Default: all
+    /// cores, or half of them when the server is on this machine; more when one descriptor table is too
+    /// small.
     #[arg(long)]
     pub event_loops: Option<usize>,
     /// How queries are sent.
@@ -165,15 +166,16 @@ pub struct RunArgs {
     /// A reply that takes more seconds is an error.
     #[arg(long, default_value_t = 60.0)]
     pub query_timeout: f64,
-    /// Machines that make the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients, rate and events are
-    /// divided among them; files (of certificates) are theirs.
+    /// Machines that make the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients, rate
+    /// and events are divided among them; files (of certificates) are theirs.
     #[arg(long, value_delimiter = ',')]
     pub agents: Vec<String>,
-    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the environment.
+    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the
+    /// environment.
     #[arg(long)]
     pub token_file: Option<PathBuf>,
-    /// Resume TLS sessions, as a program does that keeps them. Default: each connection makes the whole handshake, as
-    /// clients of both databases do.
+    /// Resume TLS sessions, as a program does that keeps them. Default: each connection makes the whole
+    /// handshake, as clients of both databases do.
     #[arg(long, alias = "tls_resume")]
     pub tls_resume: bool,
     /// Local addresses to connect from. Default: the system's choice, and on loopback as many of 127.0.0.x
@@ -203,7 +205,8 @@ pub struct AgentArgs {
     /// Where to listen for coordinators.
     #[arg(long, default_value = "127.0.0.1:6440")]
     pub listen: String,
-    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the environment.
+    /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the
+    /// environment.
     #[arg(long)]
     pub token_file: Option<PathBuf>,
 }
@@ -211,7 +214,8 @@ pub struct AgentArgs {
 /// What `ramp` takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RampArgs {
-    /// What each level runs. --connections is the highest level (default 1024), --time the longest time of a level.
+    /// What each level runs. --connections is the highest level (default 1024), --time the longest time of a
+    /// level.
     #[command(flatten)]
     pub run: RunArgs,
     /// Connections of the first level.
@@ -223,7 +227,8 @@ pub struct RampArgs {
     /// A level ends early when its throughput is known to so many percent (half the 95% confidence interval).
     #[arg(long, default_value_t = 2.0)]
     pub precision: f64,
-    /// Say how many clients there may be for this mean latency, in milliseconds. Default: for 10, 100 and 1000.
+    /// Say how many clients there may be for this mean latency, in milliseconds. Default: for 10, 100 and
+    /// 1000.
     #[arg(long)]
     pub latency_limit: Option<f64>,
 }

@@ -1,11 +1,11 @@
-//! `weir bench ramp`: connections doubled until throughput stops rising and latency starts to, and what follows: the
-//! knee, a pool size, how many clients.
+//! `weir bench ramp`: connections doubled until throughput stops rising and latency starts to, and what
+//! follows: the knee, a pool size, how many clients.
 //!
-//! Owns: how one level is measured, the result and how it is shown. Which level comes next and where the knee lies is
-//! [`knee`]'s.
+//! Owns: how one level is measured, the result and how it is shown. Which level comes next and where the knee
+//! lies is [`knee`]'s.
 //!
-//! A level is measured until the confidence interval of its throughput is narrow enough, but not shorter and not
-//! longer than the plan says.
+//! A level is measured until the confidence interval of its throughput is narrow enough, but not shorter and
+//! not longer than the plan says.
 
 use crate::knee::{KNEE_SHARE, Knee, Ladder, Law, Level};
 use crate::plan::Plan;
@@ -166,7 +166,8 @@ pub fn climb(
         }
         let result = match measure(ramp, connections, stop, remark) {
             Ok(result) => result,
-            // The first level must be possible; a later one may be more than the server or the machine allows.
+            // The first level must be possible; a later one may be more than the server or the machine
+            // allows.
             Err(error) if lines.is_empty() => return Err(error),
             Err(error) => {
                 remarks.push(format!(

@@ -78,7 +78,8 @@ impl Statement {
         Statement::labelled(text, text)
     }
 
-    /// The same, under a name in reports. Statements of one name (those of several tables) are reported together.
+    /// The same, under a name in reports. Statements of one name (those of several tables) are reported
+    /// together.
     pub fn labelled(text: &str, label: &str) -> Self {
         Statement::from_parts(text.split('?').map(str::to_owned).collect(), label)
     }

@@ -7,7 +7,7 @@ use crate::problem::{Problems, Warning, WarningKind, relative_to};
 use crate::realms::{check_realms, empty_realm, realms};
 use crate::registry::Key;
 use crate::url::postgres_socket;
-use crate::values::Flavour;
+use crate::values::{AUTO, Flavour};
 use crate::{Auth, Limits, ListenAt, Listener, Log, Protocol, Realm, Snapshot, Tcp, Timeouts, Values};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -147,7 +147,8 @@ fn unix_file(draft: &mut Draft) -> UnixFile {
     UnixFile { mode, group }
 }
 
-/// A word alone that is no level would be taken for the name of a program's part, and nothing else would be logged.
+/// A word alone that is no level would be taken for the name of a program's part, and nothing else would be
+/// logged.
 fn check_log_level(draft: &mut Draft) {
     let level = draft.values.text(Key::LogLevel).to_owned();
     let is_directive = |word: &str| {
@@ -189,7 +190,7 @@ fn http(draft: &mut Draft) -> Vec<SocketAddr> {
 
 fn limits(values: &Values) -> Limits {
     Limits {
-        max_client_conn: values.size(Key::MaxClientConn),
+        max_client_conn: Some(values.size(Key::MaxClientConn)).filter(|&n| n as u64 != AUTO),
         max_prepared_statements: values.size(Key::MaxPreparedStatements),
     }
 }

@@ -58,9 +58,10 @@ impl Snapshot {
             (!realm.is_empty()).then(|| format!("{} {} user{s}", realm.users.len(), protocol.name()))
         };
         let users: Vec<String> = Protocol::ALL.into_iter().filter_map(users).collect();
+        let most = self.limits.max_client_conn.map(|most| format!("up to {most}"));
         format!(
-            "clients: up to {}; {}; TLS {}",
-            self.limits.max_client_conn,
+            "clients: {}; {}; TLS {}",
+            most.as_deref().unwrap_or("as many as the machine holds"),
             users.join(", "),
             match self.client_tls.mode.name() {
                 "disable" => "off",
@@ -89,7 +90,8 @@ mod tests {
         );
         assert!(lines[1].starts_with("mysql database "), "{lines:?}");
         assert!(
-            lines[2].starts_with("clients: up to 10000; 2 postgres users, 2 mysql users; TLS "),
+            lines[2]
+                .starts_with("clients: as many as the machine holds; 2 postgres users, 2 mysql users; TLS "),
             "{lines:?}"
         );
         assert!(!lines.concat().contains("hunter"));

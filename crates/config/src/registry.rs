@@ -254,9 +254,9 @@ settings! {
     DnsMaxTtl "pool" "dns_max_ttl" = "dns_max_ttl", seconds(), "15", Live, All,
         "Interval at which host names are looked up again. Connections to an address that a name no longer has are closed when they are free.";
 
-    MaxClientConn "limits" "max_client_conn" = "max_client_conn", Kind::Count { min: 1, max: 16_000_000, unit: "clients" },
-        "10000" ini "100", Live, All,
-        "Maximum number of clients of the whole process. Further clients are refused.";
+    MaxClientConn "limits" "max_client_conn" = "max_client_conn", Kind::Size { max: 16_000_000, unit: "clients" },
+        "auto" ini "100", Live, All,
+        "Maximum number of clients of the whole process. Further clients are refused. auto: as many as the machine holds, by its open files and its memory at the start; the log says how many, and which of the two decides.";
     ClientLoginTimeout "limits" "client_login_timeout" = "client_login_timeout", seconds(), "60", Live, All,
         "Maximum time for a client's login. 0 disables the limit.";
     ClientIdleTimeout "limits" "client_idle_timeout" = "client_idle_timeout", seconds(), "0", Live, All,
@@ -285,7 +285,8 @@ settings! {
         Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Restart, All,
         "Maximum time that sent data may stay unacknowledged. 0: the system's value.";
 
-    ClientTlsSslmode "tls.client" "sslmode" = "client_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "disable", Live, All,
+    ClientTlsSslmode "tls.client" "sslmode" = "client_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES),
+        "prefer" ini "disable", Live, All,
         "TLS with clients. disable: none. allow, prefer: clients may use TLS. require: clients must use TLS, except on Unix sockets. verify-ca, verify-full: clients must also present a certificate signed by a CA in ca_file.";
     ClientTlsCertFile "tls.client" "cert_file" = "client_tls_cert_file", Kind::Path, "", Live, All,
         "Weir's certificate in PEM, followed by intermediate certificates. Empty: Weir creates a self-signed certificate.";
@@ -294,7 +295,7 @@ settings! {
     ClientTlsCaFile "tls.client" "ca_file" = "client_tls_ca_file", Kind::Path, "", Live, All,
         "CAs that client certificates are verified against, in PEM. With sslmode below verify-ca, clients need not present a certificate, but one that is presented must be valid.";
     ClientTlsSelfMadeFile "tls.client" "self_made_file", Kind::Path, "", Live, All,
-        "File that keeps the self-signed certificate and its key. Empty: each start creates a new one.";
+        "File that keeps the self-signed certificate and its key. Empty: tls.pem in the state directory: systemd's StateDirectory, or else weir in $XDG_STATE_HOME or ~/.local/state, or else beside the configuration file. If none of these can be written, the certificate is kept in memory and each start creates a new one.";
     ClientTlsTickets "tls.client" "tickets", Kind::Bool, "true", Live, All,
         "Clients may resume TLS sessions, which saves CPU on both sides.";
     ClientTlsProtocols "tls.client" "protocols" = "client_tls_protocols", Kind::Text, "secure", Live, All,

@@ -1,4 +1,5 @@
-//! What stands elsewhere: `${NAME}` in the environment, passwords also in a file of their own (`password_file`).
+//! What stands elsewhere: `${NAME}` in the environment, passwords also in a file of their own
+//! (`password_file`).
 //!
 //! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a
 //! password.
@@ -36,8 +37,8 @@ fn variable(text: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
-/// Text of weir.toml with `${NAME}` replaced by the environment variable. What is no name stays, and so does the password of a URL: it is
-/// taken as it is later, whatever signs it has.
+/// Text of weir.toml with `${NAME}` replaced by the environment variable. What is no name stays, and so does
+/// the password of a URL: it is taken as it is later, whatever signs it has.
 pub(crate) fn with_variables(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

@@ -158,8 +158,8 @@ pub struct Realm {
     pub fallback: Option<Arc<Database>>,
     /// Who may log in.
     pub users: BTreeMap<String, Arc<User>>,
-    /// How many of them are asked for another proof than `auth` says, because only a hash of their password is
-    /// known.
+    /// How many of them are asked for another proof than `auth` says, because only a hash of their password
+    /// is known.
     pub users_by_hash: usize,
     /// What is known of users of whom only a SCRAM verifier is known: names that do not exist look like them.
     pub verifiers: Vec<Arc<Secret>>,
@@ -262,8 +262,8 @@ pub struct User {
 /// Bounds an operator sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients of the whole process, logins included.
-    pub max_client_conn: usize,
+    /// Clients of the whole process. `None`: as many as the machine holds.
+    pub max_client_conn: Option<usize>,
     /// Statements kept prepared on one server; 0: protocol-level statements pin their server.
     pub max_prepared_statements: usize,
 }

@@ -1,13 +1,14 @@
 //! TLS: from settings and URL parameters to what the two sides are made from.
 //!
-//! Certificates and keys are read here, so that a file that is not there or not good is found before anything starts or
-//! changes. What is made without a file (our own certificate) is made at start.
+//! Certificates and keys are read here, so that a file that is not there or not good is found before anything
+//! starts or changes. What is made without a file (our own certificate) is made at start.
 
 use crate::draft::Draft;
 use crate::problem::{Place, relative_to};
 use crate::registry::Key;
 use crate::url::{DatabaseUrl, UrlTls};
 use crate::{ListenAt, Listener, Protocol, Server};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,8 +30,10 @@ pub struct ClientTls {
     pub mode: SslMode,
     /// Our certificate; `None`: one that Weir makes.
     pub identity: Option<Identity>,
-    /// Where the one that Weir makes is kept; `None`: nowhere.
+    /// Where the one that Weir makes is kept, as the operator says.
     pub self_made_file: Option<PathBuf>,
+    /// Where it may be kept if nobody says: the first of these that can be read or written.
+    pub state_files: Vec<PathBuf>,
     /// Names and addresses in the one that Weir makes.
     pub names: Vec<String>,
     /// Clients' certificates.
@@ -70,9 +73,9 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// For a program that is no proxy: what the URL says, and `mode` when it does not say how. Sessions are resumed
-    /// when `sessions` of them may be remembered. `None`: everything goes in clear. Files are named from the working
-    /// directory.
+    /// For a program that is no proxy: what the URL says, and `mode` when it does not say how. Sessions are
+    /// resumed when `sessions` of them may be remembered. `None`: everything goes in clear. Files are named
+    /// from the working directory.
     ///
     /// # Errors
     /// Files or parameters that make no sense, as a sentence without its full stop.
@@ -111,7 +114,8 @@ impl ServerTls {
     }
 }
 
-/// What makes this MySQL server worth a password it can read, by its URL alone: for a program that is no proxy.
+/// What makes this MySQL server worth a password it can read, by its URL alone: for a program that is no
+/// proxy.
 ///
 /// # Errors
 /// The key cannot be read.
@@ -263,6 +267,7 @@ pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls
         mode,
         identity,
         self_made_file: path(draft, Key::ClientTlsSelfMadeFile),
+        state_files: state_files(draft.folder.as_deref(), |name| std::env::var_os(name)),
         names: own_names(listeners),
         client,
         bounds,
@@ -275,6 +280,18 @@ pub(crate) fn client_tls(draft: &mut Draft, listeners: &[Listener]) -> ClientTls
         report(draft, Key::ClientTlsCertFile, error);
     }
     tls
+}
+
+/// Where a certificate that Weir makes may be kept: what systemd gives a service for such things, what the
+/// user's session has for them, beside the configuration.
+fn state_files(folder: Option<&Path>, environment: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    // The specifications say that relative ones are to be ignored.
+    let given = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let service = environment("STATE_DIRECTORY");
+    let service = service.as_ref().and_then(|all| std::env::split_paths(all).next());
+    let session = given("XDG_STATE_HOME").or_else(|| Some(given("HOME")?.join(".local/state")));
+    let places = [service, session.map(|path| path.join("weir")), folder.map(Path::to_path_buf)];
+    places.into_iter().flatten().filter(|path| path.is_absolute()).map(|path| path.join("tls.pem")).collect()
 }
 
 /// What clients may call Weir by, as far as it can know.
@@ -312,7 +329,7 @@ pub(crate) fn server_tls(
     url: &UrlTls,
     place: Option<Place>,
 ) -> Option<Arc<ServerTls>> {
-    let mode = url.mode.unwrap_or_else(|| self::mode(draft, Key::ServerTlsSslmode));
+    let mode = towards(server, url.mode.unwrap_or_else(|| self::mode(draft, Key::ServerTlsSslmode)));
     let host = host_of(protocol, server, mode)?;
     let problem = |draft: &mut Draft, text: String| {
         draft.findings.problem(place.clone(), text);
@@ -364,7 +381,8 @@ pub(crate) fn server_tls(
     Some(Arc::new(ServerTls { mode, direct, host, settings, connector }))
 }
 
-/// What makes the server of one database worth a password it can read: its URL's word goes before that of `tls.server`.
+/// What makes the server of one database worth a password it can read: its URL's word goes before that of
+/// `tls.server`.
 pub(crate) fn server_trust(
     draft: &mut Draft,
     url: &UrlTls,
@@ -380,6 +398,22 @@ pub(crate) fn server_trust(
         draft.findings.problem(place, text);
         Trust::default()
     })
+}
+
+/// Nobody can listen in on the way to this machine's own addresses, and TLS would cost both sides: who only
+/// prefers it goes in clear there. A server that lets the user in with TLS only is still reached.
+fn towards(server: &Server, mode: SslMode) -> SslMode {
+    let is_here = match server {
+        Server::Tcp { host, .. } => is_loopback(host),
+        Server::Unix(_) => true,
+    };
+    if is_here && mode == SslMode::Prefer { SslMode::Allow } else { mode }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or(name == "localhost" || name.ends_with(".localhost"), |ip| ip.to_canonical().is_loopback())
 }
 
 /// The host for SNI and for its certificate; `None`: there is no TLS with this server.
@@ -411,4 +445,63 @@ fn verify_of(mode: SslMode) -> Verify {
 
 fn read_ca(file: &Path) -> Result<Vec<u8>, String> {
     read_pem(file).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_prefers_tls_goes_in_clear_on_this_machine() {
+        let to = |host: &str, mode| towards(&Server::Tcp { host: host.into(), port: 5432 }, mode);
+        for host in [
+            "127.0.0.1",
+            "127.9.8.7",
+            "::1",
+            "[::1]",
+            "::ffff:127.0.0.1",
+            "localhost",
+            "LOCALHOST.",
+            "db.localhost",
+        ] {
+            assert_eq!(to(host, SslMode::Prefer), SslMode::Allow, "{host}");
+            for mode in
+                [SslMode::Disable, SslMode::Allow, SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull]
+            {
+                assert_eq!(to(host, mode), mode, "{host}");
+            }
+        }
+        for host in [
+            "10.0.0.1",
+            "0.0.0.0",
+            "::",
+            "2001:db8::1",
+            "localhost.example.com",
+            "notlocalhost",
+            "db",
+            "128.0.0.1",
+        ] {
+            assert_eq!(to(host, SslMode::Prefer), SslMode::Prefer, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_kept_where_programs_keep_such_things() {
+        let files = |pairs: &[(&str, &str)], folder: Option<&str>| {
+            let pairs: Vec<(String, OsString)> =
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value))).collect();
+            let get =
+                |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            let files = state_files(folder.map(Path::new), get);
+            files.into_iter().map(|file| file.to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        let service = [("STATE_DIRECTORY", "/var/lib/weir:/var/lib/other"), ("HOME", "/nonexistent")];
+        assert_eq!(
+            files(&service, Some("/etc/weir")),
+            ["/var/lib/weir/tls.pem", "/nonexistent/.local/state/weir/tls.pem", "/etc/weir/tls.pem"]
+        );
+        let session = [("XDG_STATE_HOME", "/home/me/state"), ("HOME", "/home/me")];
+        assert_eq!(files(&session, None), ["/home/me/state/weir/tls.pem"]);
+        assert_eq!(files(&[("XDG_STATE_HOME", "state")], None), [""; 0]);
+    }
 }

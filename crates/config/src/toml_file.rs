@@ -182,7 +182,8 @@ fn unknown_key(section: &str, key: &str) -> String {
     format!("unknown key `{key}` {here}{}", did_you_mean(key, &mine))
 }
 
-/// A TOML value of a key, with the environment's variables put in. Text that has one may stand for a number or a switch as well.
+/// A TOML value of a key, with the environment's variables put in. Text that has one may stand for a number
+/// or a switch as well.
 fn read_value(key: &str, kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
     // Passwords are whatever they are; `secrets.rs` has their rule.
     if matches!(key, "password" | "password_file") {

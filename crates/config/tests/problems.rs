@@ -153,7 +153,7 @@ fn pgbouncer_ini() {
         ),
         (
             "  max_client_conn = lots",
-            "p.ini:4:21: max_client_conn must be a number of clients from 1 to 16000000, not `lots`",
+            "p.ini:4:21: max_client_conn must be a number of clients from 1 to 16000000 or auto, not `lots`",
         ),
         (
             "auth_type = hba",

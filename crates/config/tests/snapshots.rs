@@ -178,7 +178,7 @@ fn the_example_pgbouncer_ini() {
     let snapshot = loaded.snapshot;
     assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432"]);
     assert_eq!(snapshot.postgres.auth, Auth::Method(AuthMethod::ScramSha256));
-    assert_eq!((snapshot.limits.max_client_conn, snapshot.limits.max_prepared_statements), (5000, 100));
+    assert_eq!((snapshot.limits.max_client_conn, snapshot.limits.max_prepared_statements), (Some(5000), 100));
     assert_eq!(snapshot.timeouts.server_connect_timeout_ms, 5500);
     assert_eq!((snapshot.tcp.keepalive, snapshot.tcp.keepidle_s), (true, 60));
     let route = |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database))).unwrap();
@@ -202,7 +202,7 @@ fn defaults_of_pgbouncer() {
     let snapshot =
         from_text("p.ini", "[databases]\na = host=h user=u\nb = user=u\n[pgbouncer]\nauth_type = any\n");
     assert_eq!(listeners(&snapshot), ["postgres /tmp/.s.PGSQL.6432 777"]);
-    assert_eq!(snapshot.limits.max_client_conn, 100);
+    assert_eq!(snapshot.limits.max_client_conn, Some(100));
     assert_eq!(snapshot.tcp.listen_backlog, 128);
     let route = snapshot.route(Protocol::Postgres, &login("anybody", Some("b"))).unwrap();
     assert_eq!(route.server, Server::Unix("/tmp/.s.PGSQL.5432".into()));
@@ -252,7 +252,8 @@ fn proofs_by_auth_type_and_secret() {
     }
     // An unknown user is asked for a password that does not exist: trust believes only known names.
     assert_eq!(method("trust", "nobody").0, ScramSha256);
-    // One in three of those that exist is asked by SCRAM; so is one in three of the others. They have a decoy for a verifier.
+    // One in three of those that exist is asked by SCRAM; so is one in three of the others. They have a decoy
+    // for a verifier.
     assert!([(Md5, false), (ScramSha256, true)].contains(&method("md5", "nobody")));
 }
 

@@ -67,6 +67,66 @@ impl Gauge {
     }
 }
 
+/// Buckets of [`Counts`]: none, 1, 2, up to 4, 8 and so on to 1,024, and more.
+pub const COUNT_BUCKETS: usize = 13;
+
+/// How many there were at a time: a histogram of small numbers.
+#[derive(Debug, Default)]
+pub struct Counts {
+    buckets: [Counter; COUNT_BUCKETS],
+    sum: Counter,
+}
+
+impl Counts {
+    /// So many this time.
+    #[inline]
+    pub fn record(&self, count: usize) {
+        self.buckets[count_bucket(count)].inc();
+        self.sum.add(count as u64);
+    }
+
+    /// Adds what is in the cells to `totals`.
+    pub fn add_to(&self, totals: &mut CountTotals) {
+        for (total, bucket) in totals.buckets.iter_mut().zip(&self.buckets) {
+            *total += bucket.get();
+        }
+        totals.sum += self.sum.get();
+    }
+}
+
+#[inline]
+fn count_bucket(count: usize) -> usize {
+    match count.checked_sub(1) {
+        None => 0,
+        Some(less) => (less.checked_ilog2().map_or(1, |log| log as usize + 2)).min(COUNT_BUCKETS - 1),
+    }
+}
+
+/// The most that is counted in a bucket; the last one has no end.
+pub fn count_bucket_end(bucket: usize) -> Option<u64> {
+    match bucket {
+        0 => Some(0),
+        bucket if bucket < COUNT_BUCKETS - 1 => Some(1 << (bucket - 1)),
+        _ => None,
+    }
+}
+
+/// The sum of several [`Counts`] at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountTotals {
+    /// Times, by how many there were.
+    pub buckets: [u64; COUNT_BUCKETS],
+    /// All of them together.
+    pub sum: u64,
+}
+
+impl CountTotals {
+    /// Times.
+    pub fn times(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
 /// Buckets of a [`Histogram`]: one below 8 us, four for each doubling from 8 us to 134 s, one above.
 pub const BUCKETS: usize = 1 + 4 * OCTAVES + 1;
 /// Doublings: 8 us * 2^24 = 134 s, more than `query_wait_timeout` is by default.
@@ -194,6 +254,20 @@ impl HistogramTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_number_is_in_the_bucket_that_says_so() {
+        for count in (0..3_000).chain([usize::MAX]) {
+            let bucket = count_bucket(count);
+            assert!(
+                count_bucket_end(bucket).is_none_or(|end| count as u64 <= end),
+                "{count} in bucket {bucket}"
+            );
+            let before = bucket.checked_sub(1).and_then(count_bucket_end);
+            assert!(before.is_none_or(|end| count as u64 > end), "{count} in bucket {bucket}");
+        }
+        assert_eq!(count_bucket_end(COUNT_BUCKETS - 2), Some(1024));
+    }
 
     #[test]
     fn every_time_is_in_the_bucket_that_says_so() {

@@ -1,7 +1,7 @@
 //! Metrics as OpenMetrics text. The cost depends on workers and pools, never on the number of clients.
 
-use crate::cell::{BUCKETS, HistogramTotals, bucket_end_us};
-use crate::metrics::{Metrics, PoolLabels};
+use crate::cell::{BUCKETS, HistogramTotals, bucket_end_us, count_bucket_end};
+use crate::metrics::{Metrics, PoolLabels, TurnTotals};
 use crate::table::{ExtraLabel, Family, Kind, PoolTotals, WingTotals};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -43,6 +43,7 @@ impl prometheus_client::collector::Collector for Collector {
         info.encode_info(&[("version", self.version)])?;
         let mut panics = encoder.encode_descriptor("weir_panics", PANICS_HELP, None, MetricType::Counter)?;
         panics.encode_counter::<NoLabelSet, u64, f64>(&self.metrics.panics(), None)?;
+        encode_turns(&mut encoder, &self.metrics.turn_totals())?;
         let totals: Vec<_> = self.metrics.protocols().iter().map(|p| (*p, self.metrics.totals(p))).collect();
         let mut rows = Rows::default();
         for (protocol, totals) in &totals {
@@ -64,6 +65,41 @@ impl prometheus_client::collector::Collector for Collector {
         let help = "Time a request waited for a server.";
         encode_histogram(&mut encoder, "weir_wait_duration", help, &wait)
     }
+}
+
+/// What workers count of themselves: name, kind and help, in the order of the exposition.
+pub(crate) const TURNS: [(&str, &str, &str); 4] = [
+    (
+        "weir_workers",
+        "gauge",
+        "Threads that carry traffic: one for each core, and more while more clients are there than one descriptor table holds.",
+    ),
+    (
+        "weir_workers_gathering",
+        "gauge",
+        "Workers that let replies gather before they run, because requests stand behind one another.",
+    ),
+    ("weir_worker_turns", "counter", "Times workers ran to handle what had happened, all workers together."),
+    (
+        "weir_worker_turn_events",
+        "histogram",
+        "Sockets that had something to read or room to write, for each time a worker ran. Many of them mean few wake-ups for the work.",
+    ),
+];
+
+fn encode_turns(encoder: &mut DescriptorEncoder, totals: &TurnTotals) -> Result<(), fmt::Error> {
+    let [workers, gathering, turns, events] = TURNS.map(|(name, _, help)| (name, help));
+    for ((name, help), value) in [(workers, totals.workers), (gathering, totals.gathering)] {
+        encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)?;
+    }
+    let mut counter = encoder.encode_descriptor(turns.0, turns.1, None, MetricType::Counter)?;
+    counter.encode_counter::<NoLabelSet, u64, f64>(&totals.events.times(), None)?;
+    let end = |bucket| count_bucket_end(bucket).map_or(f64::INFINITY, |end| end as f64);
+    let buckets: Vec<(f64, u64)> =
+        totals.events.buckets.iter().enumerate().map(|(bucket, &count)| (end(bucket), count)).collect();
+    encoder
+        .encode_descriptor(events.0, events.1, None, MetricType::Histogram)?
+        .encode_histogram::<NoLabelSet>(totals.events.sum as f64, totals.events.times(), &buckets, None)
 }
 
 impl PoolLabels {

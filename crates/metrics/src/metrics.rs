@@ -1,9 +1,9 @@
 //! Who has which cells, and their sums.
 
-use crate::cell::{Histogram, HistogramTotals};
+use crate::cell::{CountTotals, Counts, Gauge, Histogram, HistogramTotals};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Pools with names of their own in the metrics. A fallback database lets clients name new pools; the
 /// pools beyond this bound are counted together, so that no client can fill a monitoring system.
@@ -15,8 +15,10 @@ pub const OTHER: &str = "(other)";
 #[derive(Debug)]
 pub struct Metrics {
     protocols: &'static [&'static str],
-    /// By worker, then by protocol.
-    workers: Vec<Vec<Arc<WorkerCells>>>,
+    /// By worker, then by protocol: made when the worker first asks.
+    workers: Vec<Vec<OnceLock<Arc<WorkerCells>>>>,
+    /// By worker: made when the worker first asks.
+    turns: Vec<OnceLock<Arc<TurnCells>>>,
     pools: Mutex<Vec<Pool>>,
     /// Panics of threads that serve. Any of them may add to it.
     panics: AtomicU64,
@@ -31,6 +33,29 @@ pub struct WorkerCells {
     pub request_duration: Histogram,
     /// From the moment a request needs a server to the moment it has one.
     pub wait_duration: Histogram,
+}
+
+/// What one worker counts of itself, whatever the protocol.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct TurnCells {
+    /// It is there: 1, or 0.
+    pub workers: Gauge,
+    /// It lets replies gather before it runs: 1, or 0.
+    pub gathering: Gauge,
+    /// What it found each time it ran.
+    pub events: Counts,
+}
+
+/// The sums of all workers at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnTotals {
+    /// Workers that are there.
+    pub workers: i64,
+    /// Those of them that let replies gather.
+    pub gathering: i64,
+    /// What they found each time they ran.
+    pub events: CountTotals,
 }
 
 /// Who a pool is.
@@ -64,11 +89,12 @@ pub struct Totals {
 }
 
 impl Metrics {
-    /// Cells for this number of workers. `protocols` are the values of the `protocol` label.
+    /// Cells for this number of workers at most. `protocols` are the values of the `protocol` label.
     pub fn new(workers: usize, protocols: &'static [&'static str]) -> Arc<Metrics> {
-        let cells = |_| protocols.iter().map(|_| Arc::default()).collect();
+        let cells = |_| protocols.iter().map(|_| OnceLock::new()).collect();
+        let turns = (0..workers).map(|_| OnceLock::new()).collect();
         let workers = (0..workers).map(cells).collect();
-        Arc::new(Metrics { protocols, workers, pools: Mutex::default(), panics: AtomicU64::new(0) })
+        Arc::new(Metrics { protocols, workers, turns, pools: Mutex::default(), panics: AtomicU64::new(0) })
     }
 
     /// A thread that serves has panicked and goes on.
@@ -91,7 +117,26 @@ impl Metrics {
     /// # Panics
     /// If there is no such worker or no such protocol: a mistake of the caller.
     pub fn worker(&self, worker: usize, protocol: &str) -> Arc<WorkerCells> {
-        self.workers[worker][self.number(protocol)].clone()
+        self.workers[worker][self.number(protocol)].get_or_init(Arc::default).clone()
+    }
+
+    /// What a worker counts of itself. Only that worker may write to it.
+    ///
+    /// # Panics
+    /// If there is no such worker: a mistake of the caller.
+    pub fn turns(&self, worker: usize) -> Arc<TurnCells> {
+        self.turns[worker].get_or_init(Arc::default).clone()
+    }
+
+    /// The sums of what workers count of themselves.
+    pub fn turn_totals(&self) -> TurnTotals {
+        let mut totals = TurnTotals::default();
+        for cells in self.turns.iter().filter_map(OnceLock::get) {
+            totals.workers += cells.workers.get();
+            totals.gathering += cells.gathering.get();
+            cells.events.add_to(&mut totals.events);
+        }
+        totals
     }
 
     /// The cells of a worker for a pool; made at the first call, the same ones later. Only that worker may
@@ -130,8 +175,7 @@ impl Metrics {
     pub fn totals(&self, protocol: &str) -> Totals {
         let number = self.number(protocol);
         let mut totals = Totals::default();
-        for worker in &self.workers {
-            let cells = &worker[number];
+        for cells in self.workers.iter().filter_map(|worker| worker[number].get()) {
             cells.wing.add_to(&mut totals.wing);
             cells.request_duration.add_to(&mut totals.request_duration);
             cells.wait_duration.add_to(&mut totals.wait_duration);

@@ -18,6 +18,9 @@ fn golden() {
     one.request_duration.record_ns(2_000_000_000);
     one.wait_duration.record_ns(500);
     metrics.worker(1, "postgres").wing.client_connections.inc();
+    let turns = metrics.turns(1);
+    turns.workers.set(1);
+    [0, 1, 3, 2000].into_iter().for_each(|events| turns.events.record(events));
     let pool = metrics.pool(1, "postgres", "a\"pp\\\n", "ann");
     pool.requests.add(7);
     pool.servers_active.inc();

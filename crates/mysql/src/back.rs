@@ -51,8 +51,8 @@ pub(crate) enum Ahead {
     Command,
     /// It prepares a statement the request needs.
     Prepare(PrepareAhead),
-    /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a statement's types
-    /// is. The rows go nowhere.
+    /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a
+    /// statement's types is. The rows go nowhere.
     Repeat(Option<Left>),
     /// What is LAST_INSERT_ID() here?
     AskInsertId,
@@ -122,8 +122,8 @@ pub(crate) struct Entry {
     pub ahead: VecDeque<Ahead>,
     /// The first error of what went ahead.
     pub ahead_error: Option<Box<[u8]>>,
-    /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is the default
-    /// one, as it would in a session that stands in a schema that is gone.
+    /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is
+    /// the default one, as it would in a session that stands in a schema that is gone.
     pub lost_schema: Option<Box<[u8]>>,
     /// The request, while it is held.
     pub held: Vec<u8>,
@@ -240,7 +240,8 @@ pub struct Back {
     pub(crate) warned_client: u32,
     /// The client whose request was the last thing that ran here: code finds what that has left.
     pub(crate) last_client: u32,
-    /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that counts nothing.
+    /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that
+    /// counts nothing.
     pub(crate) last_rows: u64,
     /// The client whose FOUND_ROWS() this session gives.
     pub(crate) found_here: u32,
@@ -392,8 +393,8 @@ impl Back {
         self.queue.get(place).map(Entry::reader)
     }
 
-    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is dropped.
-    /// Dispatching one that can be taken back changes nothing in its front.
+    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is
+    /// dropped. Dispatching one that can be taken back changes nothing in its front.
     pub fn recall(&mut self, _front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
         for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner) {
             entry.gone = true;

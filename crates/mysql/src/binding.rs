@@ -1,19 +1,21 @@
 //! What MySQL remembers of the parameters a statement was executed with.
 //!
-//! MySQL (from 8.0.22) settles the types of a statement's parameters at its first execution and gives up what it
-//! settled only where a later value does not fit. `SELECT ?` executed with 1.5 answers 'again' with 0 from then
-//! on. So the answer depends on all executions of that copy of the statement before, and a copy may be shared only
-//! by clients whose parameters the server cannot tell apart. [`Binding`] is what it can tell apart.
+//! MySQL (from 8.0.22) settles the types of a statement's parameters at its first execution and gives up what
+//! it settled only where a later value does not fit. `SELECT ?` executed with 1.5 answers 'again' with 0 from
+//! then on. So the answer depends on all executions of that copy of the statement before, and a copy may be
+//! shared only by clients whose parameters the server cannot tell apart. [`Binding`] is what it can tell
+//! apart.
 //!
-//! A client that changes types keeps its server until it closes the statement. Where it changes them on another server than it has executed on before,
-//! that is first brought to the same by an execution with the former ones, if the statement only reads. One that writes would write twice: there, the
-//! answer of that server is the one to a first execution.
+//! A client that changes types keeps its server until it closes the statement. Where it changes them on
+//! another server than it has executed on before, that is first brought to the same by an execution with the
+//! former ones, if the statement only reads. One that writes would write twice: there, the answer of that
+//! server is the one to a first execution.
 //!
-//! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL leaves what is
-//! settled but counts as a type of its own where it comes first or where another parameter is settled anew; a
-//! string where a number is wanted counts as an integer, unless all of it is a negative, fractional or huge
-//! number, for which the parameter becomes a DECIMAL. MariaDB 10.11 forgets the types from one execution to the
-//! next: there is nothing to tell apart.
+//! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL leaves what
+//! is settled but counts as a type of its own where it comes first or where another parameter is settled
+//! anew; a string where a number is wanted counts as an integer, unless all of it is a negative, fractional
+//! or huge number, for which the parameter becomes a DECIMAL. MariaDB 10.11 forgets the types from one
+//! execution to the next: there is nothing to tell apart.
 //!
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies there are.
 
@@ -39,9 +41,9 @@ pub(crate) enum Change {
 
 /// What an execution makes of what was settled by `base`.
 ///
-/// Found on MySQL 9.7.4: NULL never changes what is settled. What was executed with nothing but NULL is settled anew by
-/// the first value, as by a first execution. Of several parameters of which some were NULL that is not so (`COALESCE(?, ?)`), but
-/// those of VALUES have nothing to do with each other.
+/// Found on MySQL 9.7.4: NULL never changes what is settled. What was executed with nothing but NULL is
+/// settled anew by the first value, as by a first execution. Of several parameters of which some were NULL
+/// that is not so (`COALESCE(?, ?)`), but those of VALUES have nothing to do with each other.
 pub(crate) fn change(base: &[u8], now: &[u8], text: &[u8]) -> Change {
     if base.len() != now.len() {
         return Change::Mixes;
@@ -107,8 +109,8 @@ const SAFE_DIGITS: usize = 18;
 /// Longer strings are not looked at: they are no numbers that anybody would mean.
 const NUMBER_BYTES: usize = 100;
 
-/// What the server can tell apart of the parameters of this COM_STMT_EXECUTE (or of as much of it as is there).
-/// `types` are those the client has bound, `long_data` its COM_STMT_SEND_LONG_DATA packets.
+/// What the server can tell apart of the parameters of this COM_STMT_EXECUTE (or of as much of it as is
+/// there). `types` are those the client has bound, `long_data` its COM_STMT_SEND_LONG_DATA packets.
 pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u8]) -> Binding {
     let mut out = Vec::with_capacity(types.len());
     let long = long_parameters(long_data);

@@ -1,7 +1,8 @@
 //! Reads what routines, triggers and views a server of MySQL or MariaDB has, by a request of Weir's own.
 //!
-//! Owns: the questions and how their rows are understood. Must not know: when it is asked ([`weir_sql::catalogue`]
-//! knows how long an answer holds, the proxy has the clock), what the answer means for a text.
+//! Owns: the questions and how their rows are understood. Must not know: when it is asked
+//! ([`weir_sql::catalogue`] knows how long an answer holds, the proxy has the clock), what the answer means
+//! for a text.
 //!
 //! Invariants: all names in the questions are qualified; what the user may not see counts as code that may do
 //! anything; an answer that did not come whole proves nothing.
@@ -15,15 +16,16 @@ use weir_sql::Dialect;
 use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
 use weir_wire::{Fault, INTERNAL, Reader, limits};
 
-/// Schemas of the server's own, whose code changes with its version only. What a text calls there is not known, and so
-/// may do anything.
+/// Schemas of the server's own, whose code changes with its version only. What a text calls there is not
+/// known, and so may do anything.
 macro_rules! own_schemas {
     () => {
         "('mysql', 'sys', 'information_schema', 'performance_schema')"
     };
 }
 
-/// Columns that draw from a sequence by themselves (MariaDB). It keeps their defaults in this form, however they were written.
+/// Columns that draw from a sequence by themselves (MariaDB). It keeps their defaults in this form, however
+/// they were written.
 macro_rules! drawing_columns {
     () => {
         concat!(
@@ -33,8 +35,8 @@ macro_rules! drawing_columns {
     };
 }
 
-/// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged whatever
-/// character set the session has.
+/// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged
+/// whatever character set the session has.
 macro_rules! fingerprint {
     () => {
         concat!(
@@ -64,8 +66,8 @@ macro_rules! grantee {
 /// A row of rows has its end said: `sql_select_limit` of a client would end it sooner.
 const ALL: &str = " LIMIT 18446744073709551615";
 
-/// Everything but system variables: those are in another place on each of the two. A language of `O` is one that is not
-/// read here: another `sql_mode` reads texts differently.
+/// Everything but system variables: those are in another place on each of the two. A language of `O` is one
+/// that is not read here: another `sql_mode` reads texts differently.
 macro_rules! everything {
     () => {
         concat!(
@@ -100,8 +102,8 @@ macro_rules! everything {
     };
 }
 
-/// Asks for the fingerprint alone. Columns that draw are not in it: looking at all columns opens every table, and
-/// [`DEFINED`] tells when one may have changed.
+/// Asks for the fingerprint alone. Columns that draw are not in it: looking at all columns opens every table,
+/// and [`DEFINED`] tells when one may have changed.
 const FINGERPRINT: &str = fingerprint!();
 
 /// Asks for everything.
@@ -118,8 +120,8 @@ const WHOLE_MARIADB: &str = concat!(
     drawing_columns!()
 );
 
-/// How often anything was defined anew on this server, by anybody: tables too, of which the catalogue holds nothing. Every user may
-/// ask. MySQL counts temporary tables with the others.
+/// How often anything was defined anew on this server, by anybody: tables too, of which the catalogue holds
+/// nothing. Every user may ask. MySQL counts temporary tables with the others.
 const DEFINED: &str = "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Com_(alter|create|drop|grant|import|install|rename|revoke|uninstall)' \
      AND Variable_name NOT LIKE '%temporary%'";
 
@@ -157,8 +159,8 @@ pub(crate) struct Study {
 }
 
 impl Back {
-    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has changed. True:
-    /// this wing has one.
+    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has
+    /// changed. True: this wing has one.
     pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
         let whole = !reading.has_fingerprint();
         let text = match (whole, self.session.flavour) {

@@ -1,7 +1,8 @@
 //! What a client is told about a [`Fault`]: errno, SQLSTATE and a text its driver knows.
 //!
-//! Never sends a fault's detail. Numbers are those of a server's errors, below 2000 or from 3000 on: what a driver finds out by itself (2013, "lost
-//! connection") it must not be sent, and MariaDB's turns it into "malformed packet".
+//! Never sends a fault's detail. Numbers are those of a server's errors, below 2000 or from 3000 on: what a
+//! driver finds out by itself (2013, "lost connection") it must not be sent, and MariaDB's turns it into
+//! "malformed packet".
 
 use crate::frame;
 use crate::message::ok::ErrPacket;

@@ -201,10 +201,11 @@ pub(crate) struct Rare {
     pub along_on: u64,
     /// Settings that a SET changed to values that only its server knows so far.
     pub unasked: Vec<Slot>,
-    /// The request is answered but for the KILL at its end: its target, and whether only the request is meant.
+    /// The request is answered but for the KILL at its end: its target, and whether only the request is
+    /// meant.
     pub owed_kill: Option<(u32, bool)>,
-    /// Changes of the session that it has not been told, because the packet that would have told them has no room for them: as the
-    /// server's words are.
+    /// Changes of the session that it has not been told, because the packet that would have told them has no
+    /// room for them: as the server's words are.
     pub untold: Vec<u8>,
     /// What stands behind a KILL in its text.
     pub behind_kill: Option<Box<[u8]>>,
@@ -238,7 +239,8 @@ pub struct Front {
     pub(crate) insert_id: u64,
     /// The server on which LAST_INSERT_ID() gives it by itself; 0 for none.
     pub(crate) insert_server: u64,
-    /// The server that gave the last reply to a text, or to another command that has made its warnings others.
+    /// The server that gave the last reply to a text, or to another command that has made its warnings
+    /// others.
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,
@@ -269,8 +271,8 @@ pub struct Front {
     last_result: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
-    /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when only its server
-    /// knows.
+    /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when
+    /// only its server knows.
     conditions: Option<u16>,
     /// This client uses LAST_INSERT_ID().
     pub(crate) asks_insert_id: bool,
@@ -294,7 +296,8 @@ pub struct Front {
     passes: bool,
     /// What few clients have.
     pub(crate) rare: Option<Box<Rare>>,
-    /// COMMIT RELEASE or ROLLBACK RELEASE has run: its server closes, and the client is closed with it, without a word.
+    /// COMMIT RELEASE or ROLLBACK RELEASE has run: its server closes, and the client is closed with it,
+    /// without a word.
     parting: bool,
     /// What few logins leave behind.
     pub(crate) login: Option<Box<FromLogin>>,
@@ -375,8 +378,8 @@ impl Request {
         }
     }
 
-    /// The variables that a statement sets are in the session as soon as it is prepared: their type is another one than
-    /// that of variables that nobody has named.
+    /// The variables that a statement sets are in the session as soon as it is prepared: their type is
+    /// another one than that of variables that nobody has named.
     pub(crate) fn makes_variables(&self) -> bool {
         self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
     }
@@ -481,8 +484,8 @@ impl Front {
         }
     }
 
-    /// What is known of the database has changed since the request under way was found: it is judged again by what is
-    /// known now.
+    /// What is known of the database has changed since the request under way was found: it is judged again by
+    /// what is known now.
     pub(crate) fn judge_again(&mut self, request: &[u8]) {
         let state = self.knowledge.state();
         if state == self.request.judged_by {
@@ -520,7 +523,8 @@ impl Front {
         self.capabilities.variant()
     }
 
-    /// The `wait_timeout` that this client has set, in milliseconds; 0: none. No server knows it while the client has none.
+    /// The `wait_timeout` that this client has set, in milliseconds; 0: none. No server knows it while the
+    /// client has none.
     pub fn idle_ms(&self) -> u64 {
         let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
         seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
@@ -565,8 +569,8 @@ impl Front {
         pins
     }
 
-    /// Changes of the session behind an error or rows without room for them: MySQL tells them with its next OK. (MariaDB, with the next
-    /// one that has more to tell.)
+    /// Changes of the session behind an error or rows without room for them: MySQL tells them with its next
+    /// OK. (MariaDB, with the next one that has more to tell.)
     pub(crate) fn keep_untold(&mut self, words: &[u8]) {
         if self.traits.flavour != Flavour::MySql || !self.capabilities.has(Capabilities::SESSION_TRACK) {
             return;
@@ -622,7 +626,8 @@ impl Front {
         false
     }
 
-    /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its own.
+    /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its
+    /// own.
     pub(crate) fn part(&mut self) {
         self.parting = true;
     }
@@ -670,7 +675,8 @@ impl Front {
         }
     }
 
-    /// The text of the prepared statement that the request executes, with what it asks about the last statement answered.
+    /// The text of the prepared statement that the request executes, with what it asks about the last
+    /// statement answered.
     pub(crate) fn answered_statement(&mut self) -> Option<Rewritten> {
         if !rewrite::asks_about_last(&self.request.class) {
             return None;

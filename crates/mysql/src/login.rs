@@ -9,7 +9,8 @@ pub(crate) mod credentials;
 pub(crate) const NATIVE: &[u8] = b"mysql_native_password";
 /// The method of MySQL since 8.0.
 pub(crate) const CACHING_SHA2: &[u8] = b"caching_sha2_password";
-/// The method of MySQL 5.6 for accounts that should be safe: the password itself, in an envelope or on a safe path.
+/// The method of MySQL 5.6 for accounts that should be safe: the password itself, in an envelope or on a safe
+/// path.
 pub(crate) const SHA256: &[u8] = b"sha256_password";
 /// The password in clear.
 pub(crate) const CLEAR: &[u8] = b"mysql_clear_password";

@@ -3,9 +3,9 @@
 //! Owns: how far such a request is read, and reading its text while it passes.
 //! Must not know: replies.
 //!
-//! A text of up to [`limits::QUERY_GATHER_BYTES`] is gathered and goes the way of all texts. A longer one is classified when
-//! its end is seen, so what would have to be changed in it (CONNECTION_ID(), KILL) cannot be: the request is then given up
-//! before its last part is sent, and the client with it.
+//! A text of up to [`limits::QUERY_GATHER_BYTES`] is gathered and goes the way of all texts. A longer one is
+//! classified when its end is seen, so what would have to be changed in it (CONNECTION_ID(), KILL) cannot be:
+//! the request is then given up before its last part is sent, and the client with it.
 
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};

@@ -4,8 +4,9 @@
 //! least recently used leaving first, parameter types, long data.
 //! Must not know: queues, replies, sockets.
 //!
-//! Invariants: who prepares is answered from memory only while nothing can have changed since a server said it; one copy for each server, text, shape of session (schema, charset, sql_mode and what
-//! else a statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
+//! Invariants: who prepares is answered from memory only while nothing can have changed since a server said
+//! it; one copy for each server, text, shape of session (schema, charset, sql_mode and what else a
+//! statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
 //! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
 //! that no other statement of the same text closes or fills it; a server never has more than its bound.
 
@@ -98,7 +99,8 @@ pub(crate) struct ClientStatement {
     pub long_data: Vec<u8>,
     /// Long data was sent ahead to a server: only that server can execute.
     pub sent_ahead: bool,
-    /// Its last execution left warnings. They cannot be had again, so the next one does not stand among others.
+    /// Its last execution left warnings. They cannot be had again, so the next one does not stand among
+    /// others.
     pub warned: bool,
     /// A cursor is open.
     pub cursor: bool,
@@ -110,7 +112,8 @@ pub(crate) struct ClientStatement {
     pub mixed: bool,
 }
 
-/// What a server has settled of the parameters of a client's statement, and how another one comes to the same.
+/// What a server has settled of the parameters of a client's statement, and how another one comes to the
+/// same.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     /// An execution by which any server comes to it.
@@ -142,7 +145,8 @@ pub(crate) struct ClientStatements {
     bytes: usize,
     /// The one that may have been changed last; 0: none.
     touched: u32,
-    /// Of the others, those that tie their client to its server or hold long data: asked about at each request, and nearly always none.
+    /// Of the others, those that tie their client to its server or hold long data: asked about at each
+    /// request, and nearly always none.
     notable: Vec<u32>,
 }
 
@@ -342,15 +346,15 @@ impl ServerStatements {
         self.replies.get(text).map(|said| said.reply.clone())
     }
 
-    /// Whether this server has said in this very state of the catalogue what the text means, and had nothing to warn of:
-    /// it would say the same again.
+    /// Whether this server has said in this very state of the catalogue what the text means, and had nothing
+    /// to warn of: it would say the same again.
     pub(crate) fn would_say_again(&self, text: &Arc<Text>, state: u64) -> bool {
         state != 0
             && self.replies.get(text).is_some_and(|said| said.state == state && said.reply.warnings == 0)
     }
 
-    /// A statement was prepared while the catalogue was in this state (0: none that is known). Appends to `out` the closing of
-    /// those that have to leave for it.
+    /// A statement was prepared while the catalogue was in this state (0: none that is known). Appends to
+    /// `out` the closing of those that have to leave for it.
     pub(crate) fn insert(
         &mut self,
         key: Key,
@@ -375,12 +379,13 @@ impl ServerStatements {
         }
     }
 
-    /// The key of the copy that gives the answer this client's statement would get without Weir, with these parameters; and what has
-    /// to be executed on it first, if it has to be prepared.
+    /// The key of the copy that gives the answer this client's statement would get without Weir, with these
+    /// parameters; and what has to be executed on it first, if it has to be prepared.
     ///
-    /// While all executions had parameters of the same types, that is any copy of which this is true as well: with NULL in some places a
-    /// server keeps what it has settled. From then on it is one of its own, which has seen all that. `alone`: it runs on a copy of its own in any
-    /// case, this time. `example`: the execution, if it may be repeated.
+    /// While all executions had parameters of the same types, that is any copy of which this is true as well:
+    /// with NULL in some places a server keeps what it has settled. From then on it is one of its own, which
+    /// has seen all that. `alone`: it runs on a copy of its own in any case, this time. `example`: the
+    /// execution, if it may be repeated.
     pub(crate) fn copy_for(
         &mut self,
         statement: &mut ClientStatement,
@@ -424,7 +429,8 @@ impl ServerStatements {
         }
     }
 
-    /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes it where there is none.
+    /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes
+    /// it where there is none.
     fn take_fresh(&mut self, fresh: Key, binding: Binding, alone: bool) -> Key {
         let key = Key { binding: Some(binding), ..fresh.clone() };
         if !alone && !self.by_key.contains_key(&key) {

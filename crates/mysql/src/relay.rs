@@ -7,17 +7,17 @@
 //! bytes; for a client with the capabilities Weir has towards the server, runs of packets go through
 //! unchanged as long as they are.
 //!
-//! Changed for a client without DEPRECATE_EOF: an EOF behind the column definitions, EOF instead of the OK that
-//! ends rows, and sequence numbers that are higher by the packets put in between. Changed for a client without
-//! SESSION_TRACK: OK packets. A client with SESSION_TRACK is not shown what only Weir asked to track
+//! Changed for a client without DEPRECATE_EOF: an EOF behind the column definitions, EOF instead of the OK
+//! that ends rows, and sequence numbers that are higher by the packets put in between. Changed for a client
+//! without SESSION_TRACK: OK packets. A client with SESSION_TRACK is not shown what only Weir asked to track
 //! (state change, transaction).
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7 with DEPRECATE_EOF: a SELECT's last packet carries trackers and
 //! status flags; `SELECT 1` outside a transaction carries none. state_change is raised by SET of variables
 //! and user variables, text PREPARE, CREATE and DROP TEMPORARY TABLE, also inside CALL; it is not raised by
-//! `SELECT @a := 1`, `INTO @a`, GET_LOCK and HANDLER. An open cursor is announced by one packet directly behind
-//! the column definitions. ERR carries neither flags nor trackers; the next COM_PING carries both and leaves
-//! the warnings alone.
+//! `SELECT @a := 1`, `INTO @a`, GET_LOCK and HANDLER. An open cursor is announced by one packet directly
+//! behind the column definitions. ERR carries neither flags nor trackers; the next COM_PING carries both and
+//! leaves the warnings alone.
 
 mod ahead;
 mod ending;

@@ -34,8 +34,8 @@ impl Back {
 
     /// Says goodbye, unless that would be read as something else.
     pub fn quit(&mut self, out: &mut Vec<u8>) {
-        // Behind half a command it would be read as the rest of that command, and in the middle of a COM_CHANGE_USER
-        // as a wrong password.
+        // Behind half a command it would be read as the rest of that command, and in the middle of a
+        // COM_CHANGE_USER as a wrong password.
         if !self.broken && !self.is_logging_in() {
             put_command(out, Command::Quit);
         }

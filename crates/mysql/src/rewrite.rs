@@ -1,19 +1,21 @@
 //! Texts that ask about the session: the answer is Weir's and is put in their place.
 //!
 //! CONNECTION_ID() and @@pseudo_thread_id give Weir's number of the client. (Setting pseudo_thread_id would
-//! do it on the server, but needs a privilege that applications do not have.) ROW_COUNT() and
-//! FOUND_ROWS(), @@warning_count and @@error_count give what the last reply said. Only the first statement of a text is about the last
-//! reply: what stands behind it asks about the statement before it, and the server answers right there.
+//! do it on the server, but needs a privilege that applications do not have.) ROW_COUNT() and FOUND_ROWS(),
+//! @@warning_count and @@error_count give what the last reply said. Only the first statement of a text is
+//! about the last reply: what stands behind it asks about the statement before it, and the server answers
+//! right there.
 //!
 //! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
 //!
-//! Where a statement reads what the server says of its sessions (the process list and its like), or runs code with CONNECTION_ID()
-//! in it, CONNECTION_ID() stays as it is: both are the server's number then. Not where a table may be a view that nobody has read yet:
-//! tables that hold the client's number are more.
+//! Where a statement reads what the server says of its sessions (the process list and its like), or runs code
+//! with CONNECTION_ID() in it, CONNECTION_ID() stays as it is: both are the server's number then. Not where a
+//! table may be a view that nobody has read yet: tables that hold the client's number are more.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
-//! expression the server makes the column's name of the rewritten text: where it shows (names of columns, messages) the
-//! client's own words are put back, see [`restored`]. A syntax error cites the text from where it is wrong on: see [`cited`].
+//! expression the server makes the column's name of the rewritten text: where it shows (names of columns,
+//! messages) the client's own words are put back, see [`restored`]. A syntax error cites the text from where
+//! it is wrong on: see [`cited`].
 
 use crate::session_state::Flavour;
 use crate::ssl_status;
@@ -41,7 +43,8 @@ impl Name {
         self.at + self.put.len()
     }
 
-    /// As a server shows an expression: in small letters, one blank between words, numbers without zeros in front.
+    /// As a server shows an expression: in small letters, one blank between words, numbers without zeros in
+    /// front.
     fn printed(words: &[u8], flavour: Flavour) -> Vec<u8> {
         let words = String::from_utf8_lossy(words).to_lowercase().replace("null", "NULL");
         if let Some(variable) = words.strip_prefix("@@") {
@@ -96,12 +99,13 @@ fn original(sent: &[u8], names: &Names) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Bytes of a text that a syntax error cites; behind what is cut, MariaDB puts dots in the place of the last three.
+/// Bytes of a text that a syntax error cites; behind what is cut, MariaDB puts dots in the place of the last
+/// three.
 const CITED: usize = 80;
 const DOTS: &[u8] = b"...";
 
-/// The message of a syntax error that cites the text sent, as one that cites what the client wrote; `None` when the two are the
-/// same, or it is not known where in the text the citation stands.
+/// The message of a syntax error that cites the text sent, as one that cites what the client wrote; `None`
+/// when the two are the same, or it is not known where in the text the citation stands.
 pub(crate) fn cited(message: &[u8], sent: &[u8], names: &Names, flavour: Flavour) -> Option<Vec<u8>> {
     let dots = flavour == Flavour::MariaDb;
     let quotes: Vec<usize> = (0..message.len()).filter(|at| message.get(*at) == Some(&b'\'')).collect();
@@ -268,8 +272,8 @@ fn statement_of(text: &[u8], place: usize) -> &[u8] {
     text.get(start..end).unwrap_or(text)
 }
 
-/// The text reads what the server says of its sessions: there the client is its server's connection, and only by that number it
-/// finds itself.
+/// The text reads what the server says of its sessions: there the client is its server's connection, and only
+/// by that number it finds itself.
 fn looks_at_servers(text: &[u8]) -> bool {
     let views: [&[u8]; 10] = [
         b"ps_thread_id",
@@ -335,8 +339,8 @@ pub(crate) fn asks_found_rows(class: &Class) -> bool {
     class.uses.contains(Uses::FOUND_ROWS) && class.calls().iter().any(of_first)
 }
 
-/// The first statement asks for ROW_COUNT() or FOUND_ROWS() of the one before; what stands behind it asks about a statement
-/// of the same text.
+/// The first statement asks for ROW_COUNT() or FOUND_ROWS() of the one before; what stands behind it asks
+/// about a statement of the same text.
 pub(crate) fn asks_in_first(class: &Class) -> bool {
     let asks = |call: &weir_sql::Call| {
         matches!(call.kind, CallKind::FoundRows | CallKind::RowCount) && is_in_first(class, call.span)

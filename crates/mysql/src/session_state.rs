@@ -8,14 +8,16 @@
 //! everywhere (literals of plain ASCII); everything else that SET can do is a pin, stated by the lexer.
 //!
 //! Found on MariaDB 10.11.19 and MySQL 9.7.4, and relied on here:
-//! - `SET NAMES x COLLATE y` is not reported as `collation_connection` by the tracker, so what is kept is what
-//!   the client said and not what the tracker says.
+//! - `SET NAMES x COLLATE y` is not reported as `collation_connection` by the tracker, so what is kept is
+//!   what the client said and not what the tracker says.
 //! - `SET foreign_key_checks = DEFAULT` on MySQL leaves the value as it was. DEFAULT is never kept.
-//! - A login with collation 45 also gives columns of text the number 45. On MySQL `SET character_set_results = 45`
-//!   does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB takes numbers of
-//!   collations only for `collation_connection`; there `SET NAMES x COLLATE y` does it, which needs the names.
+//! - A login with collation 45 also gives columns of text the number 45. On MySQL `SET character_set_results
+//!   = 45` does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB takes numbers
+//!   of collations only for `collation_connection`; there `SET NAMES x COLLATE y` does it, which needs the
+//!   names.
 //! - A login with the number of a character set's compiled default (45, 33, 8...) gets on MariaDB 11.8 what
-//!   `character_set_collations` names for it (utf8mb4_uca1400_ai_ci), as `SET NAMES x` does and `COLLATE y` does not.
+//!   `character_set_collations` names for it (utf8mb4_uca1400_ai_ci), as `SET NAMES x` does and `COLLATE y`
+//!   does not.
 //! - A number that a server does not know is error 1115 or 1273, while a login with it silently gets the
 //!   server's default.
 //! - COM_RESET_CONNECTION: MariaDB goes back to the charset of the login, MySQL to the server's default
@@ -241,7 +243,8 @@ pub(crate) enum Charset {
     ServerDefault,
 }
 
-/// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no safe one.
+/// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no
+/// safe one.
 pub(crate) type Base = Arc<Vec<Option<Box<str>>>>;
 
 /// What moves with a client.
@@ -371,8 +374,8 @@ fn encoding_numbered(number: u16) -> Encoding {
     }
 }
 
-/// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands behind them
-/// to be read as it was.
+/// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands
+/// behind them to be read as it was.
 pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Changes> {
     if class.heads().is_empty() {
         return changes_of(class.set()?, text, state);
@@ -461,8 +464,8 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
     (!mixed).then_some(Changes { known: changes, asked })
 }
 
-/// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks begin: made of
-/// literals, `@@sql_mode`, CONCAT and REPLACE.
+/// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks
+/// begin: made of literals, `@@sql_mode`, CONCAT and REPLACE.
 fn mode_of(value: &[u8], state: &State) -> Option<Box<str>> {
     let mut value = std::str::from_utf8(value).ok()?.trim();
     // `(SELECT REPLACE(...))`
@@ -701,8 +704,8 @@ const NAMES_OF_CONNECTION: &str =
 /// The same without the collation: the server's default for the character set.
 const NAMES_ALONE: &str = "EXECUTE IMMEDIATE CONCAT('SET NAMES ',@@character_set_connection)";
 
-/// Whether a collation is the one its character set has in the program. MariaDB from 11.2 on gives a login with such a number the
-/// collation that `character_set_collations` names instead.
+/// Whether a collation is the one its character set has in the program. MariaDB from 11.2 on gives a login
+/// with such a number the collation that `character_set_collations` names instead.
 fn is_compiled_default(collation: u16) -> bool {
     matches!(
         collation,

@@ -1,10 +1,11 @@
 //! What a client may ask about its own TLS: SHOW STATUS, and the tables behind it.
 //!
-//! Owns: the query that stands in such a text's place. It is the one that the server itself runs for SHOW STATUS, but
-//! with the version and cipher of the client's connection in place of those of Weir's.
-//! Must not know: connections.
+//! Owns: the query that stands in such a text's place. It is the one that the server itself runs for SHOW
+//! STATUS, but with the version and cipher of the client's connection in place of those of Weir's. Must not
+//! know: connections.
 //!
-//! Invariants: a text that does not ask for TLS by name is left alone; the condition is the client's own, byte for byte.
+//! Invariants: a text that does not ask for TLS by name is left alone; the condition is the client's own,
+//! byte for byte.
 
 use crate::session_state::Flavour;
 
@@ -33,7 +34,8 @@ const BEHIND_TABLE: [&[u8]; 18] = [
     b"straight_join",
 ];
 
-/// The text to send instead of this one, which is a single statement. `tls` is version and cipher; empty: none.
+/// The text to send instead of this one, which is a single statement. `tls` is version and cipher; empty:
+/// none.
 pub(crate) fn text(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
     if text.len() > TEXT_BYTES || !(has(text, b"ssl") || has(text, b"cipher")) {
         return None;
@@ -88,8 +90,8 @@ fn names_of(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What stands behind a literal that is the name of a status variable, or a pattern of such names. The table does not
-/// have the counters of commands (`Com_...`), so a pattern that may mean them is none.
+/// What stands behind a literal that is the name of a status variable, or a pattern of such names. The table
+/// does not have the counters of commands (`Com_...`), so a pattern that may mean them is none.
 fn literal(text: &[u8]) -> Option<&[u8]> {
     let text = text.trim_ascii_start();
     let quote = *text.first().filter(|byte| b"'\"".contains(byte))?;

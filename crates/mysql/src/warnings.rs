@@ -1,15 +1,17 @@
 //! The warnings of the last statement, kept for its client.
 //!
-//! A statement that failed or warned leaves its messages on its server, and only the next statement takes them
-//! away. Its client may ask for them, or never come back. A server must not wait for that: so, when nothing
-//! else keeps it, Weir asks SHOW WARNINGS itself as soon as the reply is through, keeps the answer here, and
-//! lets the server go. Where the request of another stands behind it already, that would come too late: then the
-//! text is kept, and is run again in front of the client's own SHOW WARNINGS. Of a prepared statement nothing can be
-//! kept: its client is told so if it asks, and the statement does not stand among others again.
+//! A statement that failed or warned leaves its messages on its server, and only the next statement takes
+//! them away. Its client may ask for them, or never come back. A server must not wait for that: so, when
+//! nothing else keeps it, Weir asks SHOW WARNINGS itself as soon as the reply is through, keeps the answer
+//! here, and lets the server go. Where the request of another stands behind it already, that would come too
+//! late: then the text is kept, and is run again in front of the client's own SHOW WARNINGS. Of a prepared
+//! statement nothing can be kept: its client is told so if it asks, and the statement does not stand among
+//! others again.
 //!
 //! Where only a server can tell whether it has left them (MariaDB), Weir's mark stands there in their place.
 //!
-//! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know: why it was asked for.
+//! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know:
+//! why it was asked for.
 
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
@@ -38,8 +40,8 @@ pub(crate) enum Kept {
     Lost,
 }
 
-/// What a reply says of warnings and errors. A read that ends otherwise when it is run again leaves others: somebody has changed what
-/// it reads.
+/// What a reply says of warnings and errors. A read that ends otherwise when it is run again leaves others:
+/// somebody has changed what it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Left {
     pub error: u16,
@@ -53,7 +55,8 @@ pub(crate) struct Warnings {
     rows: Vec<Box<[u8]>>,
     bytes: usize,
     wanted: Option<u64>,
-    /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another character set.
+    /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another
+    /// character set.
     own: bool,
 }
 
@@ -158,8 +161,8 @@ impl Warnings {
         self.own && self.signal().is_some()
     }
 
-    /// A statement that leaves the only condition of the list anew; `None` when there are several, or one that no
-    /// statement can raise.
+    /// A statement that leaves the only condition of the list anew; `None` when there are several, or one
+    /// that no statement can raise.
     pub(crate) fn signal(&self) -> Option<String> {
         let [row] = self.rows.as_slice() else { return None };
         let mut r = Reader::new(row);
@@ -534,7 +537,8 @@ pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
     }
 }
 
-/// The variables that a text asks for may be trackers of the session: not where each SHOW VARIABLES says LIKE with other names.
+/// The variables that a text asks for may be trackers of the session: not where each SHOW VARIABLES says LIKE
+/// with other names.
 pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
     const TRACKER: &[u8] = b"session_track";
     let of_others = |piece: Piece<'_>| match piece.bytes {
@@ -784,8 +788,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of a text without its comments. What a comment says to the server (`/*! */`) is left out, too: who reads
-/// texts by this does not read those.
+/// The pieces of a text without its comments. What a comment says to the server (`/*! */`) is left out, too:
+/// who reads texts by this does not read those.
 pub(crate) struct Words<'a> {
     text: &'a [u8],
     at: usize,

@@ -1,5 +1,5 @@
-//! Weir's `Accept` against Weir's `Connect`, in memory: every method in both roles, whatever the pieces in which
-//! the bytes arrive.
+//! Weir's `Accept` against Weir's `Connect`, in memory: every method in both roles, whatever the pieces in
+//! which the bytes arrive.
 
 mod common;
 
@@ -412,8 +412,8 @@ fn a_server_that_refuses_is_quoted() {
     assert_eq!(connect.rejection(), Some(&words[4..]));
 }
 
-/// MariaDB's connector goes on with a stand-in where it could not load the greeting's method. That one sends an empty packet
-/// behind the OK, which would be no command.
+/// MariaDB's connector goes on with a stand-in where it could not load the greeting's method. That one sends
+/// an empty packet behind the OK, which would be no command.
 #[test]
 fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_none() {
     let capabilities =
@@ -468,7 +468,8 @@ fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_no
     }
 }
 
-/// COM_CHANGE_USER to `other`, and what becomes of it when `answer` makes the answer from the scramble of the switch.
+/// COM_CHANGE_USER to `other`, and what becomes of it when `answer` makes the answer from the scramble of the
+/// switch.
 fn again(front: &Front, answer: impl Fn(&[u8]) -> Vec<u8>) -> Result<Front, Fault> {
     let mut request = Vec::new();
     put(&mut request, 0, |out| {

@@ -480,8 +480,8 @@ fn a_schema_that_a_reply_names_is_not_believed_when_others_were_sent_behind_it()
         let mut elsewhere = common::back(8);
         exchange(front, &mut elsewhere, &c::query(&format!("USE {schema}")), &there);
     }
-    // The first one's read names its schema, as a function of another schema makes a server do, when the second one's is
-    // on its way behind a change of schema.
+    // The first one's read names its schema, as a function of another schema makes a server do, when the
+    // second one's is on its way behind a change of schema.
     let sent = send(&mut fronts[0], &mut back, 1, &c::query("SELECT a FROM t"));
     assert_eq!(asked(&sent.to_server), ["InitDb one"]);
     let got = receive(&mut back, Some(&mut fronts[0]), &s::ok(IDLE));

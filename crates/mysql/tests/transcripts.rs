@@ -1,5 +1,5 @@
-//! Conversations of a session, replayed: cut at every byte they come to the same; with a byte changed anywhere
-//! they end, with a fault or without, and nothing panics.
+//! Conversations of a session, replayed: cut at every byte they come to the same; with a byte changed
+//! anywhere they end, with a fault or without, and nothing panics.
 
 mod common;
 
@@ -123,8 +123,8 @@ fn play(session: &Session, cut: Cut) -> Result<Said, Fault> {
     Ok(said)
 }
 
-/// EOF packets without the flag of further results: behind column definitions it is only there when all of the
-/// result was at hand.
+/// EOF packets without the flag of further results: behind column definitions it is only there when all of
+/// the result was at hand.
 fn without_more_results(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let mut at = 0;

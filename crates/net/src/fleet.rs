@@ -2,7 +2,9 @@
 //!
 //! Owns: the order. With private descriptor tables ([`crate::tables`]) wakes and lanes must exist before any
 //! table splits off, listeners must reach their worker and stay open nowhere else, and each thread must split
-//! before it opens anything. A [`Fleet`] and its [`Seat`]s make it so. Must not know: what a worker does.
+//! before it opens anything. A [`Fleet`] and its [`Seat`]s make it so. A new table is a copy of that of the
+//! thread which starts the new one, so workers that begin later are started by a thread whose table has
+//! stayed small: the [`Nursery`]. Must not know: what a worker does.
 //!
 //! ```no_run
 //! use weir_net::{fleet::Fleet, listener, mailbox, socket::SocketOptions, tables};
@@ -28,7 +30,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use crate::handover::{Exchange, Parcel};
 use crate::kernel::Kernel;
@@ -51,15 +53,16 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Makes wakes and lanes for `plan.workers` workers. `keep` are further descriptors that workers use with
-    /// private tables, such as an open log file; they must stay open as long as the fleet. `options` are for
-    /// connections that workers start. Call it from the thread whose table holds them, before workers start.
+    /// Makes wakes and lanes for as many workers as there can be by the plan. `keep` are further descriptors
+    /// that workers use with private tables, such as an open log file; they must stay open as long as the
+    /// fleet. `options` are for connections that workers start. Call it from the thread whose table holds
+    /// them, before workers start.
     ///
     /// # Errors
     /// The system's error when it has no descriptors left (`EMFILE`, `ENFILE`).
     pub fn new(plan: TablePlan, keep: &[BorrowedFd<'_>], options: SocketOptions) -> io::Result<Fleet> {
         let wakes: Vec<Arc<KernelWake>> =
-            (0..plan.workers).map(|_| KernelWake::new().map(Arc::new)).collect::<io::Result<_>>()?;
+            (0..plan.most).map(|_| KernelWake::new().map(Arc::new)).collect::<io::Result<_>>()?;
         let control_wake = Arc::new(KernelWake::new()?);
         let exchange = exchange(&plan, &wakes)?;
         let mut numbers: Vec<RawFd> = keep.iter().map(AsRawFd::as_raw_fd).collect();
@@ -103,25 +106,72 @@ impl Fleet {
             self.exchange.pack(listener.into(), worker).map(Given::Packed).map_err(|(_, error)| error)
         };
         let listeners = listeners.into_iter().map(give).collect::<io::Result<_>>()?;
-        Ok(Seat {
+        let private = self.plan.private || worker >= self.plan.workers;
+        Ok(Seat { listeners, ..self.empty_seat(worker, private) })
+    }
+
+    fn empty_seat(&self, worker: usize, private: bool) -> Seat {
+        Seat {
             worker,
-            private: self.plan.private,
+            private,
             wake: self.wake(worker),
             exchange: self.exchange.clone(),
             keep: Arc::clone(&self.keep),
             options: self.options.clone(),
-            listeners,
-        })
+            listeners: Vec::new(),
+        }
+    }
+
+    /// Starts the thread that starts workers beyond the first. It calls `begin` with the seat of each worker
+    /// that is ordered; `begin` starts a thread that takes it. To be called before listeners and connections
+    /// are opened: what is open now takes a place in every table that comes from there.
+    ///
+    /// # Errors
+    /// The system's error when it starts no thread (`EAGAIN`) or gives it no table of its own (`EPERM`, `ENOMEM`).
+    pub fn nursery(&self, mut begin: impl FnMut(usize, Seat) + Send + 'static) -> io::Result<Nursery> {
+        let seats: Vec<Seat> =
+            (self.plan.workers..self.plan.most).map(|worker| self.empty_seat(worker, true)).collect();
+        let (orders, ordered) = mpsc::channel::<usize>();
+        let (ready, is_ready) = mpsc::channel();
+        let (first, keep) = (self.plan.workers, Arc::clone(&self.keep));
+        std::thread::Builder::new().name("nursery".into()).spawn(move || {
+            let entered = tables::enter_private(&keep).map(drop);
+            let failed = entered.is_err();
+            if ready.send(entered).is_err() || failed {
+                return;
+            }
+            for worker in ordered {
+                if let Some(seat) = worker.checked_sub(first).and_then(|beyond| seats.get(beyond)) {
+                    begin(worker, seat.again());
+                }
+            }
+        })?;
+        is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("the nursery has ended")))?;
+        Ok(Nursery { orders })
+    }
+}
+
+/// Where workers beyond the first are ordered. Its thread ends when this is dropped.
+#[derive(Debug)]
+pub struct Nursery {
+    orders: mpsc::Sender<usize>,
+}
+
+impl Nursery {
+    /// Worker number `worker` is to begin. Does not wait, and opens no descriptor.
+    pub fn order(&self, worker: usize) {
+        // Fails only when that thread has panicked: then there is nobody to tell.
+        let _ = self.orders.send(worker);
     }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn exchange(plan: &TablePlan, wakes: &[Arc<KernelWake>]) -> io::Result<Exchange> {
-    if !plan.private {
+    if !plan.private && !plan.may_grow() {
         return Ok(Exchange::shared());
     }
     let wakes: Vec<Arc<dyn crate::wake::Wake>> = wakes.iter().map(|wake| Arc::clone(wake) as _).collect();
-    Exchange::private(&wakes)
+    Exchange::private(&wakes, if plan.private { 0 } else { plan.workers })
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -149,9 +199,22 @@ pub struct Seat {
 }
 
 impl Seat {
+    /// Another one for the same worker, when it begins again. Without listeners.
+    fn again(&self) -> Seat {
+        Seat {
+            worker: self.worker,
+            private: self.private,
+            wake: Arc::clone(&self.wake),
+            exchange: self.exchange.clone(),
+            keep: Arc::clone(&self.keep),
+            options: self.options.clone(),
+            listeners: Vec::new(),
+        }
+    }
+
     /// Makes the calling thread the worker: its own descriptor table if that is the plan, its event loop, its
-    /// listeners (not watched yet). Call it first thing in the thread; with private tables the thread must not
-    /// own any descriptor, because those that the fleet does not know stop working here.
+    /// listeners (not watched yet). Call it first thing in the thread; with private tables the thread must
+    /// not own any descriptor, because those that the fleet does not know stop working here.
     ///
     /// # Errors
     /// The system's error: no private table (`EPERM` where a container forbids it), no event loop, or a

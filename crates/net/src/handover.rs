@@ -3,16 +3,20 @@
 //! Owns: descriptors on their way. Must not know: what is connected, when to hand over.
 //!
 //! Workers that share one descriptor table hand over the descriptor itself: a [`Parcel`] holds it. Workers
-//! with private tables (Linux) cannot: the number means nothing over there. There, each worker has a *lane*, a
-//! socket pair made before the tables split, whose both ends are open in every table. The sender puts the
+//! with private tables (Linux) cannot: the number means nothing over there. There, each worker has a *lane*,
+//! a socket pair made before the tables split, whose both ends are open in every table. The sender puts the
 //! descriptor into the receiver's lane (SCM_RIGHTS) under a number; the parcel is that number. The receiver
 //! takes descriptors out of its lane until it meets the number of the parcel in hand and keeps the others for
 //! their own parcels. So parcels may overtake one another in the mailbox, and no call ever blocks.
 //!
 //! Invariants: a descriptor is in the lane before its parcel exists, so unpacking finds it. A dropped parcel
 //! closes its connection: at once when it holds the descriptor, else by the receiver, which is woken for it
-//! and calls [`Inbox::sweep`]. When a receiver goes, its lane is shut, what lies in it is closed, and nothing
-//! can be sent there any more.
+//! and calls [`Inbox::sweep`]. When a receiver goes, its lane sleeps: what lies in it is closed, and nothing
+//! can be sent there until the same worker begins again and takes a new inbox. What was put there in the very
+//! moment is closed with its parcel.
+//!
+//! Of workers some may share the first table (the first of them, the control thread with them) while others
+//! have tables of their own: between those that share one, a parcel holds the descriptor.
 //!
 //! Bound: what the lane's socket buffer holds, some 280 descriptors under Linux's defaults (and never more
 //! than the process may have open). Over it, sending is refused with `WouldBlock`.
@@ -69,15 +73,47 @@ struct Lane {
     /// Numbers of parcels that were dropped. Bounded by what the lane and the receiver's shelf hold.
     abandoned: Mutex<Vec<u64>>,
     has_abandoned: AtomicBool,
+    /// Nobody receives. Changes under the lock of `abandoned`.
+    sleeps: AtomicBool,
     wake: Arc<dyn Wake>,
 }
 
 impl Lane {
     fn abandon(&self, number: u64) {
-        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        let mut abandoned = self.lock();
+        if self.sleeps.load(Ordering::SeqCst) {
+            // What lies there is nobody's, and a lane is open in all tables.
+            return self.empty();
+        }
+        abandoned.push(number);
+        drop(abandoned);
         if !self.has_abandoned.swap(true, Ordering::AcqRel) {
             self.wake.wake();
         }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes what lies in it.
+    fn empty(&self) {
+        while receive(self.exit.as_fd()).is_ok() {}
+    }
+
+    /// Its receiver comes.
+    fn awake(&self) {
+        let mut abandoned = self.lock();
+        abandoned.clear();
+        self.has_abandoned.store(false, Ordering::Release);
+        self.sleeps.store(false, Ordering::SeqCst);
+    }
+
+    /// Its receiver goes.
+    fn sleep(&self) {
+        let _abandoned = self.lock();
+        self.sleeps.store(true, Ordering::SeqCst);
+        self.empty();
     }
 }
 
@@ -86,6 +122,10 @@ impl Lane {
 pub struct Exchange {
     /// `None`: all threads share one descriptor table.
     lanes: Option<Arc<[Lane]>>,
+    /// Workers below this number share the first table.
+    together: usize,
+    /// This is the exchange of a thread with the first table.
+    in_first: bool,
 }
 
 impl fmt::Debug for Exchange {
@@ -97,16 +137,16 @@ impl fmt::Debug for Exchange {
 impl Exchange {
     /// For threads that share one descriptor table.
     pub fn shared() -> Exchange {
-        Exchange { lanes: None }
+        Exchange { lanes: None, together: 0, in_first: true }
     }
 
-    /// For threads with private tables: one lane for each of `wakes`, which are the workers' own. Must be
-    /// called before any table splits off.
+    /// For threads with private tables: one lane for each of `wakes`, which are the workers' own. The first
+    /// `together` workers share the table of the calling thread. Must be called before any table splits off.
     ///
     /// # Errors
     /// The system's error when it has no descriptors left (`EMFILE`, `ENFILE`).
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub fn private(wakes: &[Arc<dyn Wake>]) -> io::Result<Exchange> {
+    pub fn private(wakes: &[Arc<dyn Wake>], together: usize) -> io::Result<Exchange> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
         let mut lanes = Vec::with_capacity(wakes.len());
         for wake in wakes {
@@ -120,10 +160,16 @@ impl Exchange {
                 next_number: AtomicU64::new(0),
                 abandoned: Mutex::default(),
                 has_abandoned: AtomicBool::new(false),
+                sleeps: AtomicBool::new(false),
                 wake: Arc::clone(wake),
             });
         }
-        Ok(Exchange { lanes: Some(lanes.into()) })
+        Ok(Exchange { lanes: Some(lanes.into()), together, in_first: true })
+    }
+
+    /// The exchange as worker number `worker` uses it.
+    pub fn of(&self, worker: usize) -> Exchange {
+        Exchange { in_first: worker < self.together, ..self.clone() }
     }
 
     /// Every descriptor number that has to stay open in all tables.
@@ -136,6 +182,9 @@ impl Exchange {
     /// Where worker number `worker` takes what was packed for it. One for each worker.
     pub fn inbox(&self, worker: usize) -> Inbox {
         let lanes = self.lanes.clone().filter(|lanes| worker < lanes.len());
+        if let Some(lane) = lanes.as_ref().and_then(|lanes| lanes.get(worker)) {
+            lane.awake();
+        }
         Inbox { lane: lanes.map(|lanes| (lanes, worker)), shelf: HashMap::new() }
     }
 
@@ -156,7 +205,8 @@ impl Exchange {
         to: usize,
         unwatch: impl FnOnce(BorrowedFd<'_>),
     ) -> Result<Parcel, (OwnedFd, io::Error)> {
-        let Some(lanes) = &self.lanes else {
+        let lanes = self.lanes.as_ref().filter(|_| !self.in_first || to >= self.together);
+        let Some(lanes) = lanes else {
             unwatch(descriptor.as_fd());
             return Ok(Parcel(Load::Held(descriptor)));
         };
@@ -214,7 +264,7 @@ impl Inbox {
         if !lane.has_abandoned.swap(false, Ordering::AcqRel) {
             return;
         }
-        let numbers = std::mem::take(&mut *lane.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
+        let numbers = std::mem::take(&mut *lane.lock());
         for number in numbers {
             // Taking it closes it. If that fails, it is closed all the same.
             drop(self.take(number));
@@ -243,10 +293,7 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         let Some((lanes, worker)) = &self.lane else { return };
         let Some(lane) = lanes.get(*worker) else { return };
-        // Acts on the socket, whatever tables it is open in: from here on sending fails with EPIPE.
-        if rustix::net::shutdown(&lane.exit, rustix::net::Shutdown::Both).is_ok() {
-            while receive(lane.exit.as_fd()).is_ok() {}
-        }
+        lane.sleep();
     }
 }
 
@@ -264,6 +311,9 @@ fn send(lanes: &Arc<[Lane]>, descriptor: BorrowedFd<'_>, to: usize) -> io::Resul
     let Some(lane) = lanes.get(to) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no such worker"));
     };
+    if lane.sleeps.load(Ordering::SeqCst) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
     let number = lane.next_number.fetch_add(1, Ordering::Relaxed);
     let descriptors = [descriptor];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -298,7 +348,7 @@ fn receive(exit: BorrowedFd<'_>) -> io::Result<(u64, Option<OwnedFd>)> {
         recvmsg(exit, &mut [io::IoSliceMut::new(&mut payload)], &mut control, flags)
     })?;
     if received.bytes != payload.len() {
-        // The lane was shut.
+        // The other end is closed: nobody sends any more.
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let descriptor = control.drain().find_map(|message| match message {

@@ -60,7 +60,7 @@ impl Kernel {
         let token = mio::Token(Token::MAIL.0 as usize);
         let source = wake.as_fd().as_raw_fd();
         poll.registry().register(&mut SourceFd(&source), token, Interest::READABLE)?;
-        let inbox = exchange.inbox(worker);
+        let (inbox, exchange) = (exchange.inbox(worker), exchange.of(worker));
         let ready = mio::Events::with_capacity(EVENTS_PER_WAIT);
         Ok(Kernel { poll, ready, now_ns: monotonic_ns(), wake, exchange, inbox, options })
     }

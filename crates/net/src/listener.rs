@@ -196,7 +196,8 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     }
 }
 
-/// What the user can do about a port that is taken: by a listener, or only by a connection that goes out from it.
+/// What the user can do about a port that is taken: by a listener, or only by a connection that goes out from
+/// it.
 pub fn cure_of_taken_port(address: SocketAddr) -> &'static str {
     // Other systems have no such files, and containers may hide them.
     let tables: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]

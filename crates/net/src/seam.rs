@@ -108,9 +108,9 @@ pub trait Net {
     /// The event loop itself has failed; nothing can be waited for any more.
     fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Whether the calling thread, when something happens, lets who is on a core finish its time slice first. More happens
-    /// meanwhile, and one turn handles it all: fewer wake-ups for the same work, and each a little later. Where the system
-    /// knows no such thing, nothing changes.
+    /// Whether the calling thread, when something happens, lets who is on a core finish its time slice first.
+    /// More happens meanwhile, and one turn handles it all: fewer wake-ups for the same work, and each a
+    /// little later. Where the system knows no such thing, nothing changes.
     fn gather(&mut self, _gathers: bool) {}
 
     /// Starts to watch a listener.
@@ -175,7 +175,8 @@ pub trait Net {
     /// connection.
     ///
     /// # Errors
-    /// The socket comes back, still of this worker, with the reason (see [`crate::handover::Exchange::pack`]).
+    /// The socket comes back, still of this worker, with the reason (see
+    /// [`crate::handover::Exchange::pack`]).
     fn pack(&mut self, socket: Self::Socket, to: usize) -> Result<Self::Parcel, Kept<Self::Socket>>;
 
     /// Takes a connection that another worker packed for this one, and watches it. What can be read or

@@ -1,20 +1,21 @@
 //! How many descriptors there are, and private descriptor tables where one is too small.
 //!
-//! Owns: the limit of open files and the splitting off of tables. Must not know: what the descriptors are for.
+//! Owns: the limit of open files and the splitting off of tables. Must not know: what the descriptors are
+//! for.
 //!
-//! The limit of open files (RLIMIT_NOFILE) bounds the *numbers* of one descriptor table, and on Linux a thread
-//! can have a table of its own: `unshare(CLONE_FILES)` needs no privilege. Where a container forbids
+//! The limit of open files (RLIMIT_NOFILE) bounds the *numbers* of one descriptor table, and on Linux a
+//! thread can have a table of its own: `unshare(CLONE_FILES)` needs no privilege. Where a container forbids
 //! that call (Docker's default seccomp profile does), `close_range` with CLOSE_RANGE_UNSHARE does the same.
 //! So workers hold as many connections as the limit allows *each*.
 //!
-//! What a private table means: a descriptor opened before the split is open in both tables, one opened
-//! after it only in the table of the thread that opened it, and the same number is another thing in another
-//! table. Rust's `OwnedFd` is a number: it must not travel between threads then, except by [`crate::handover`].
-//! A number that was open before the split and is not meant for this thread is therefore not just closed but
+//! What a private table means: a descriptor opened before the split is open in both tables, one opened after
+//! it only in the table of the thread that opened it, and the same number is another thing in another table.
+//! Rust's `OwnedFd` is a number: it must not travel between threads then, except by [`crate::handover`]. A
+//! number that was open before the split and is not meant for this thread is therefore not just closed but
 //! *blocked*: it stays taken by a descriptor on which every read and write fails with EBADF. A stray use of
 //! it is then an error, and can never reach a client's connection that was given the same number. This does
-//! not protect numbers that other tables open later; see [`crate::wake`] for the rule.
-//! Threads that a worker starts share the worker's table.
+//! not protect numbers that other tables open later; see [`crate::wake`] for the rule. Threads that a worker
+//! starts share the worker's table.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -67,8 +68,16 @@ pub fn raise_limit() -> OpenFiles {
 pub struct TablePlan {
     /// Each worker has its own table.
     pub private: bool,
-    /// How many workers are needed: at least as many as were asked for.
+    /// Workers from the start: at least as many as were asked for.
     pub workers: usize,
+    /// Workers there can be. Those beyond [`TablePlan::workers`] have tables of their own and begin when
+    /// connections have come for them; the others share one table then.
+    pub most: usize,
+    /// Connections that came from outside and that the table of the first workers has room for, where there
+    /// can be more workers.
+    pub first_room: u64,
+    /// The same for each worker beyond.
+    pub further_room: u64,
     /// Connections that fit, in all tables together.
     pub capacity: u64,
     /// Whether that is what was asked for.
@@ -77,8 +86,82 @@ pub struct TablePlan {
     pub text: String,
 }
 
-/// Plans for `needed` connections (clients and servers together) on at least `workers` workers. To be called
-/// after [`raise_limit`].
+impl TablePlan {
+    /// Tables may be opened while the process runs.
+    pub fn may_grow(&self) -> bool {
+        self.most > self.workers
+    }
+
+    /// A plan for workers that all begin at once.
+    fn fixed(private: bool, workers: usize, capacity: u64, enough: bool, text: String) -> TablePlan {
+        let (first_room, further_room) = (capacity, 0);
+        TablePlan { private, workers, most: workers, first_room, further_room, capacity, enough, text }
+    }
+}
+
+/// Plans for `clients` connections that come and `servers` that may be opened in any table, on `workers`
+/// workers, with more of them, `most` in all, only when so many clients have come. To be called after
+/// [`raise_limit`].
+pub fn plan_growing(clients: u64, servers: u64, workers: usize, most: usize) -> TablePlan {
+    let limit = open_files().soft;
+    if one_table(limit, workers) >= clients.saturating_add(servers) {
+        return growing_within(limit, Ok(()), clients, servers, workers, most);
+    }
+    growing_within(limit, can_split(), clients, servers, workers, most)
+}
+
+/// The same for a limit of open files and an answer to [`can_split`] that are given.
+pub fn growing_within(
+    limit: u64,
+    split: io::Result<()>,
+    clients: u64,
+    servers: u64,
+    workers: usize,
+    most: usize,
+) -> TablePlan {
+    let workers = workers.max(1);
+    let needed = clients.saturating_add(servers);
+    let one = one_table(limit, workers);
+    if one >= needed || split.is_err() {
+        return plan_within(limit, split, needed, workers);
+    }
+    let rooms = |count: usize| {
+        let further = each_table(limit, count);
+        // Servers may be anywhere, and must not take all.
+        let servers = servers.min(further / 2);
+        (further.saturating_sub(servers + 2 * workers as u64), further - servers)
+    };
+    let capacity = |count: usize| {
+        let (first, further) = rooms(count);
+        first + further * (count - workers) as u64
+    };
+    let fitting = (workers + 1..=most).find(|&count| capacity(count) >= clients);
+    let best = (workers + 1..=most).max_by_key(|&count| capacity(count));
+    let Some(count) = fitting.or(best).filter(|&count| capacity(count).saturating_add(servers) > one) else {
+        let own = spread_over(limit, workers);
+        let (private, capacity) = if own > one { (true, own) } else { (false, one) };
+        let text = format!(
+            "open files: the limit of {limit} is too small for {needed} connections: {capacity} fit. Raise the limit \
+             (ulimit -n, LimitNOFILE)"
+        );
+        return TablePlan::fixed(private, workers, capacity, capacity >= needed, text);
+    };
+    let (first_room, further_room) = rooms(count);
+    let capacity = capacity(count).saturating_add(servers);
+    let mut text = format!(
+        "open files: one descriptor table holds {one} connections by the limit of {limit}; when more come, up to {} more \
+         workers begin, each with a table of its own: {capacity} connections fit",
+        count - workers
+    );
+    if fitting.is_none() {
+        text.push_str(". Raise the limit (ulimit -n, LimitNOFILE) for the rest");
+    }
+    let enough = fitting.is_some();
+    TablePlan { private: false, workers, most: count, first_room, further_room, capacity, enough, text }
+}
+
+/// Plans for `needed` connections (clients and servers together) on at least `workers` workers, which all
+/// begin at once. To be called after [`raise_limit`].
 pub fn plan(needed: u64, workers: usize) -> TablePlan {
     let limit = open_files().soft;
     if one_table(limit, workers) >= needed {
@@ -106,14 +189,14 @@ fn spread_over(limit: u64, workers: usize) -> u64 {
     each.saturating_sub(free) * workers as u64
 }
 
-/// The same for a limit of open files and an answer to [`can_split`] that are given: for whoever reasons about
-/// another process or another machine.
+/// The same for a limit of open files and an answer to [`can_split`] that are given: for whoever reasons
+/// about another process or another machine.
 pub fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usize) -> TablePlan {
     let workers = workers.max(1);
     let shared = one_table(limit, workers);
     if shared >= needed {
         let text = format!("open files: the limit of {limit} is enough for {needed} connections");
-        return TablePlan { private: false, workers, capacity: shared, enough: true, text };
+        return TablePlan::fixed(false, workers, shared, true, text);
     }
     if let Err(error) = split {
         let text = format!(
@@ -121,7 +204,7 @@ pub fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usiz
              have descriptor tables of their own here ({error}): {shared} connections fit. Raise the limit \
              (ulimit -n, LimitNOFILE)"
         );
-        return TablePlan { private: false, workers, capacity: shared, enough: false, text };
+        return TablePlan::fixed(false, workers, shared, false, text);
     }
     let fitting = (workers..=MOST_WORKERS).find(|&count| spread_over(limit, count) >= needed);
     let best = || (workers..=MOST_WORKERS.max(workers)).max_by_key(|&count| spread_over(limit, count));
@@ -137,7 +220,7 @@ pub fn plan_within(limit: u64, split: io::Result<()>, needed: u64, workers: usiz
     if fitting.is_none() {
         text.push_str(". Raise the limit (ulimit -n, LimitNOFILE) for the rest");
     }
-    TablePlan { private: true, workers: count, capacity, enough: fitting.is_some(), text }
+    TablePlan::fixed(true, count, capacity, fitting.is_some(), text)
 }
 
 /// Whether a thread of this process can have its own table. Asks a thread that ends at once.
@@ -274,6 +357,37 @@ mod tests {
         assert!(plan.text.contains("20000") && plan.text.contains("6 workers"), "{}", plan.text);
         let plan = plan_within(1_024, Ok(()), 30_000, 1);
         assert!(plan.private && plan.enough && plan.capacity >= 30_000, "{plan:?}");
+    }
+
+    /// However many clients may come, the workers at the start are those that were asked for.
+    #[test]
+    fn workers_beyond_the_first_only_begin_when_clients_come() {
+        let plan = growing_within(20_000, Ok(()), 15_000, 100, 2, 64);
+        assert!(!plan.private && !plan.may_grow() && plan.enough, "{plan:?}");
+        for clients in [20_000, 200_000, 1_000_000] {
+            let plan = growing_within(20_000, Ok(()), clients, 100, 2, 64);
+            assert!(!plan.private && plan.workers == 2 && plan.may_grow() && plan.enough, "{plan:?}");
+            let rooms = plan.first_room + plan.further_room * (plan.most - plan.workers) as u64;
+            assert!(rooms >= clients && rooms - plan.further_room < clients, "{plan:?}");
+            assert!(plan.further_room + 100 < 20_000, "{plan:?}");
+        }
+        let plan = growing_within(20_000, Ok(()), 16_000_000, 100, 2, 64);
+        assert!(
+            plan.workers == 2 && plan.most == 64 && !plan.enough && plan.text.contains("ulimit -n"),
+            "{plan:?}"
+        );
+        // Servers take half of a table at most.
+        let plan = growing_within(400, Ok(()), 1_500, 10_000, 2, 64);
+        assert!(plan.enough && plan.first_room > 100, "{plan:?}");
+        let plan = growing_within(400, forbidden(), 1_500, 100, 2, 64);
+        assert!(!plan.may_grow() && !plan.private && !plan.enough, "{plan:?}");
+        // So many cores that no worker can be added: each has a table of its own from the start.
+        let plan = growing_within(20_000, Ok(()), 200_000, 100, 64, 64);
+        assert!(plan.private && plan.workers == 64 && plan.enough, "{plan:?}");
+        for limit in [0, 1, 64, 70, 100, 300] {
+            let plan = growing_within(limit, Ok(()), 1_000, 100, 2, 64);
+            assert!(plan.workers == 2 && plan.first_room <= limit && plan.further_room <= limit, "{plan:?}");
+        }
     }
 
     #[test]

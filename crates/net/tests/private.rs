@@ -20,7 +20,16 @@ use weir_net::tables::{self, TablePlan};
 use weir_net::{Address, Kernel, KernelWake, Mailbox, Net, Target, Token, Wake, mailbox};
 
 fn private_plan(workers: usize) -> TablePlan {
-    TablePlan { private: true, workers, capacity: 0, enough: true, text: String::new() }
+    TablePlan {
+        private: true,
+        workers,
+        most: workers,
+        first_room: 0,
+        further_room: 0,
+        capacity: 0,
+        enough: true,
+        text: String::new(),
+    }
 }
 
 fn private_fleet(workers: usize) -> Fleet {

@@ -1,9 +1,9 @@
 //! A toy pooler over these machines, to try them by hand against a real server: one thread, blocking
 //! nowhere, transaction pooling, every client let in.
 //!
-//! `cargo run -p weir-postgres --example bridge -- 127.0.0.1:15132 127.0.0.1:15133 USER DATABASE SERVERS [PASSWORD]`
-//! listens on the first address and uses SERVERS connections to the second. With a password, clients log
-//! in by SCRAM-SHA-256 with it.
+//! `cargo run -p weir-postgres --example bridge -- 127.0.0.1:15132 127.0.0.1:15133 USER DATABASE SERVERS
+//! [PASSWORD]` listens on the first address and uses SERVERS connections to the second. With a password,
+//! clients log in by SCRAM-SHA-256 with it.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

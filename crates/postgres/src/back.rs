@@ -104,8 +104,8 @@ pub(crate) struct Unnamed {
     pub confirmed: bool,
 }
 
-/// Bytes kept back until the server has accepted the settings in front of them, or has said what it makes of a
-/// statement in front of them.
+/// Bytes kept back until the server has accepted the settings in front of them, or has said what it makes of
+/// a statement in front of them.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// The request whose settings are waited for; 0 for a statement.
@@ -258,7 +258,8 @@ impl Back {
         self.changes.fetch_add(1, Relaxed);
     }
 
-    /// A COPY of the extended protocol has swallowed its Sync: only its client's next one says where the boundary is.
+    /// A COPY of the extended protocol has swallowed its Sync: only its client's next one says where the
+    /// boundary is.
     pub fn awaits_end(&self) -> bool {
         self.needs_sync
     }

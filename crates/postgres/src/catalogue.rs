@@ -1,11 +1,12 @@
-//! Reads a database's catalogue by a request of Weir's own: which functions, views, triggers, policies, defaults and
-//! operators there are, and what tells this state of it from others.
+//! Reads a database's catalogue by a request of Weir's own: which functions, views, triggers, policies,
+//! defaults and operators there are, and what tells this state of it from others.
 //!
-//! Owns: the questions and how their rows are understood. Must not know: when it is asked ([`weir_sql::catalogue`]
-//! knows how long an answer holds, the proxy has the clock), what the answer means for a text.
+//! Owns: the questions and how their rows are understood. Must not know: when it is asked
+//! ([`weir_sql::catalogue`] knows how long an answer holds, the proxy has the clock), what the answer means
+//! for a text.
 //!
-//! Invariants: all names in the questions are qualified, so that nobody's search_path decides what is read; they are asked
-//! under the server's own settings; an answer that did not come whole proves nothing.
+//! Invariants: all names in the questions are qualified, so that nobody's search_path decides what is read;
+//! they are asked under the server's own settings; an answer that did not come whole proves nothing.
 
 use crate::back::Back;
 use crate::message::query::put_query;
@@ -16,9 +17,9 @@ use weir_sql::Dialect;
 use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
 use weir_wire::{INTERNAL, Reader};
 
-/// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions that made
-/// them. Whatever changes what code runs changes a row of these. 16384 is the first number that is not the
-/// database's own (`FirstNormalObjectId`, access/transam.h).
+/// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions
+/// that made them. Whatever changes what code runs changes a row of these. 16384 is the first number that is
+/// not the database's own (`FirstNormalObjectId`, access/transam.h).
 macro_rules! fingerprint {
     () => {
         "SELECT 'z', pg_catalog.concat_ws(' ', \
@@ -37,8 +38,8 @@ macro_rules! fingerprint {
     };
 }
 
-/// What a new session of the server's own role in its own database would begin with, and whether there may be one. By the
-/// role's number, for its name may be another by now, or nobody's.
+/// What a new session of the server's own role in its own database would begin with, and whether there may be
+/// one. By the role's number, for its name may be another by now, or nobody's.
 macro_rules! account {
     () => {
         ", (SELECT pg_catalog.concat_ws('/', r.rolname, r.rolcanlogin, r.rolsuper, r.rolconnlimit, pg_catalog.date_part('epoch', r.rolvaliduntil), \
@@ -53,8 +54,9 @@ macro_rules! account {
 /// Asks for the fingerprint and the account alone.
 pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
 
-/// Everything behind the functions. The first column says what a row is. What shows a definition locks what that mentions
-/// until its transaction ends; so that no DDL of a client waits for the whole reading, each of these is a transaction of its own.
+/// Everything behind the functions. The first column says what a row is. What shows a definition locks what
+/// that mentions until its transaction ends; so that no DDL of a client waits for the whole reading, each of
+/// these is a transaction of its own.
 macro_rules! the_rest {
     () => {
         " COMMIT; SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; BEGIN; \
@@ -133,8 +135,8 @@ pub(crate) struct Study {
 }
 
 impl Back {
-    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has changed. True:
-    /// this wing has one.
+    /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has
+    /// changed. True: this wing has one.
     pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
         let whole = !reading.has_fingerprint();
         self.queue.push_entry(INTERNAL, Kind::Internal, false);

@@ -195,9 +195,9 @@ impl Back {
         }
     }
 
-    /// In front of a request that asks what was drawn from a sequence: what another client has drawn here is not its
-    /// business, and where it has drawn elsewhere since, what it finds here is too old. The server then says itself that
-    /// there is no value.
+    /// In front of a request that asks what was drawn from a sequence: what another client has drawn here is
+    /// not its business, and where it has drawn elsewhere since, what it finds here is too old. The server
+    /// then says itself that there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
         let outright = std::mem::take(&mut front.asks_outright);
@@ -206,7 +206,8 @@ impl Back {
         front.traces.soften();
         self.traces.soften();
         let asks = std::mem::take(&mut front.asks_sequence);
-        // Who stays here asks here, and where clients ask at all nobody draws on top of what others have drawn.
+        // Who stays here asks here, and where clients ask at all nobody draws on top of what others have
+        // drawn.
         let stays = std::mem::take(&mut front.controls)
             || self.boundary == Boundary::InTransaction
             || !front.traces.pins().is_empty();
@@ -437,7 +438,8 @@ impl Back {
     }
 }
 
-/// The function that a FunctionCall names is one of large objects, which live in their transaction (`pg_proc.dat`).
+/// The function that a FunctionCall names is one of large objects, which live in their transaction
+/// (`pg_proc.dat`).
 pub(crate) fn leaves_nothing(body: &[u8]) -> bool {
     const LARGE_OBJECTS: [u32; 17] =
         [715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460];

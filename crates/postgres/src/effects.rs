@@ -25,10 +25,11 @@ pub struct Effects {
     pub frees: Locks,
     /// It only reads, leaves no trace and asks nothing about earlier requests.
     pub shareable: bool,
-    /// PostgreSQL plans it. Its result keeps the columns that it had when it was prepared, or fails; those of others
-    /// (FETCH, SHOW, EXECUTE, CALL) are what they are when it runs.
+    /// PostgreSQL plans it. Its result keeps the columns that it had when it was prepared, or fails; those of
+    /// others (FETCH, SHOW, EXECUTE, CALL) are what they are when it runs.
     pub is_planned: bool,
-    /// It may change settings, if only until the transaction ends: what is prepared behind it may be read otherwise.
+    /// It may change settings, if only until the transaction ends: what is prepared behind it may be read
+    /// otherwise.
     pub may_set: bool,
     /// Asks `currval()` or `lastval()`.
     pub asks_sequence: bool,
@@ -61,7 +62,8 @@ pub struct Effects {
     pub ddl: bool,
     /// It may add an object to it, where the search path says.
     pub creates: bool,
-    /// It may change what a new session begins with, or who may have one: roles, what is set for them or for databases.
+    /// It may change what a new session begins with, or who may have one: roles, what is set for them or for
+    /// databases.
     pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
     pub doubtful: bool,
@@ -101,7 +103,8 @@ impl Judge<'_> {
 }
 
 impl Effects {
-    /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was judged.
+    /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was
+    /// judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
         let (class, state) = classify_in(dialect, text, proof);
         let mut effects = Effects::of_class(&class);
@@ -219,8 +222,8 @@ impl Effects {
         }
     }
 
-    /// It has dropped all that was prepared, and nothing brings it back or has prepared anything behind it. `settled`: it
-    /// ran outside of a transaction.
+    /// It has dropped all that was prepared, and nothing brings it back or has prepared anything behind it.
+    /// `settled`: it ran outside of a transaction.
     pub fn ends_names_now(&self, settled: bool) -> bool {
         self.ends_names && (settled || self.clears.contains(Clears::DEALLOCATE_ALL))
     }
@@ -290,7 +293,8 @@ impl Effects {
     }
 }
 
-/// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the server.
+/// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
+/// server.
 fn changes_accounts(class: &Class, text: &[u8]) -> bool {
     let words: &[&[u8]] = match class.verb {
         _ if class.statements > 1 => &[b"role", b"user", b"database", b"grant", b"revoke"],
@@ -304,7 +308,8 @@ fn changes_accounts(class: &Class, text: &[u8]) -> bool {
         .any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
-/// Texts in which no code of users can run: transaction control, settings, and what only speaks of the session.
+/// Texts in which no code of users can run: transaction control, settings, and what only speaks of the
+/// session.
 fn runs_user_code(class: &Class) -> bool {
     let harmless = matches!(
         class.verb,
@@ -495,8 +500,8 @@ impl Traces {
                 }
             }
         }
-        // RESET ROLE and its kin leave something behind only where something was. Nothing but DISCARD ALL takes it away:
-        // each of them may be rolled back, and one does not undo the other.
+        // RESET ROLE and its kin leave something behind only where something was. Nothing but DISCARD ALL
+        // takes it away: each of them may be rolled back, and one does not undo the other.
         let only_resets = effects.names.as_deref().is_some_and(|names| names.iter().all(|set| set.reset));
         if effects.role && !only_resets {
             self.role = true;

@@ -42,7 +42,8 @@ const fn words(sqlstate: &'static str, message: &'static str, hint: &'static str
     Words { sqlstate, message, hint }
 }
 
-/// What a prepared statement returns has changed since it was prepared: PostgreSQL's own words (`RevalidateCachedQuery`).
+/// What a prepared statement returns has changed since it was prepared: PostgreSQL's own words
+/// (`RevalidateCachedQuery`).
 pub const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not change result type", "");
 
 /// A replication connection.
@@ -277,8 +278,8 @@ const WEIRS_OWN_LOGIN: &[u8] =
     b"The database server refused Weir's own login, and not this client's to Weir. \
     Check the user and password of this database in Weir's configuration.";
 
-/// [`put_as_fatal`] of what a server said of Weir's own login. Of an account (class 28, invalid authorization) it reads as if the
-/// client's were meant.
+/// [`put_as_fatal`] of what a server said of Weir's own login. Of an account (class 28, invalid
+/// authorization) it reads as if the client's were meant.
 pub fn put_refusal(out: &mut Vec<u8>, body: &[u8]) {
     let is_of_account = field(body, b'C').is_some_and(|code| code.starts_with(b"28"));
     if !is_of_account || field(body, b'H').is_some() {

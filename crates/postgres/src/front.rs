@@ -116,8 +116,8 @@ struct Scan {
     /// The request found last puts settings back to the server's defaults. What this client named at its
     /// start must be brought back behind it, so nothing is looked at until it is answered.
     resetting: bool,
-    /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is read: it
-    /// waits until everything before it is answered, and is looked at again then.
+    /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is
+    /// read: it waits until everything before it is answered, and is looked at again then.
     waits: bool,
     batch: Batch,
 }
@@ -421,7 +421,8 @@ impl Front {
         }
     }
 
-    /// Parts of a request were found and not its end. Data of a COPY, and its end, belong to a request that was whole.
+    /// Parts of a request were found and not its end. Data of a COPY, and its end, belong to a request that
+    /// was whole.
     pub fn is_part_open(&self) -> bool {
         self.scan.open || self.scan.left > 0
     }
@@ -431,7 +432,8 @@ impl Front {
         self.scan.left > 0 || kept > self.scan.looked
     }
 
-    /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and nothing else keeps them.
+    /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and
+    /// nothing else keeps them.
     pub fn is_between_messages(&self, kept: usize) -> bool {
         let scan = &self.scan;
         scan.left == 0
@@ -447,8 +449,8 @@ impl Front {
         self.told_fatal
     }
 
-    /// A server works on each message when it comes, and answers an error at once: what there is of the batch is found as a part
-    /// of it, next time (PostgreSQL documentation, section 54.2.3).
+    /// A server works on each message when it comes, and answers an error at once: what there is of the batch
+    /// is found as a part of it, next time (PostgreSQL documentation, section 54.2.3).
     pub fn hasten(&mut self) {
         self.scan.hastens = true;
     }
@@ -695,8 +697,8 @@ impl Front {
         found
     }
 
-    /// What a name means can depend on whether a request before it succeeds. A guess could be wrong, so what uses
-    /// names waits for the answer; so does a `part`, the rest of which may use them. What goes is noted.
+    /// What a name means can depend on whether a request before it succeeds. A guess could be wrong, so what
+    /// uses names waits for the answer; so does a `part`, the rest of which may use them. What goes is noted.
     fn must_wait(&mut self, part: bool) -> bool {
         let under_way = self.outstanding > 0;
         self.names_under_way &= under_way;
@@ -856,8 +858,8 @@ impl Front {
         Ok(Found::Answered { len: total })
     }
 
-    /// Effects of the next text that is dispatched. None when it must be judged anew: what is known of the database
-    /// has changed since it was found.
+    /// Effects of the next text that is dispatched. None when it must be judged anew: what is known of the
+    /// database has changed since it was found.
     pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
         let (effects, state) = self.texts.pop()?;
         (state == self.knowledge.state()).then_some(effects)
@@ -995,7 +997,8 @@ impl Front {
     }
 }
 
-/// What `client_encoding` means to the lexer (PostgreSQL's table 24.1; the unsafe ones are its "client only").
+/// What `client_encoding` means to the lexer (PostgreSQL's table 24.1; the unsafe ones are its "client
+/// only").
 fn encoding_of(name: &[u8]) -> Encoding {
     const UNSAFE: [&[u8]; 8] =
         [b"SJIS", b"BIG5", b"GBK", b"GB18030", b"UHC", b"JOHAB", b"SHIFT_JIS_2004", b"MULE_INTERNAL"];

@@ -1,13 +1,14 @@
-//! What of a session a used server cannot be given: the values RESET goes back to, and not to know a placeholder.
+//! What of a session a used server cannot be given: the values RESET goes back to, and not to know a
+//! placeholder.
 //!
-//! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source. So a client
-//! whose startup parameters are not the server's own, and whose text may go back to them where that can be seen before the
-//! text is over, gets a server that was opened with them. It keeps that until it leaves, or for one answer when nothing
-//! is left by that; nobody has it afterwards.
+//! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source.
+//! So a client whose startup parameters are not the server's own, and whose text may go back to them where
+//! that can be seen before the text is over, gets a server that was opened with them. It keeps that until it
+//! leaves, or for one answer when nothing is left by that; nobody has it afterwards.
 //!
-//! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or RESET for good:
-//! with `''` where a new session has NULL or an error. A server knows which it was told of, a client which it has named
-//! itself; who asks for one gets a server on which both agree.
+//! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or
+//! RESET for good: with `''` where a new session has NULL or an error. A server knows which it was told of, a
+//! client which it has named itself; who asks for one gets a server on which both agree.
 //!
 //! Invariant: on a server of its own nothing is brought to the client's settings but once, at the beginning.
 
@@ -27,7 +28,8 @@ pub(crate) struct Rare {
     pub told: SettingNames,
     /// Placeholders that the request found last may ask for.
     pub reads: SettingNames,
-    /// Its settings were reset on the server, and these they were before. The client is told its own behind that.
+    /// Its settings were reset on the server, and these they were before. The client is told its own behind
+    /// that.
     pub were_reset: Option<Arc<Settings>>,
     /// What a server reported under an `application_name` that is not remembered.
     pub asked: Option<Reported>,
@@ -101,7 +103,8 @@ impl Front {
             || (effects.creates && self.has_temporary_path())
     }
 
-    /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go elsewhere then.
+    /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go
+    /// elsewhere then.
     fn is_to_stay(&self, effects: &Effects) -> bool {
         let mut pins = effects.pins;
         if let Some(names) = &effects.names {
@@ -114,7 +117,8 @@ impl Front {
         !pins.is_empty() || (effects.pins.is_empty() && self.may_tie(effects))
     }
 
-    /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may ask there later.
+    /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may
+    /// ask there later.
     pub fn has_favourite(&self) -> bool {
         (self.asks_sequence || self.ties) && self.drew_at != 0
     }
@@ -186,8 +190,8 @@ impl Back {
         front.wants_own = false;
         let pinned = !front.traces.pins().is_empty();
         if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
-            // A client that is pinned may have given them values here, and of a server that was told of more names than are
-            // kept it is not known which it lacks.
+            // A client that is pinned may have given them values here, and of a server that was told of more
+            // names than are kept it is not known which it lacks.
             if !(pinned && self.told.as_deref().is_some_and(SettingNames::is_any)) {
                 self.tell(rare, out);
             }
@@ -198,8 +202,9 @@ impl Back {
         }
     }
 
-    /// A request has ended, outside of a transaction, on a server of its client's own. What it left there keeps both together for
-    /// good: what the client resets later could not be brought behind it elsewhere. Where it left nothing the server goes.
+    /// A request has ended, outside of a transaction, on a server of its client's own. What it left there
+    /// keeps both together for good: what the client resets later could not be brought behind it elsewhere.
+    /// Where it left nothing the server goes.
     pub(crate) fn keep_own(&mut self, front: &mut Front) {
         if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
             return;
@@ -215,7 +220,8 @@ impl Back {
         self.told.get_or_insert_default()
     }
 
-    /// In front of a request that asks for placeholders: those that its client has named elsewhere are made known.
+    /// In front of a request that asks for placeholders: those that its client has named elsewhere are made
+    /// known.
     fn tell(&mut self, Rare { told: named, reads, .. }: &Rare, out: &mut Vec<u8>) {
         if self.boundary == Boundary::Failed || self.skipping || self.needs_sync {
             return;

@@ -1,11 +1,12 @@
 //! Prepared statements that outlive their server: what a client has prepared, what a server has, and the
 //! names in between.
 //!
-//! PostgreSQL reads a text when it is prepared: names are looked up, types of parameters found, literals of points
-//! in time made values. So every Parse of a client reaches a server, and a statement that is there already serves
-//! another client only if it was prepared after that client's own Parse was answered: it cannot be older than what
-//! that client was told. What a client was told of parameters and columns is its statement's *shape*; elsewhere it is
-//! prepared with these very types, and one whose columns differ is refused as PostgreSQL refuses it.
+//! PostgreSQL reads a text when it is prepared: names are looked up, types of parameters found, literals of
+//! points in time made values. So every Parse of a client reaches a server, and a statement that is there
+//! already serves another client only if it was prepared after that client's own Parse was answered: it
+//! cannot be older than what that client was told. What a client was told of parameters and columns is its
+//! statement's *shape*; elsewhere it is prepared with these very types, and one whose columns differ is
+//! refused as PostgreSQL refuses it.
 //!
 //! Owns: [`Statement`], [`ClientPrepared`], [`ServerPrepared`]. Must not know: messages, queues.
 //!
@@ -36,8 +37,8 @@ pub const NAME_BYTES: usize = NAME_PREFIX.len() + 32;
 /// A statement's name on a server.
 pub type Name = [u8; NAME_BYTES];
 
-/// The order in which things happened to statements, over all servers of the process: a statement prepared at a
-/// later number is not older.
+/// The order in which things happened to statements, over all servers of the process: a statement prepared at
+/// a later number is not older.
 fn now() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     NUMBERS.fetch_add(1, Ordering::Relaxed)
@@ -53,8 +54,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of the bodies of ParameterDescription and RowDescription (`None` for NoData). The numbers of tables and
-    /// columns are no part of it, as they are none for PostgreSQL (`equalTupleDescs`).
+    /// Of the bodies of ParameterDescription and RowDescription (`None` for NoData). The numbers of tables
+    /// and columns are no part of it, as they are none for PostgreSQL (`equalTupleDescs`).
     pub fn of(types: &[u8], columns: Option<&[u8]>) -> Shape {
         Shape { types: types.into(), columns: columns.map(|body| columns_of(body).unwrap_or(u64::MAX)) }
     }
@@ -122,8 +123,8 @@ struct Judged {
 pub struct Origin {
     /// `Settings::plan_key` of what was known to be in force.
     pub plan_key: u64,
-    /// Not 0 when other settings may have been in force, too: the statement is that client's own, and no other
-    /// has this number.
+    /// Not 0 when other settings may have been in force, too: the statement is that client's own, and no
+    /// other has this number.
     pub private: u64,
 }
 
@@ -205,7 +206,8 @@ impl Statement {
         self.judged.load().effects.is_planned && self.shape().is_some_and(|shape| shape.columns.is_some())
     }
 
-    /// What another server must be asked so that it is the same there: its text with the types that were found.
+    /// What another server must be asked so that it is the same there: its text with the types that were
+    /// found.
     pub fn resolved_content(&self) -> std::borrow::Cow<'_, [u8]> {
         let text = self.content.iter().position(|&b| b == 0).and_then(|nul| self.content.get(..=nul));
         match (self.shape(), text) {
@@ -273,7 +275,8 @@ pub struct ClientPrepared {
     named: Names,
     /// Of the texts of all of them, as if each were this client's alone.
     bytes: usize,
-    /// The unnamed statement, kept because a later batch may bind it: what it is if all that is under way succeeds.
+    /// The unnamed statement, kept because a later batch may bind it: what it is if all that is under way
+    /// succeeds.
     pub unnamed: Option<Arc<Statement>>,
     /// The same according to the replies that have come.
     pub answered: Option<Arc<Statement>>,
@@ -417,8 +420,8 @@ impl ClientPrepared {
 /// A server on which one client's statements have that client's names.
 #[derive(Debug, Default)]
 pub struct OwnNames {
-    /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet that they
-    /// are what their client was told.
+    /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet
+    /// that they are what their client was told.
     unproven: Vec<u64>,
     /// Those that could not be prepared under the settings of that moment.
     lost: Vec<u64>,
@@ -609,7 +612,8 @@ impl ServerPrepared {
         self.index.get(key).and_then(|&at| self.slots.get(at)).map(|slot| Arc::clone(&slot.content))
     }
 
-    /// The name by which the request being sent can use a statement, if the server has it as this client needs it.
+    /// The name by which the request being sent can use a statement, if the server has it as this client
+    /// needs it.
     pub fn find(&mut self, statement: &Statement, owner: Owner) -> Option<Name> {
         let batch = self.batch;
         let slot = self.slot(&statement.key)?;
@@ -678,8 +682,8 @@ impl ServerPrepared {
         }
     }
 
-    /// The server has said what it makes of a statement that it was sent as `number`. False: its client was told
-    /// something else before.
+    /// The server has said what it makes of a statement that it was sent as `number`. False: its client was
+    /// told something else before.
     pub fn described(&mut self, statement: &Statement, number: u64, shape: Shape) -> bool {
         let mut gone = Vec::new();
         if let Some(slot) = self.slot(&statement.key) {

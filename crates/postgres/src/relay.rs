@@ -88,9 +88,11 @@ pub(crate) enum Undo {
     Unnamed { name: Box<[u8]>, statement: Arc<Statement> },
     /// All names were taken away.
     AllUnnamed(Names),
-    /// The statement of this number was prepared again under its client's name for it; see `dispatch/own_names.rs`.
+    /// The statement of this number was prepared again under its client's name for it; see
+    /// `dispatch/own_names.rs`.
     Brought(u64),
-    /// The unnamed statement was replaced by this one, or closed. What was there before is known from replies.
+    /// The unnamed statement was replaced by this one, or closed. What was there before is known from
+    /// replies.
     Replaced(Option<Arc<Statement>>),
 }
 
@@ -138,8 +140,8 @@ pub(crate) enum Owed {
         /// The body of the ParameterDescription, once it has come.
         types: Option<Box<[u8]>>,
     },
-    /// An error: this one (a body), or that what the client was told of the statement is not so any more. Sent in its place
-    /// was a Bind of nothing.
+    /// An error: this one (a body), or that what the client was told of the statement is not so any more.
+    /// Sent in its place was a Bind of nothing.
     Doomed(Option<Box<[u8]>>),
     /// BindComplete.
     Bind { statement: Option<Arc<Statement>> },
@@ -467,7 +469,8 @@ impl Queue {
         self.entries.get(place).map(|entry| entry.owner)
     }
 
-    /// What is to be undone, last first, if the requests of this owner are taken back; and how many they are. Their replies are still owed, to nobody.
+    /// What is to be undone, last first, if the requests of this owner are taken back; and how many they are.
+    /// Their replies are still owed, to nobody.
     pub fn take_back(&mut self, owner: Owner) -> (Vec<Undo>, u16) {
         let (mut first, mut undone, mut requests) = (0, Vec::new(), 0);
         for entry in &mut self.entries {

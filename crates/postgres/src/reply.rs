@@ -3,8 +3,8 @@
 //! Messages that only pass are counted by their headers and never looked into; a run of them is one
 //! [`Step::Forward`]. Whatever changes state (errors, parameters, ReadyForQuery) is waited for whole.
 //!
-//! Invariants: a reply that does not fit what is owed ends the server; nothing reaches a client but the head's
-//! owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
+//! Invariants: a reply that does not fit what is owed ends the server; nothing reaches a client but the
+//! head's owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
 use crate::frame::{Header, ServerTag, body, put, server_header};
@@ -33,8 +33,8 @@ fn protocol(detail: String) -> Fault {
 
 impl Back {
     /// Looks at the start of the server's bytes. `front` is the head's owner or, when nothing is queued, the
-    /// client that holds the lease; `None` when that client has gone. Called again with the rest, also with an
-    /// empty rest, until it returns `Incomplete`.
+    /// client that holds the lease; `None` when that client has gone. Called again with the rest, also with
+    /// an empty rest, until it returns `Incomplete`.
     ///
     /// # Errors
     /// The bytes are not the protocol, or do not fit what is owed: the server must be closed.

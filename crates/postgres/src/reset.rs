@@ -55,8 +55,8 @@ impl Back {
         self.write(&ending, out);
     }
 
-    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is dropped, and
-    /// `front` is as it was before its dispatch.
+    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is
+    /// dropped, and `front` is as it was before its dispatch.
     pub fn recall(&mut self, front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
         let (undone, requests) = self.queue.take_back(owner);
         for undo in undone {

@@ -1,9 +1,8 @@
 //! What the clients of one pool are told at the end of their login: the ParameterStatus set of a real server
 //! under the settings the client named.
 //!
-//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them; and what else the clients of a
-//! pool can be told by heart: that a statement can be prepared.
-//! Must not know: who waits.
+//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them; and what else the
+//! clients of a pool can be told by heart: that a statement can be prepared. Must not know: who waits.
 //!
 //! Invariants: nothing is told that no server of this pool has said; when a server says something else than
 //! before, everything older is forgotten.
@@ -30,7 +29,8 @@ pub struct Welcomes {
     base: Option<Reported>,
     by_key: HashMap<u64, Arc<Welcome>>,
     order: Vec<u64>,
-    /// Counts changes of accounts, after which a server must be asked anew; and what it was when the last one logged in.
+    /// Counts changes of accounts, after which a server must be asked anew; and what it was when the last one
+    /// logged in.
     changes: Changes,
     born: u64,
     /// What its servers have prepared.
@@ -129,8 +129,8 @@ impl Welcomes {
         true
     }
 
-    /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed. False: the
-    /// server refused the settings; its error has gone to the client, close it.
+    /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed. False:
+    /// the server refused the settings; its error has gone to the client, close it.
     pub fn record(&mut self, front: &mut Front, back: &Back) -> bool {
         if front.welcome_refused {
             return false;
@@ -159,11 +159,11 @@ impl Welcomes {
         true
     }
 
-    /// Answers a request that only prepares (`Needs::prepares`), when a server of this pool has taken the same statement.
-    /// False: a server must be asked.
+    /// Answers a request that only prepares (`Needs::prepares`), when a server of this pool has taken the
+    /// same statement. False: a server must be asked.
     ///
-    /// A program with one thread and several connections waits for this answer before it goes on with its other
-    /// transactions, and these may hold all servers.
+    /// A program with one thread and several connections waits for this answer before it goes on with its
+    /// other transactions, and these may hold all servers.
     pub fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(parse) = lone_parse(request) else { return false };
         let origin = Origin { plan_key: front.settings.plan_key(), ..Origin::default() };

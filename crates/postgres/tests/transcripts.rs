@@ -210,7 +210,8 @@ fn cut_at_every_byte() {
     }
 }
 
-/// The bytes of a session with one changed: nothing panics, and it ends in an error, in a wait for more, or well.
+/// The bytes of a session with one changed: nothing panics, and it ends in an error, in a wait for more, or
+/// well.
 #[test]
 fn one_byte_changed() {
     for session in sessions() {

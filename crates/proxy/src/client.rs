@@ -23,7 +23,8 @@ pub struct Client<W: Wing, S> {
     pub output: Pending,
     /// Its pool, once it has proved itself.
     pub pool: Option<PoolId>,
-    /// The user it logged in as, if that is not the pool's: its number among the names of the hall; 0: the pool's. For the log.
+    /// The user it logged in as, if that is not the pool's: its number among the names of the hall; 0: the
+    /// pool's. For the log.
     pub user: u16,
     /// While it logs in on top of a session: that session.
     pub before: Option<Box<Before<W>>>,
@@ -41,7 +42,8 @@ pub struct Client<W: Wing, S> {
     pub wait_since_ns: u64,
     /// When its oldest unanswered request was sent on.
     pub request_since_ns: u64,
-    /// The fingerprint of the request under way, if others might have stood behind it; 0: of none or of several.
+    /// The fingerprint of the request under way, if others might have stood behind it; 0: of none or of
+    /// several.
     pub fingerprint: u32,
     /// When it last did or got anything, for the idle timeouts (milliseconds of the worker's clock).
     pub active_ms: u64,
@@ -68,8 +70,8 @@ pub struct Flags {
     pub hup: bool,
     /// It is gone in both directions.
     pub hangup: bool,
-    /// The request it has under way on its lease could stand among those of others, if it is the only one; see
-    /// [`Client::is_quick`].
+    /// The request it has under way on its lease could stand among those of others, if it is the only one;
+    /// see [`Client::is_quick`].
     pub quick: bool,
     /// It will send nothing more.
     pub eof: bool,
@@ -151,8 +153,8 @@ pub enum Wants {
         /// It may stand behind the requests of others on a server that is shared.
         shares: bool,
     },
-    /// The end of its request, which is under way on `ride`. The bytes stay at the start of `input` until it is
-    /// answered, so that another server can take it.
+    /// The end of its request, which is under way on `ride`. The bytes stay at the start of `input` until it
+    /// is answered, so that another server can take it.
     Carried {
         /// Bytes of it.
         len: u32,
@@ -185,7 +187,8 @@ impl<W: Wing, S> Client<W, S> {
         matches!(self.pending, Wants::Request { shares: true, .. })
     }
 
-    /// It has one request under way on its lease, nothing keeps it there beyond that, and others may stand behind it.
+    /// It has one request under way on its lease, nothing keeps it there beyond that, and others may stand
+    /// behind it.
     pub fn is_quick(&self) -> bool {
         self.is.quick
             && self.inflight == 1
@@ -202,8 +205,9 @@ impl<W: Wing, S> Client<W, S> {
         }
     }
 
-    /// It has said its last while a request of it runs, and nothing shows that it is still there: a client that closes its
-    /// connection looks so, and so does one that has ended its own direction and waits for its answer.
+    /// It has said its last while a request of it runs, and nothing shows that it is still there: a client
+    /// that closes its connection looks so, and so does one that has ended its own direction and waits for
+    /// its answer.
     pub fn may_be_gone(&self) -> bool {
         (self.is.hup || self.is.eof) && self.inflight > 0 && !self.is.reads_on
     }

@@ -1,5 +1,6 @@
 //! What a hall borrows from its worker while it handles one thing.
 
+use crate::berths::Berths;
 use crate::crypto::Submit;
 use crate::greeting::Greetings;
 use crate::mail::{Mail, WingMail};
@@ -32,12 +33,12 @@ pub struct Shared<N: Net> {
     pub metrics: Arc<weir_metrics::Metrics>,
     /// How often a thread that serves has panicked.
     pub panics: Arc<Panics>,
-    /// Workers in the process.
-    pub workers: usize,
+    /// Which workers there are, and how many clients each has.
+    pub berths: Arc<Berths>,
     /// Puts a message into a worker's mailbox.
     pub post: Post<N>,
-    /// Starts slow work whose result comes by mail. Given back: too much of it waits already. The work of servers is always
-    /// taken.
+    /// Starts slow work whose result comes by mail. Given back: too much of it waits already. The work of
+    /// servers is always taken.
     pub submit: Submit,
     /// Fills a buffer with random bytes.
     pub random: Random,
@@ -45,36 +46,10 @@ pub struct Shared<N: Net> {
     pub clients: AtomicUsize,
     /// Those of them who have proved who they are.
     pub proven: AtomicUsize,
-    /// Clients of each worker, with those on their way to it.
-    pub seats: Box<[AtomicUsize]>,
     /// The RSA key for MySQL passwords without TLS.
     pub rsa: Option<Arc<RsaKey>>,
     /// How MySQL clients are greeted.
     pub greetings: Arc<Greetings>,
-}
-
-impl<N: Net> Shared<N> {
-    /// Seats for this number of workers, all free.
-    pub fn seats(workers: usize) -> Box<[AtomicUsize]> {
-        (0..workers).map(|_| AtomicUsize::new(0)).collect()
-    }
-
-    /// The worker for a client that `here` has accepted, with a seat there. The first workers get
-    /// [`Settings::clients_together`] each before the others get any: few clients are served with fewer wake-ups where
-    /// they are together. Beyond that, and where this worker is one of those first ones, the kernel's choice stands.
-    pub fn take_seat(&self, here: usize, together: usize) -> usize {
-        let taken: usize = self.seats.iter().map(|seat| seat.load(Relaxed)).sum();
-        let free = |worker: &usize| self.seats.get(*worker).is_some_and(|seat| seat.load(Relaxed) < together);
-        let needed = taken / together.max(1);
-        let to = if here <= needed { here } else { (0..self.workers).find(free).unwrap_or(here) };
-        self.seats[to].fetch_add(1, Relaxed);
-        to
-    }
-
-    /// A client of a worker has gone, or did not get there.
-    pub fn leave_seat(&self, worker: usize) {
-        self.seats[worker].fetch_sub(1, Relaxed);
-    }
 }
 
 /// Where the result of slow work goes.

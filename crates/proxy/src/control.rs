@@ -3,14 +3,17 @@
 //! Owns: the threads of the data plane and the order in which they come and go, and the settings they have.
 //! Signals, HTTP and reading files are the caller's (`src/cli`).
 
+use crate::berths::Berths;
 use crate::context::{Shared, Ticket};
 use crate::crypto::{self, Submit};
 use crate::front_tls::FrontTls;
+use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
 use crate::mail::{Mail, WingMail};
 use crate::panics::Panics;
 use crate::pool::Registry;
+use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings, Timeouts};
 use crate::sizing::Sizing;
@@ -29,20 +32,17 @@ use weir_net::fleet::{Fleet, Seat};
 use weir_net::listener::{BindError, ListenOptions, SocketFile, bind};
 use weir_net::socket::{Keepalive, SocketOptions};
 use weir_net::tables::TablePlan;
-use weir_net::{Address, Kernel, Mailbox, Target, mailbox, tables};
+use weir_net::{Kernel, Mailbox, Target, tables};
 
-/// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they share its
-/// wake-ups, and their servers need not change hands.
+/// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they
+/// share its wake-ups, and their servers need not change hands.
 const CLIENTS_TOGETHER: usize = 8;
 
 /// Clients on one worker beside whom it does the handshakes of others itself.
 const FEW_CLIENTS: usize = 32;
 
-/// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
-/// requests); this is the bound on our own mistakes.
-const MAILBOX_MESSAGES: usize = 1 << 20;
 /// Messages a worker takes at a time.
-const MAIL_PER_TURN: usize = 1024;
+pub(crate) const MAIL_PER_TURN: usize = 1024;
 
 /// Why Weir does not start.
 #[derive(Debug, thiserror::Error)]
@@ -76,52 +76,68 @@ pub struct Proxy {
     routes: Mutex<Arc<ConfigRoutes>>,
     front_tls: Mutex<FrontTls>,
     workers: Mutex<Vec<JoinHandle<()>>>,
+    /// Of workers that have begun later.
+    further: Option<Handles>,
     files: Vec<SocketFile>,
     listening: Vec<(Protocol, Target)>,
     plan: TablePlan,
+    room: Room,
+    /// Clients that the machine holds.
+    reckoned: usize,
     _fleet: Fleet,
 }
 
 impl Proxy {
     /// Opens the listeners and starts the workers. Blocks while names are resolved, and for at most a second
-    /// while MySQL's servers are asked how they greet. `before_exit` is called when a defect ends the process, after
-    /// the reason was logged.
+    /// while MySQL's servers are asked how they greet. `memory`: what this process may have, in bytes.
+    /// `before_exit` is called when a defect ends the process, after the reason was logged.
     ///
     /// # Errors
     /// An address cannot be listened on, a private descriptor table is refused, or a thread cannot start.
     pub fn start(
         snapshot: &Arc<Snapshot>,
+        memory: Option<u64>,
         before_exit: impl Fn() + Send + Sync + 'static,
     ) -> Result<Proxy, StartError> {
-        let plan = table_plan(snapshot);
-        if plan.workers > MAX_WORKERS {
-            return Err(StartError::Workers(plan.workers));
+        if snapshot.workers > MAX_WORKERS {
+            return Err(StartError::Workers(snapshot.workers));
         }
+        tables::raise_limit();
+        let reckoned = room_of_machine(snapshot, memory);
+        let (reckoned, room) = match snapshot.limits.max_client_conn {
+            Some(set) => (reckoned.clients, Room::set(set)),
+            None => (reckoned.clients, reckoned),
+        };
+        let plan = table_plan(snapshot, &room);
         let workers = plan.workers;
         let options = socket_options(snapshot);
+        let fleet = Fleet::new(plan.clone(), &[], options.clone()).map_err(system("prepare the workers"))?;
+        let berths = Arc::new(berths(&plan));
+        // Before anything else is open.
+        let further = Further::prepare(&fleet, &berths).map_err(system("prepare further workers"))?;
         let (doors, files, listening) = open_doors(snapshot, workers, &options)?;
-        let fleet = Fleet::new(plan.clone(), &[], options).map_err(system("prepare the workers"))?;
         let routes = Arc::new(ConfigRoutes::new(snapshot.clone()));
         let front_tls = FrontTls::new(snapshot, &FrontTls::default())?;
-        let (addresses, mailboxes): (Vec<_>, Vec<_>) =
-            (0..workers).map(|worker| mailbox(fleet.wake(worker), MAILBOX_MESSAGES)).unzip();
-        let metrics = Metrics::new(workers, &[Postgres::NAME, MySql::NAME]);
+        let (posts, mailboxes) = Posts::new(&fleet, berths.clone());
+        let metrics = Metrics::new(plan.most, &[Postgres::NAME, MySql::NAME]);
         let panics = Arc::new(Panics::new(metrics.clone(), before_exit));
-        let submit = start_crypto(addresses.clone(), workers, panics.clone());
+        let submit = start_crypto(posts.clone(), workers, panics.clone());
         let submit = submit.map_err(system("start a crypto thread"))?;
         let shared = Arc::new(Shared {
-            settings: ArcSwap::from_pointee(settings(snapshot, routes.clone(), &front_tls)),
-            postgres: Registry::new(workers),
-            mysql: Registry::new(workers),
+            settings: ArcSwap::from_pointee(settings(snapshot, room.clients, routes.clone(), &front_tls)),
+            postgres: Registry::growing(&berths),
+            mysql: Registry::growing(&berths),
             metrics,
             panics,
-            workers,
-            post: Box::new(move |worker, mail| post(&addresses, worker, mail)),
+            berths,
+            post: {
+                let posts = posts.clone();
+                Box::new(move |worker, mail| posts.send(worker, mail))
+            },
             submit,
             random: Box::new(random),
             clients: AtomicUsize::new(0),
             proven: AtomicUsize::new(0),
-            seats: Shared::<Kernel>::seats(workers),
             rsa: rsa_key(snapshot),
             greetings: greetings(snapshot, &routes),
         });
@@ -134,10 +150,23 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
+        let further = further.map(|further| further.begin(&shared, &posts));
         derive_ahead(snapshot);
         let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
         let front_tls = Mutex::new(front_tls);
-        Ok(Proxy { shared, routes, front_tls, workers, files, listening, plan, _fleet: fleet })
+        Ok(Proxy {
+            shared,
+            routes,
+            front_tls,
+            workers,
+            further,
+            files,
+            listening,
+            plan,
+            room,
+            reckoned,
+            _fleet: fleet,
+        })
     }
 
     /// What is counted.
@@ -150,7 +179,7 @@ impl Proxy {
         &self.listening
     }
 
-    /// Worker threads.
+    /// Worker threads from the start.
     pub fn workers(&self) -> usize {
         self.plan.workers
     }
@@ -166,8 +195,12 @@ impl Proxy {
             tracing::info!(
                 "a host has another address now: connections to the old one are closed when they are free"
             );
-            (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Readdressed));
+            self.tell_all(|| Mail::Readdressed);
         }
+    }
+
+    fn tell_all(&self, mail: impl Fn() -> Mail<Kernel>) {
+        self.shared.berths.open().for_each(|worker| (self.shared.post)(worker, mail()));
     }
 
     /// Looks after the sizes of the pools; `elapsed`: since the last time. For the control thread, each
@@ -176,18 +209,26 @@ impl Proxy {
         sizing.look(&self.shared, elapsed);
     }
 
+    /// How many clients there may be.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
     fn routes(&self) -> Arc<ConfigRoutes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on these settings hold, as far as they can change without a restart. Clients stay. Blocks while
-    /// names are resolved.
+    /// From now on these settings hold, as far as they can change without a restart. Clients stay. Blocks
+    /// while names are resolved.
     pub fn reload(&self, snapshot: &Arc<Snapshot>) {
         let routes = Arc::new(self.routes().renewed(snapshot.clone()));
         *self.routes.lock().unwrap_or_else(PoisonError::into_inner) = routes.clone();
-        let needed = connections_needed(snapshot);
-        if needed > self.plan.capacity {
-            let capacity = self.plan.capacity;
+        let capacity = self.plan.capacity;
+        // The tables may have been laid out for another number.
+        let fits = clients_of(&self.plan, server_room(snapshot)) as usize;
+        let clients = snapshot.limits.max_client_conn.unwrap_or(self.reckoned.min(fits));
+        let needed = clients as u64 + server_room(snapshot);
+        if needed > capacity && snapshot.limits.max_client_conn.is_some() {
             tracing::warn!(
                 "{needed} connections would need descriptors for more than {capacity}: restart Weir"
             );
@@ -197,30 +238,32 @@ impl Proxy {
             Ok(new) => *front_tls = new,
             Err(error) => tracing::error!("TLS with clients stays as it was: {error}"),
         }
-        self.shared.settings.store(Arc::new(settings(snapshot, routes, &front_tls)));
-        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Reload));
+        self.shared.settings.store(Arc::new(settings(snapshot, clients, routes, &front_tls)));
+        self.tell_all(|| Mail::Reload);
         // Their hosts were looked up, too.
-        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Readdressed));
+        self.tell_all(|| Mail::Readdressed);
         derive_ahead(snapshot);
     }
 
     /// Accepts nobody new, lets transactions end within `drain_timeout`, then stops.
     pub fn drain(&self) {
-        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Drain));
+        self.shared.berths.end();
+        self.tell_all(|| Mail::Drain);
     }
 
     /// Stops now.
     pub fn stop(&self) {
-        (0..self.plan.workers).for_each(|worker| (self.shared.post)(worker, Mail::Stop));
+        self.shared.berths.end();
+        self.tell_all(|| Mail::Stop);
     }
 
     /// Waits until all workers have ended, then removes socket files. To be called once.
     pub fn join(&self) {
         let handles = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
-        for handle in handles {
-            if handle.join().is_err() {
-                tracing::error!("a worker has panicked: this is a defect of Weir, please report it");
-            }
+        handles.into_iter().for_each(join_worker);
+        // Nobody begins any more: the first workers end only when they were told to.
+        while let Some(handle) = self.further.as_ref().and_then(next_handle) {
+            join_worker(handle);
         }
         for file in &self.files {
             file.remove();
@@ -233,20 +276,38 @@ impl Proxy {
     }
 }
 
-/// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
-fn table_plan(snapshot: &Snapshot) -> TablePlan {
-    tables::raise_limit();
-    tables::plan(connections_needed(snapshot), snapshot.workers)
+fn join_worker(handle: JoinHandle<()>) {
+    if handle.join().is_err() {
+        tracing::error!("a worker has panicked: this is a defect of Weir, please report it");
+    }
 }
 
-fn connections_needed(snapshot: &Snapshot) -> u64 {
+/// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
+fn table_plan(snapshot: &Snapshot, room: &Room) -> TablePlan {
+    tables::plan_growing(room.clients as u64, server_room(snapshot), snapshot.workers, MAX_WORKERS)
+}
+
+fn room_of_machine(snapshot: &Snapshot, memory: Option<u64>) -> Room {
+    let (limit, servers) = (tables::open_files().soft, server_room(snapshot));
+    Room::of_machine(memory, limit, tables::can_split(), servers, snapshot.workers, MAX_WORKERS)
+}
+
+fn berths(plan: &TablePlan) -> Berths {
+    if !plan.may_grow() {
+        return Berths::fixed(plan.workers);
+    }
+    Berths::growing(plan.workers, plan.most, plan.first_room as usize, plan.further_room as usize)
+}
+
+/// Servers that may be open at a time, more or less.
+fn server_room(snapshot: &Snapshot) -> u64 {
     let auto = snapshot.values.size(weir_config::Key::AutoSizeMax);
     let pools: usize = [&snapshot.postgres, &snapshot.mysql]
         .iter()
         .flat_map(|realm| realm.databases.values().chain(&realm.fallback))
         .map(|database| database.pool_size.unwrap_or(0).max(DEFAULT_POOL_ROOM).max(auto))
         .sum();
-    (snapshot.limits.max_client_conn + pools) as u64
+    pools as u64
 }
 
 /// Servers a database is given room for in the descriptor plan when its pools have no size of their own.
@@ -326,11 +387,7 @@ fn run_worker(
 }
 
 /// The threads for slow work, whose results go to the workers' mailboxes.
-fn start_crypto(
-    addresses: Vec<Address<Mail<Kernel>>>,
-    workers: usize,
-    panics: Arc<Panics>,
-) -> std::io::Result<Submit> {
+fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::io::Result<Submit> {
     crypto::start(workers, panics, move |ticket, done| {
         let Ticket { worker, wing, kind, key } = ticket;
         let mail = if wing == Postgres::INDEX {
@@ -338,15 +395,8 @@ fn start_crypto(
         } else {
             Mail::MySql(WingMail::Job { kind, key, done })
         };
-        post(&addresses, worker, mail);
+        posts.send(worker, mail);
     })
-}
-
-/// Puts a message into a worker's mailbox. One that cannot be delivered (the worker has ended before the
-/// others) gives back what it holds.
-fn post(addresses: &[Address<Mail<Kernel>>], worker: usize, mail: Mail<Kernel>) {
-    let Some(address) = addresses.get(worker) else { return };
-    drop(address.send(mail));
 }
 
 fn random(bytes: &mut [u8]) {
@@ -357,8 +407,9 @@ fn random(bytes: &mut [u8]) {
     }
 }
 
-/// Derives the keys of all passwords in clear that clients prove by SCRAM, on a thread of little urgency: from then on a login
-/// of a user who exists takes no longer than one of a user who does not. A reload makes the thread before it end.
+/// Derives the keys of all passwords in clear that clients prove by SCRAM, on a thread of little urgency:
+/// from then on a login of a user who exists takes no longer than one of a user who does not. A reload makes
+/// the thread before it end.
 fn derive_ahead(snapshot: &Arc<Snapshot>) {
     static NEWEST: AtomicUsize = AtomicUsize::new(0);
     if snapshot.realm(Protocol::Postgres).auth != Auth::Method(AuthMethod::ScramSha256) {
@@ -399,7 +450,12 @@ fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
     greetings
 }
 
-fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls) -> Settings {
+fn settings(
+    snapshot: &Snapshot,
+    max_client_conn: usize,
+    routes: Arc<ConfigRoutes>,
+    front_tls: &FrontTls,
+) -> Settings {
     let t = &snapshot.timeouts;
     Settings {
         epoch: routes.epoch(),
@@ -408,7 +464,7 @@ fn settings(snapshot: &Snapshot, routes: Arc<ConfigRoutes>, front_tls: &FrontTls
             disconnections: snapshot.log.disconnections,
             pooler_errors: snapshot.log.pooler_errors,
         },
-        max_client_conn: snapshot.limits.max_client_conn,
+        max_client_conn,
         clients_together: CLIENTS_TOGETHER,
         few_clients: FEW_CLIENTS,
         timeouts: Timeouts {

@@ -9,6 +9,7 @@
 
 #[doc(hidden)]
 pub mod audit;
+pub mod berths;
 pub mod client;
 pub mod context;
 pub mod control;
@@ -16,6 +17,7 @@ pub mod crypto;
 mod economy;
 pub mod failures;
 mod front_tls;
+mod further;
 pub mod greeting;
 pub mod hall;
 pub mod ids;
@@ -24,6 +26,7 @@ pub mod mail;
 pub mod panics;
 pub mod pending;
 pub mod pool;
+mod room;
 mod routes;
 pub mod server;
 pub mod settings;

@@ -42,7 +42,8 @@ impl ConfigRoutes {
         self.epoch
     }
 
-    /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Returns whether a host has lost an address. Blocks.
+    /// Resolves all hosts again. A name that cannot be resolved keeps its addresses. Returns whether a host
+    /// has lost an address. Blocks.
     pub fn resolve_again(&self) -> bool {
         let mut moved = false;
         let realms = [&self.snapshot.postgres, &self.snapshot.mysql];

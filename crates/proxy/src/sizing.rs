@@ -1,9 +1,9 @@
-//! Keeps the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. And lets go of
-//! pools that nobody uses.
+//! Keeps the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. And lets
+//! go of pools that nobody uses.
 //!
-//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what the workers were told of the size of any pool, and for how
-//! long a pool has been without use. Runs on the control thread, some times a second. Must not know: how a server is opened or closed; it tells the
-//! workers that a size has changed.
+//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what the workers were told of the size of any
+//! pool, and for how long a pool has been without use. Runs on the control thread, some times a second. Must
+//! not know: how a server is opened or closed; it tells the workers that a size has changed.
 //!
 //! Invariant: one pool at most tries a size at a time, so that no two measure each other.
 
@@ -42,8 +42,9 @@ struct Pool {
     of_late: VecDeque<(Duration, Served)>,
 }
 
-/// How many clients may wait with some hope: as many as the pool serves within `query_wait_timeout`, were all of them like
-/// those of late, and that twice, because it is a guess. `None`: too little was served to say, or they may wait for ever.
+/// How many clients may wait with some hope: as many as the pool serves within `query_wait_timeout`, were all
+/// of them like those of late, and that twice, because it is a guess. `None`: too little was served to say,
+/// or they may wait for ever.
 fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration) -> Option<usize> {
     if of_late.answered < LEAST_SERVED || patience.is_zero() {
         return None;
@@ -81,7 +82,7 @@ impl Sizing {
             }
             let limit = entry.shared.limit();
             if std::mem::replace(&mut pool.told, limit) != limit {
-                for worker in 0..shared.workers {
+                for worker in shared.berths.open() {
                     (shared.post)(worker, W::mail(WingMail::Sized { pool: entry.clone() }));
                 }
             }
@@ -89,8 +90,8 @@ impl Sizing {
         self.sweep::<W, N>(shared, elapsed);
     }
 
-    /// Pools that have been unused for long are forgotten: the workers let go of them, and when none has one any more it
-    /// is gone. Those with a size that was found, or with servers to keep, stay.
+    /// Pools that have been unused for long are forgotten: the workers let go of them, and when none has one
+    /// any more it is gone. Those with a size that was found, or with servers to keep, stay.
     fn sweep<W: Wing, N: Net>(&mut self, shared: &Shared<N>, elapsed: Duration) {
         let registry = W::registry(shared);
         let all = registry.all();
@@ -117,7 +118,7 @@ impl Sizing {
         }
         if !unused.is_empty() {
             let unused: Arc<[PoolId]> = unused.into();
-            for worker in 0..shared.workers {
+            for worker in shared.berths.open() {
                 (shared.post)(worker, W::mail(WingMail::Sweep { pools: unused.clone() }));
             }
         }

@@ -185,17 +185,18 @@ pub trait Front<W: Wing> {
     fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>);
     /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`] gave it.
     fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>);
-    /// The login that `Found::Login` began was refused. True: the session goes on, as after its own login; false:
-    /// close it.
+    /// The login that `Found::Login` began was refused. True: the session goes on, as after its own login;
+    /// false: close it.
     fn login_refused(&mut self) -> bool;
     /// The answer to `Found::Kill`. Returns the rest of that request, to be found next, if it has one.
     fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8>;
     /// Idle time after which a client has asked to be closed (MySQL's `SET wait_timeout`); 0: it has not.
     fn idle_ms(&self) -> u64;
-    /// Nobody here has the number of `Found::Kill`: the request that asks the database itself, in the client's words, to be
-    /// found next.
+    /// Nobody here has the number of `Found::Kill`: the request that asks the database itself, in the
+    /// client's words, to be found next.
     fn pass_on(&mut self) -> Vec<u8>;
-    /// The request that was finished last ends with a KILL, which is still owed: of whom, and whether only of what it runs.
+    /// The request that was finished last ends with a KILL, which is still owed: of whom, and whether only of
+    /// what it runs.
     fn take_kill(&mut self) -> Option<(u32, bool)>;
     /// The secret of a cancel request is this client's. Constant time.
     fn is_cancel_secret(&self, secret: &[u8]) -> bool;
@@ -258,8 +259,8 @@ pub trait Back<W: Wing> {
     fn head(&self) -> Option<Owner>;
     /// Requests in the queue.
     fn queued(&self) -> usize;
-    /// Bytes of requests that wait here until what goes ahead of them is confirmed. They count as bytes that the
-    /// server has not taken yet.
+    /// Bytes of requests that wait here until what goes ahead of them is confirmed. They count as bytes that
+    /// the server has not taken yet.
     fn held_bytes(&self) -> usize;
     /// Whose request stands at this place; 0 is the head.
     fn owner_at(&self, place: usize) -> Option<Owner>;
@@ -267,13 +268,14 @@ pub trait Back<W: Wing> {
     fn awaits_client(&self) -> bool;
     /// Where the server is after all replies that have arrived.
     fn boundary(&self) -> Boundary;
-    /// The boundary is not known before its client ends what it has begun (PostgreSQL: a COPY that has swallowed its Sync).
+    /// The boundary is not known before its client ends what it has begun (PostgreSQL: a COPY that has
+    /// swallowed its Sync).
     fn awaits_end(&self) -> bool;
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for
     /// it (Sync, CopyFail, an empty LOCAL INFILE), appended to `out`.
     fn forget(&mut self, owner: Owner, out: &mut Vec<u8>);
-    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is dropped,
-    /// and `front` is as it was before its dispatch, ready for the next one.
+    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is
+    /// dropped, and `front` is as it was before its dispatch, ready for the next one.
     fn recall(&mut self, front: &mut W::Front, owner: Owner, out: &mut Vec<u8>);
     /// Queues a ROLLBACK of Weir's own.
     fn rollback(&mut self, out: &mut Vec<u8>);
@@ -283,8 +285,8 @@ pub trait Back<W: Wing> {
     fn check(&mut self, out: &mut Vec<u8>);
     /// What is known of the catalogue of its database, from now on.
     fn know(&mut self, knowledge: &Arc<Knowledge>);
-    /// Queues a question about the catalogue ([`weir_sql::catalogue`]). False: this wing knows no catalogue, and nothing
-    /// was queued.
+    /// Queues a question about the catalogue ([`weir_sql::catalogue`]). False: this wing knows no catalogue,
+    /// and nothing was queued.
     fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool;
     /// The answer to it, once its request is done.
     fn take_catalogue(&mut self) -> Option<Answer>;
@@ -302,8 +304,8 @@ pub trait Back<W: Wing> {
     fn take_injected_prepares(&mut self) -> u32;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
-    /// Since its login began something has changed that its session does not see (accounts, global settings): it is not
-    /// for new work.
+    /// Since its login began something has changed that its session does not see (accounts, global settings):
+    /// it is not for new work.
     fn is_outdated(&self) -> bool;
     /// How the server greeted Weir, if clients are greeted (MySQL; PostgreSQL: None).
     fn server_greeting(&self) -> Option<&Arc<ServerGreeting>>;
@@ -328,7 +330,7 @@ pub trait Welcomes<W: Wing>: Default + Clone {
     fn record(&mut self, front: &mut W::Front, back: &W::Back) -> bool;
     /// A server has logged in since the last change that makes others [`Back::is_outdated`].
     fn is_current(&self) -> bool;
-    /// Answers a request with `Needs::prepares` from what servers of this pool have said of the same statement. False: a
-    /// server must be asked, and nothing has changed.
+    /// Answers a request with `Needs::prepares` from what servers of this pool have said of the same
+    /// statement. False: a server must be asked, and nothing has changed.
     fn answer(&self, front: &mut W::Front, request: &[u8], out: &mut Vec<u8>) -> bool;
 }

@@ -3,6 +3,7 @@
 //! Owns: the loop. Must not know: what the halls do with an event.
 //! Invariants: it never blocks but in `Net::wait`, and takes no lock while it serves.
 
+use crate::berths::Room;
 use crate::context::{Cx, Shared};
 use crate::economy::Economy;
 use crate::hall::Hall;
@@ -13,12 +14,17 @@ use crate::settings::Settings;
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
 use std::time::Duration;
+use weir_metrics::TurnCells;
 use weir_net::backoff::{AcceptPause, is_exhaustion};
 use weir_net::{Event, Net, Token, Wheel};
 use weir_wire::limits::SCRATCH_BYTES;
 
-/// Connections accepted from one listener in one turn, some 10 us each, so that a storm of connects cannot stall queries.
+/// Connections accepted from one listener in one turn, some 10 us each, so that a storm of connects cannot
+/// stall queries.
 const ACCEPTS_PER_TURN: usize = 16;
+
+/// So long nobody is a client of a worker that began late, and it ends.
+const EMPTY_MS: u64 = 10_000;
 
 /// A listener of this worker.
 pub struct Door<N: Net> {
@@ -60,6 +66,9 @@ pub struct Worker<N: Net> {
     /// Timers that have fired, reused in each turn.
     fired: Vec<u64>,
     economy: Economy,
+    turns: Arc<TurnCells>,
+    /// Of a worker that is not there for ever: since when nobody has been its client (milliseconds).
+    empty_since_ms: Option<u64>,
 }
 
 impl<N: Net> Worker<N> {
@@ -80,6 +89,8 @@ impl<N: Net> Worker<N> {
         let mysql = Hall::new(shared.metrics.worker(number, MySql::NAME));
         let wheel = Wheel::new(net.now_ns() / 1_000_000);
         let economy = Economy::new(net.now_ns());
+        let turns = shared.metrics.turns(number);
+        turns.workers.set(1);
         Ok(Worker {
             net,
             number,
@@ -94,6 +105,8 @@ impl<N: Net> Worker<N> {
             again: Vec::new(),
             fired: Vec::new(),
             economy,
+            turns,
+            empty_since_ms: None,
         })
     }
 
@@ -124,7 +137,8 @@ impl<N: Net> Worker<N> {
             if panics.guard(&name, || self.turn(&events, &mut letters)).is_some() {
                 continue;
             }
-            // What has come since, and what is behind the letter it was reading, is of those who have harmed nobody.
+            // What has come since, and what is behind the letter it was reading, is of those who have harmed
+            // nobody.
             letters.reverse();
             if panics.guard(&name, || self.begin_anew()).is_none() {
                 panics.fail("a worker that has panicked cannot begin anew");
@@ -133,8 +147,8 @@ impl<N: Net> Worker<N> {
         Ok(())
     }
 
-    /// A panic has left everything half done. The listeners, the mailbox and the thread's descriptors are as they were;
-    /// clients and servers are not.
+    /// A panic has left everything half done. The listeners, the mailbox and the thread's descriptors are as
+    /// they were; clients and servers are not.
     fn begin_anew(&mut self) {
         self.scratch = vec![0; SCRATCH_BYTES];
         // Timers of those who are gone find nobody.
@@ -166,13 +180,15 @@ impl<N: Net> Worker<N> {
             Life::Draining(until_ms) => Some(until_ms),
             Life::Serving | Life::Over => None,
         };
-        let next_ms = [self.wheel.next_ms(), drained_ms].into_iter().flatten().min()?;
+        let leaves_ms = self.empty_since_ms.map(|since_ms| since_ms + EMPTY_MS);
+        let next_ms = [self.wheel.next_ms(), drained_ms, leaves_ms].into_iter().flatten().min()?;
         // One more, because the clock's fraction of a millisecond is lost in `now_ms`.
         Some(Duration::from_millis(next_ms.saturating_sub(now_ms).saturating_add(1)))
     }
 
     /// Handles what happened: mail, events, timers; then writes to servers.
     pub fn turn(&mut self, events: &[Event], letters: &mut Vec<Mail<N>>) {
+        self.turns.events.record(events.len());
         // One by one: a panic must not take those behind with it.
         letters.reverse();
         while let Some(letter) = letters.pop() {
@@ -236,12 +252,41 @@ impl<N: Net> Worker<N> {
         let crowd = self.postgres.take_crowd() + self.mysql.take_crowd();
         if let Some(gathers) = self.economy.turn_ends(now_ns, crowd) {
             self.net.gather(gathers);
+            self.turns.gathering.set(i64::from(gathers));
+        }
+        if self.number >= self.shared.berths.first() {
+            self.leave_if_empty(now_ns / 1_000_000);
         }
         if let Life::Draining(until_ms) = self.life {
             let clients = self.postgres.client_count() + self.mysql.client_count();
             if clients == 0 || self.net.now_ns() / 1_000_000 >= until_ms {
                 self.stop();
             }
+        }
+    }
+
+    /// A worker that began because clients came ends when they have gone for a while.
+    fn leave_if_empty(&mut self, now_ms: u64) {
+        if self.postgres.client_count() + self.mysql.client_count() > 0 || self.life != Life::Serving {
+            self.empty_since_ms = None;
+            return;
+        }
+        if now_ms < *self.empty_since_ms.get_or_insert(now_ms) + EMPTY_MS {
+            return;
+        }
+        // What is under way is looked at again after the same time.
+        self.empty_since_ms = Some(now_ms);
+        let mut is_clear = false;
+        self.with(|postgres, mysql, cx| is_clear = postgres.clears(cx) & mysql.clears(cx));
+        if is_clear && self.shared.berths.close(self.number) {
+            self.with(|postgres, mysql, _| {
+                postgres.cleared();
+                mysql.cleared();
+            });
+            self.life = Life::Over;
+            // Its thread ends, and with it how the kernel wakes it.
+            self.turns.workers.set(0);
+            self.turns.gathering.set(0);
         }
     }
 
@@ -311,6 +356,11 @@ impl<N: Net> Worker<N> {
                 return;
             }
             let wing = door.wing;
+            if self.shared.berths.room() == Room::Soon {
+                let until_ms = door.pause.begin(now_ms);
+                self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, wing, index).pack());
+                return;
+            }
             match self.net.accept(&door.listener) {
                 Ok((socket, peer)) => match wing {
                     0 => self.with(|hall, _, cx| hall.place(cx, socket, peer)),

@@ -680,9 +680,9 @@ impl Class {
     }
 
     /// The name of the thing spoken of, if there is only one statement and the name has no more than
-    /// [`MAX_NAME_BYTES`]: of PREPARE, EXECUTE and DEALLOCATE the statement, of LISTEN, UNLISTEN and NOTIFY the
-    /// channel, of USE the schema, of SAVEPOINT, RELEASE and ROLLBACK TO the savepoint, of DECLARE and
-    /// CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
+    /// [`MAX_NAME_BYTES`]: of PREPARE, EXECUTE and DEALLOCATE the statement, of LISTEN, UNLISTEN and
+    /// NOTIFY the channel, of USE the schema, of SAVEPOINT, RELEASE and ROLLBACK TO the savepoint, of
+    /// DECLARE and CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
     pub fn name(&self) -> Option<&str> {
         self.details.as_deref()?.name.as_deref()
     }

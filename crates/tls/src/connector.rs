@@ -86,8 +86,8 @@ impl Connector {
         Ok(Connector { config: Arc::new(config) })
     }
 
-    /// The client's end of one connection to `host`, a name or an address; a name goes into SNI. The first bytes
-    /// for the server come with the first [`Stream::handle_input`], also of none.
+    /// The client's end of one connection to `host`, a name or an address; a name goes into SNI. The first
+    /// bytes for the server come with the first [`Stream::handle_input`], also of none.
     ///
     /// # Errors
     /// `host` can be neither a name nor an address.
@@ -152,8 +152,9 @@ impl ServerCertVerifier for AnyCertificate {
 }
 
 impl AnyCertificate {
-    /// Certificates of version 1, which `openssl x509 -req` makes by itself, cannot be read by webpki. Who does not ask
-    /// whose certificate it is needs only its key; that key must have signed, because channel binding stands on it.
+    /// Certificates of version 1, which `openssl x509 -req` makes by itself, cannot be read by webpki. Who
+    /// does not ask whose certificate it is needs only its key; that key must have signed, because channel
+    /// binding stands on it.
     fn by_key_alone(
         &self,
         error: Error,
@@ -233,8 +234,8 @@ impl ServerCertVerifier for ByCa {
                     Err(Error::InvalidCertificate(reason))
                 }
             }
-            // A certificate that was given to be trusted and is a CA of its own, as `openssl req -x509` makes them:
-            // webpki says that a CA is no server. Its dates are checked before that.
+            // A certificate that was given to be trusted and is a CA of its own, as `openssl req -x509` makes
+            // them: webpki says that a CA is no server. Its dates are checked before that.
             Err(Error::InvalidCertificate(CertificateError::Other(_))) if self.is_given(certificate) => {
                 if self.names && !Self::is_common_name(certificate, host) {
                     verify_server_name(&ParsedCertificate::try_from(certificate)?, host)?;

@@ -1,11 +1,11 @@
 //! TLS behind buffers the caller owns: rustls with aws-lc-rs.
 //!
-//! Owns: which versions, ciphers and certificates; the handshake; records. A [`Stream`] takes bytes of the peer
-//! and gives plain text and bytes for the peer, and keeps nothing while nothing is half there.
-//! Must not know: sockets, the clock of the event loop, and what the plain text means.
+//! Owns: which versions, ciphers and certificates; the handshake; records. A [`Stream`] takes bytes of the
+//! peer and gives plain text and bytes for the peer, and keeps nothing while nothing is half there. Must not
+//! know: sockets, the clock of the event loop, and what the plain text means.
 //!
-//! Invariants: what a stream gave out before an error may be sent, nothing of it after; no byte of plain text comes
-//! out before the handshake is done and, where it was asked for, the peer's certificate is verified.
+//! Invariants: what a stream gave out before an error may be sent, nothing of it after; no byte of plain text
+//! comes out before the handshake is done and, where it was asked for, the peer's certificate is verified.
 
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,8 @@ fn words_of(error: &rustls::Error) -> String {
     }
 }
 
-/// A reason of rustls, which has only names for them: `NoCipherSuitesInCommon` is "no cipher suites in common".
+/// A reason of rustls, which has only names for them: `NoCipherSuitesInCommon` is "no cipher suites in
+/// common".
 fn in_words(reason: &impl std::fmt::Debug) -> String {
     let name = format!("{reason:?}");
     let mut words = String::new();

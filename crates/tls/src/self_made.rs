@@ -14,8 +14,8 @@ pub struct SelfMade {
     pub is_new: bool,
 }
 
-/// The certificate kept in `file`, or a new one for these names and addresses, which is then kept there. Without a
-/// file it lives as long as the process.
+/// The certificate kept in `file`, or a new one for these names and addresses, which is then kept there.
+/// Without a file it lives as long as the process.
 ///
 /// # Errors
 /// The file can neither be read nor written, or holds something else.
@@ -36,8 +36,14 @@ pub fn self_made(names: &[String], file: Option<&Path>) -> Result<SelfMade, TlsE
     }
     let identity = make(names)?;
     if let Some(file) = file {
-        write_private(file, &[identity.key.as_slice(), &identity.chain].concat())
-            .map_err(|source| TlsError::File { path: file.to_owned(), source })?;
+        match write_private(file, &[identity.key.as_slice(), &identity.chain].concat()) {
+            Ok(()) => {}
+            // Another process was quicker: both show the same.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return self_made(names, Some(file));
+            }
+            Err(source) => return Err(TlsError::File { path: file.to_owned(), source }),
+        }
     }
     Ok(SelfMade { identity, is_new: true })
 }
@@ -59,10 +65,10 @@ fn make(names: &[String]) -> Result<Identity, TlsError> {
     Ok(Identity { chain: certificate.pem().into_bytes(), key: key.serialize_pem().into_bytes() })
 }
 
-/// Whole or not at all, and for nobody else to read.
+/// Whole or not at all, and for nobody else to read. `AlreadyExists`: there is such a file now.
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
+    beside.push(format!(".{}.new", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -70,5 +76,15 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = options.open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)
+    let linked = std::fs::hard_link(&beside, path);
+    let outcome = match linked {
+        // A file system without links.
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return std::fs::rename(&beside, path);
+        }
+        outcome => outcome,
+    };
+    // It is there under its own name, or not needed.
+    drop(std::fs::remove_file(&beside));
+    outcome
 }

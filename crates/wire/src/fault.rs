@@ -45,7 +45,8 @@ fault_kinds! {
     ClientTls Client "client_tls",
     /// A login in clear where `client_tls_sslmode` asks for TLS.
     TlsRequired Client "tls_required",
-    /// A connection from one of `proxy_protocol_networks` that does not begin with a PROXY header that is good.
+    /// A connection from one of `proxy_protocol_networks` that does not begin with a PROXY header that is
+    /// good.
     ProxyHeader Client "proxy_header",
     /// Login did not finish in `client_login_timeout`.
     LoginTimeout Client "login_timeout",
@@ -113,7 +114,8 @@ impl Fault {
     }
 }
 
-/// The name of a variant without what is in it, for details: messages of a protocol are called as its manual calls them.
+/// The name of a variant without what is in it, for details: messages of a protocol are called as its manual
+/// calls them.
 pub fn name_of(variant: &impl std::fmt::Debug) -> String {
     let shown = format!("{variant:?}");
     let end = shown.find(|c: char| !c.is_alphanumeric()).unwrap_or(shown.len());

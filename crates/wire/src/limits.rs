@@ -28,13 +28,13 @@ pub const SERVER_OUTPUT_BYTES: usize = 256 * 1024;
 /// largest a server accepts.
 pub const LOGIN_BYTES: usize = 80 * 1024;
 
-/// Bytes of a PROXY header with all its extensions. Addresses take 232 at most; a balancer that ended TLS may add what
-/// it knows of the client's certificate, which is some kB.
+/// Bytes of a PROXY header with all its extensions. Addresses take 232 at most; a balancer that ended TLS may
+/// add what it knows of the client's certificate, which is some kB.
 pub const PROXY_HEADER_BYTES: usize = 16 * 1024;
 
-/// Logins of clients that may wait for slow work (PBKDF2, RSA, handshakes) at a time, in the whole process. One takes up to a
-/// millisecond of a crypto thread, so the last one waits some seconds; who is behind would have given up, and its work
-/// would hold up the next ones.
+/// Logins of clients that may wait for slow work (PBKDF2, RSA, handshakes) at a time, in the whole process.
+/// One takes up to a millisecond of a crypto thread, so the last one waits some seconds; who is behind would
+/// have given up, and its work would hold up the next ones.
 pub const LOGIN_JOBS: usize = 8_192;
 
 /// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
@@ -46,15 +46,16 @@ pub const BUFFER_KEEP_BYTES: usize = 16 * 1024;
 
 /// Statements one client may hold prepared.
 pub const CLIENT_PREPARED: usize = 10_000;
-/// Statements of a client that are prepared on a server in front of a setting or a variable that ties the client to it.
+/// Statements of a client that are prepared on a server in front of a setting or a variable that ties the
+/// client to it.
 pub const PREPARED_ALONG: usize = 64;
 /// Bytes of the texts of these. They are kept to be prepared again on other servers.
 pub const CLIENT_PREPARED_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of the texts of the statements kept prepared on one server; those used least recently leave.
 pub const SERVER_PREPARED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Readings of one text that a server keeps prepared, when its types have changed in between. Clients that prepared
-/// it before are refused by PostgreSQL sooner or later, so that more than a few are never in use.
+/// Readings of one text that a server keeps prepared, when its types have changed in between. Clients that
+/// prepared it before are refused by PostgreSQL sooner or later, so that more than a few are never in use.
 pub const STATEMENT_VERSIONS: usize = 4;
 
 /// Requests one client may have queued on servers at a time (it pipelines without reading).

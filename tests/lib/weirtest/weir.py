@@ -55,7 +55,8 @@ class Weir:
     """One Weir process. `options` go to the command line as they are; `also`: further addresses to listen on; `wrap`: a program that
     ends by executing what it is given."""
 
-    def __init__(self, kind, options, name="weir", env=None, listen_port=None, http_port=None, nofile=None, also=(), wrap=()):
+    def __init__(self, kind, options, name="weir", env=None, listen_port=None, http_port=None, nofile=None, also=(), wrap=(),
+                 plain=True):
         self.kind = kind
         self.port = listen_port or free_port()
         self.http_port = http_port or free_port()
@@ -70,6 +71,9 @@ class Weir:
         # The throw-away servers' certificates are signed by nobody. A test of that says so itself.
         if section == "mysql" and not any(option.startswith("tls.server.trust_unverified") for option in options):
             argv += ["--set", "tls.server.trust_unverified=true"]
+        # Most drivers would take the TLS that is offered, and most suites are about bytes. Those about TLS say so.
+        if plain and "--config" not in options and not any("tls.client." in option for option in options):
+            argv += ["--set", "tls.client.sslmode=disable"]
         limit = None
         if nofile is not None:
             import resource
@@ -78,7 +82,8 @@ class Weir:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, nofile))
         with os.fdopen(handle, "wb") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=limit,
-                                            env={**os.environ, "RUST_BACKTRACE": "1", **(env or {})})
+                                            env={**os.environ, "RUST_BACKTRACE": "1", "XDG_STATE_HOME": os.path.join(directory, "state"),
+                                                 **(env or {})})
         self.argv = argv
         try:
             eventually(self._listens, "Weir listens", START_DEADLINE_S)

@@ -342,10 +342,7 @@ fn before_servers(
 ) -> Result<(servers::Process, Vec<Url>), String> {
     let http = free_port(Some(9930))?;
     let mut arguments: Vec<String> = servers.iter().map(|s| s.url_text.clone()).collect();
-    // Some room for psql, mysql and the checks of the load generator.
-    let clients = args.clients.saturating_mul(servers.len() as u32).saturating_add(200);
     arguments.extend(["--pool-size".to_owned(), args.pool_size.to_string()]);
-    arguments.extend(["--max-client-conn".to_owned(), clients.to_string()]);
     arguments.extend(["--set".to_owned(), format!("http.listen=127.0.0.1:{http}")]);
     let mut texts = Vec::new();
     for server in servers {

@@ -46,7 +46,8 @@ impl Screen {
         println!("{text}");
     }
 
-    /// A step that takes a while: says what it is at once, how long it has taken so far on a terminal, and in the end.
+    /// A step that takes a while: says what it is at once, how long it has taken so far on a terminal, and in
+    /// the end.
     pub fn step<T>(&mut self, text: &str, work: impl FnOnce() -> T) -> T {
         self.drawn = 0;
         let began = Instant::now();

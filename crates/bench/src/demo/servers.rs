@@ -199,8 +199,8 @@ pub fn free_port(wanted: Option<u16>) -> Result<u16, String> {
     found.as_ref().map(SocketAddr::port).map_err(|e| format!("no free port on 127.0.0.1: {e}"))
 }
 
-/// PostgreSQL with an empty database for the demo. It takes `max_connections`, of which 100 are kept for others than
-/// direct clients; `settings` are more of its own.
+/// PostgreSQL with an empty database for the demo. It takes `max_connections`, of which 100 are kept for
+/// others than direct clients; `settings` are more of its own.
 pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> Result<Server, String> {
     let postgres = find(&["postgres"], POSTGRES_PLACES).ok_or(
         "PostgreSQL was not found (Debian: apt-get install postgresql; or put its bin directory into PATH)",
@@ -237,8 +237,8 @@ pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> R
     server(title, format!("postgres://{NAME}@127.0.0.1:{port}/{NAME}"), max_connections, process)
 }
 
-/// MariaDB, or MySQL where that is what is installed, with an empty database for the demo. It takes `max_connections`,
-/// of which 100 are kept for others than direct clients; `options` go to its command line.
+/// MariaDB, or MySQL where that is what is installed, with an empty database for the demo. It takes
+/// `max_connections`, of which 100 are kept for others than direct clients; `options` go to its command line.
 pub fn start_mysql(home: &Home, max_connections: u32, options: &[&str]) -> Result<Server, String> {
     let mysqld = find(&["mariadbd", "mysqld"], MYSQL_PLACES)
         .ok_or("neither MariaDB nor MySQL was found (Debian: apt-get install mariadb-server)")?;

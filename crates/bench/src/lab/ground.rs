@@ -1,6 +1,7 @@
 //! Where experiments happen: databases, given by URL or started for the purpose, and what stands before them.
 //!
-//! Owns: the processes it starts and the tables it makes; both are gone in the end. Must not know: experiments.
+//! Owns: the processes it starts and the tables it makes; both are gone in the end. Must not know:
+//! experiments.
 
 use crate::client::blocking::Client;
 use crate::demo::Stop;
@@ -32,7 +33,8 @@ const POSTGRES_CONNECTIONS: u32 = 1_700;
 /// The same of a MariaDB: a thread costs less than a process.
 const MYSQL_CONNECTIONS: u32 = 10_300;
 
-/// Memory that must be left for one connection through a proxy: the kernel's sockets on both sides, and some more.
+/// Memory that must be left for one connection through a proxy: the kernel's sockets on both sides, and some
+/// more.
 const BYTES_EACH: u64 = 24_000;
 
 /// Pause between two looks at a server that is to become calm, looks at most, and looks without a change.
@@ -284,8 +286,8 @@ impl Ground {
         })
     }
 
-    /// The way to a database through `front`, for so many clients; `None` where that is not installed or does not speak
-    /// its protocol.
+    /// The way to a database through `front`, for so many clients; `None` where that is not installed or does
+    /// not speak its protocol.
     pub fn way(&self, base: &Base, front: Front, clients: u32) -> Result<Option<Way>, String> {
         self.way_with_pool(base, front, clients, self.pool_size)
     }
@@ -314,7 +316,8 @@ impl Ground {
 
     fn weir(&self, base: &Base, clients: u32, pool_size: u32) -> Result<Way, String> {
         let port = free_port(None)?;
-        // Proxies are compared with each other and with direct clients in clear, unless somebody wishes for TLS.
+        // Proxies are compared with each other and with direct clients in clear, unless somebody wishes for
+        // TLS.
         let behind = match base.url.tls {
             None => with_tls(&base.url_text, "sslmode=disable"),
             Some(_) => base.url_text.clone(),
@@ -364,7 +367,6 @@ impl Ground {
         let clients = clients.saturating_add(200);
         let mut arguments = vec![behind];
         arguments.extend(["--pool-size".to_owned(), pool_size.to_string()]);
-        arguments.extend(["--max-client-conn".to_owned(), clients.to_string()]);
         arguments.extend(["--set".to_owned(), format!("{section}.listen={listen}")]);
         arguments.extend(["--set".to_owned(), format!("http.listen=127.0.0.1:{}", free_port(None)?)]);
         let mut process = start_weir(&self.home, &self.executable, &arguments)?;
@@ -434,7 +436,8 @@ impl Ground {
         Ok(Some(Way { front: Front::HaProxy, url, clients_max: clients, process: Some(process) }))
     }
 
-    /// A second MariaDB with its thread pool, in a directory that must outlive it; `None` where the server is not MariaDB.
+    /// A second MariaDB with its thread pool, in a directory that must outlive it; `None` where the server is
+    /// not MariaDB.
     pub fn thread_pool(&self, connections: u32) -> Result<Option<(Home, Base)>, String> {
         let home = Home::new("lab-threads")?;
         let server =
@@ -449,8 +452,8 @@ impl Ground {
     }
 }
 
-/// Clients that HAProxy can carry within a limit of open files: it needs two for each and some more, and does not start when
-/// `maxconn` asks for more than there are.
+/// Clients that HAProxy can carry within a limit of open files: it needs two for each and some more, and does
+/// not start when `maxconn` asks for more than there are.
 fn haproxy_clients(wanted: u32, open_files: u64) -> u32 {
     u64::from(wanted).min(open_files.saturating_sub(200) / 2).max(1) as u32
 }
@@ -503,8 +506,8 @@ fn words(client: &mut Client, sql: &str) -> Result<String, String> {
     Ok(found)
 }
 
-/// Memory that a process and those below it have for themselves alone, in bytes: what they share (PostgreSQL's buffers)
-/// would be counted for each.
+/// Memory that a process and those below it have for themselves alone, in bytes: what they share
+/// (PostgreSQL's buffers) would be counted for each.
 pub fn private_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 
-/// A worker's thread was on a core for more than this share of the time: the figures may be the generator's own
-/// limit.
+/// A worker's thread was on a core for more than this share of the time: the figures may be the generator's
+/// own limit.
 const SATURATED: f64 = 0.95;
 
 /// 99% of what was due must be sent within this time.
@@ -229,7 +229,8 @@ fn plan_facts(plan: &Plan, workers: usize) -> PlanFacts {
     }
 }
 
-/// With fewer connections the memory of a process grows by other things than connections: 8 of them seemed to take 958 kB each.
+/// With fewer connections the memory of a process grows by other things than connections: 8 of them seemed to
+/// take 958 kB each.
 const CONNECTIONS_THAT_SHOW: u64 = 1_000;
 
 fn process_line(w: &Watched, queries: u64, seconds: f64, connections: u64) -> ProcessLine {

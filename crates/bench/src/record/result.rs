@@ -2,10 +2,10 @@
 //!
 //! Owns: the layout of that file, field by field. Must not know: how it is measured, how it is shown.
 //!
-//! Invariants: everything is plain data, readable without this program. Names end in their unit. A field that a
-//! file of an older layout does not have takes its default, so old files stay readable; a field is never given
-//! another meaning (the number in `format` is raised then). Percentiles are those of HDR histograms with three
-//! significant digits; they are never averaged: [`RunResult::histogram`] is there to be merged.
+//! Invariants: everything is plain data, readable without this program. Names end in their unit. A field that
+//! a file of an older layout does not have takes its default, so old files stay readable; a field is never
+//! given another meaning (the number in `format` is raised then). Percentiles are those of HDR histograms
+//! with three significant digits; they are never averaged: [`RunResult::histogram`] is there to be merged.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ pub const FORMAT: u32 = 1;
 
 /// The result of a run.
 ///
-/// Counts (`events`, `queries`, `reads`, ...) are of the recorded time only; `errors` and `errors_by_code` are of the
-/// whole run, the connect phase and the warm-up included.
+/// Counts (`events`, `queries`, `reads`, ...) are of the recorded time only; `errors` and `errors_by_code`
+/// are of the whole run, the connect phase and the warm-up included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunResult {
@@ -78,14 +78,15 @@ pub struct RunResult {
     pub errors_by_code: Vec<ErrorLine>,
     /// Latency of an event, its repetitions included, from the moment it was due (with a rate) or begun.
     pub latency: Percentiles,
-    /// The latencies of [`RunResult::latency`] one by one, for merging and for drawing: buckets with at least one.
+    /// The latencies of [`RunResult::latency`] one by one, for merging and for drawing: buckets with at least
+    /// one.
     pub histogram: Vec<Bucket>,
     /// Latency of a query, from the moment it was sent.
     pub query: Percentiles,
     /// Latency of a socket connect.
     pub connect: Percentiles,
-    /// Latency of a TLS handshake; PostgreSQL: with the request for it that goes before, unless it is direct. Empty without
-    /// TLS.
+    /// Latency of a TLS handshake; PostgreSQL: with the request for it that goes before, unless it is direct.
+    /// Empty without TLS.
     pub tls: Percentiles,
     /// Latency of a login, from the end of the connect, without the time in `tls`.
     pub login: Percentiles,
@@ -119,8 +120,8 @@ pub struct RunResult {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanFacts {
-    /// `closed` (the next event begins when the last has ended), `every` (each client so often), `constant` or
-    /// `poisson` (arrivals at a rate, taken by any free client).
+    /// `closed` (the next event begins when the last has ended), `every` (each client so often), `constant`
+    /// or `poisson` (arrivals at a rate, taken by any free client).
     pub arrival: String,
     /// Mean pause of a client between two events, in milliseconds.
     pub think_time_ms: f64,
@@ -134,7 +135,8 @@ pub struct PlanFacts {
     pub threads: u64,
     /// Seed of all random choices.
     pub seed: u64,
-    /// The workload's own options under their names on the command line (`tables`, `table-size`, `distribution`, ...).
+    /// The workload's own options under their names on the command line (`tables`, `table-size`,
+    /// `distribution`, ...).
     pub options: BTreeMap<String, String>,
 }
 
@@ -347,8 +349,8 @@ pub struct CheckLine {
 }
 
 impl RunResult {
-    /// Events that were under way when the time was over. They count among the latencies, or the slowest would be left out, and not
-    /// among the events, or the rate would be too high.
+    /// Events that were under way when the time was over. They count among the latencies, or the slowest
+    /// would be left out, and not among the events, or the rate would be too high.
     pub fn ended_late(&self) -> u64 {
         self.latency.count.saturating_sub(self.events)
     }

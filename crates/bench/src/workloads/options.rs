@@ -77,8 +77,8 @@ pub struct Options {
     /// Rows in each table.
     #[arg(long, aliases = ["oltp-table-size", "oltp_table_size"], alias = "table_size", default_value_t = 10_000)]
     pub table_size: u32,
-    /// pgbench's scaling factor (100,000 accounts each); tpcc: warehouses in each set. Default: for `run` what the
-    /// tables say, for `prepare` 1.
+    /// pgbench's scaling factor (100,000 accounts each); tpcc: warehouses in each set. Default: for `run`
+    /// what the tables say, for `prepare` 1.
     #[arg(long)]
     pub scale: Option<u32>,
     /// How rows are chosen.

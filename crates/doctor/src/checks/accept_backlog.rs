@@ -14,8 +14,8 @@ const ABORT: &str = "/proc/sys/net/ipv4/tcp_abort_on_overflow";
 const PROPOSED: u64 = 32_768;
 /// Of all clients one in so many may come at once, as when one of several applications restarts.
 const AT_ONCE: u64 = 8;
-/// A larger storm than this is accepted in its turn anyhow: it is more than half a second of accepting (16,000 to
-/// 25,000 connections a second).
+/// A larger storm than this is accepted in its turn anyhow: it is more than half a second of accepting
+/// (16,000 to 25,000 connections a second).
 const STORM: u64 = 16_384;
 
 pub fn check(probe: &Probe<'_>) -> Finding {
@@ -28,7 +28,7 @@ pub fn check(probe: &Probe<'_>) -> Finding {
     };
     let aborts = probe.root.number(ABORT).unwrap_or(0) != 0;
     // Weir has a listener for each worker.
-    let listeners = if probe.ask.program.is_weir() { probe.weir_workers() } else { 1 };
+    let listeners = if probe.ask.program.is_weir() { probe.weir_workers().0 } else { 1 };
     let each = probe.ask.backlog.min(somaxconn);
     let all = each * listeners;
     let storm = (probe.ask.clients / AT_ONCE).min(STORM);

@@ -1,7 +1,8 @@
 //! The checks of the machine, one file each.
 //!
-//! A check reads through [`Probe`] and answers with one [`Finding`]. It never fails: what it cannot read is a finding
-//! whose state is `unknown`. Numbers it compares with come from the question; numbers it proposes say why in a comment.
+//! A check reads through [`Probe`] and answers with one [`Finding`]. It never fails: what it cannot read is a
+//! finding whose state is `unknown`. Numbers it compares with come from the question; numbers it proposes say
+//! why in a comment.
 
 mod accept_backlog;
 mod cgroup_memory;
@@ -106,8 +107,8 @@ fn tasks_now(root: &Root) -> Result<u64, Unread> {
     all.map(|all| all.min(NUMBER_MAX)).ok_or_else(|| Unread(format!("not understood: {text}")))
 }
 
-/// What a thread-per-connection server says when it cannot have another thread (MySQL error 1135, the text of 8.0 to
-/// 9.x and MariaDB).
+/// What a thread-per-connection server says when it cannot have another thread (MySQL error 1135, the text of
+/// 8.0 to 9.x and MariaDB).
 const MYSQL_NO_THREAD: &str = "ERROR 1135 (HY000): Can't create a new thread (errno 11); if you are not out of available memory, \
                                you can consult the manual for a possible OS-dependent bug";
 /// What PostgreSQL logs when it cannot have another process.

@@ -1,7 +1,8 @@
 //! Open files of the process: one descriptor for each connection.
 //!
-//! Weir raises its soft limit to the hard one, and where one descriptor table is too small each worker gets its own
-//! (`unshare(CLONE_FILES)`, or close_range), so the limit holds for each worker. No other program does that.
+//! Weir raises its soft limit to the hard one, and where one descriptor table is too small each worker gets
+//! its own (`unshare(CLONE_FILES)`, or close_range), so the limit holds for each worker. No other program
+//! does that.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};
@@ -43,6 +44,16 @@ fn weir(probe: &Probe<'_>, limit: Limit) -> Finding {
             .breaks_at(plan.capacity, "Weir's log", "cannot accept: Too many open files (os error 24)")
             .breaks_at(plan.capacity, "the client", "hangs in connect: the connection waits to be accepted")
             .breaks_at(plan.capacity, "weir bench", "refuses to start with the summary above")
+    } else if plan.may_grow() {
+        let words = format!(
+            "the limit of {} is too small for {} connections in one table; when so many come, Weir starts up to {} more \
+             workers with tables of their own: {} fit. No other program does that",
+            count(limit.hard),
+            count(sockets),
+            plan.most - plan.workers,
+            count(plan.capacity)
+        );
+        Finding::ok(ID, words)
     } else if plan.private {
         let words = format!(
             "the limit of {} is too small for {} connections in one table; Weir gives each of {} workers its own: {} fit. \

@@ -37,8 +37,10 @@ pub fn check(probe: &Probe<'_>) -> Finding {
             .breaks_at(plan.capacity, "Weir's log", "cannot accept: Too many open files (os error 24)")
             .cure(Cure::OpenFiles(open_files::proposed(sockets)))
     } else {
-        let (room, own) =
-            (count(plan.capacity), if plan.private { ", each worker with its own table" } else { "" });
+        let (room, own) = (
+            count(plan.capacity),
+            if plan.private || plan.may_grow() { ", in several descriptor tables" } else { "" },
+        );
         let words = format!("{name}: {} open files, {room} connections fit{own}", shown(limit));
         Finding::ok(ID, words)
     };

@@ -1,4 +1,5 @@
-//! What TCP settings of the kernel people ask about: two that must be on, and those that do not matter for a pooler, with the reason.
+//! What TCP settings of the kernel people ask about: two that must be on, and those that do not matter for a
+//! pooler, with the reason.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -13,7 +13,7 @@ pub const ENTRIES: &[Entry] = &[
             "ERROR 1040: Too many connections to MySQL Router",
         ],
         symptom: "New clients are refused by the pooler while the database is idle.",
-        cause: "The pooler's own limit of clients: max_client_conn is 100 in PgBouncer and 10,000 in Weir unless set; MySQL Router has \
+        cause: "The pooler's own limit of clients: max_client_conn, unless set, is 100 in PgBouncer and what the machine holds in Weir; MySQL Router has \
                 max_total_connections (512).",
         cures: &[
             "max_client_conn above the sum of all applications' pools; and open files for it (weir doctor --connections N)",

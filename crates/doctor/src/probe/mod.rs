@@ -10,10 +10,13 @@ pub mod unit;
 
 use crate::question::{Program, Question};
 use crate::root::{Root, Unread};
-use weir_net::tables::{TablePlan, plan_within};
+use weir_net::tables::{TablePlan, growing_within, plan_within};
 
 /// Threads of Weir beside its workers: the control thread, crypto threads, name resolution.
 pub const WEIR_OTHER_THREADS: u64 = 16;
+
+/// Workers that one process of `weir serve` can have.
+const WEIR_MOST_WORKERS: usize = 64;
 
 /// What the checks read from.
 #[derive(Debug, Clone)]
@@ -38,25 +41,33 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// How Weir lays out its descriptor tables under a limit of open files. Asks whether tables can be private
-    /// only if one is too small.
+    /// How Weir lays out its descriptor tables under a limit of open files. Asks whether tables can be
+    /// private only if one is too small.
     pub fn table_plan(&self, limit: u64) -> TablePlan {
-        let needed = self.ask.sockets();
-        let one = plan_within(limit, Err(std::io::ErrorKind::Unsupported.into()), needed, self.ask.workers);
-        if one.enough { one } else { plan_within(limit, self.root.can_split(), needed, self.ask.workers) }
+        let (needed, workers) = (self.ask.sockets(), self.ask.workers);
+        let one = plan_within(limit, Err(std::io::ErrorKind::Unsupported.into()), needed, workers);
+        match self.ask.program {
+            _ if one.enough => one,
+            Program::Serve => {
+                let (clients, servers) = (self.ask.clients, self.ask.servers);
+                growing_within(limit, self.root.can_split(), clients, servers, workers, WEIR_MOST_WORKERS)
+            }
+            Program::Bench | Program::Other => plan_within(limit, self.root.can_split(), needed, workers),
+        }
     }
 
-    /// Weir's workers: as many as were asked for, or as many as descriptor tables are needed. A limit of open files
-    /// that cannot be read counts as enough.
-    pub fn weir_workers(&self) -> u64 {
-        self.table_plan(self.open_files().map_or(u64::MAX, |limit| limit.hard)).workers as u64
+    /// Weir's workers from the start, and when all connections are there. A limit of open files that cannot
+    /// be read counts as enough.
+    pub fn weir_workers(&self) -> (u64, u64) {
+        let plan = self.table_plan(self.open_files().map_or(u64::MAX, |limit| limit.hard));
+        (plan.workers as u64, plan.most as u64)
     }
 
     /// Threads the program will have.
     pub fn program_threads(&self) -> u64 {
         match self.ask.program {
             Program::Other => self.ask.sockets(),
-            Program::Serve | Program::Bench => self.weir_workers() + WEIR_OTHER_THREADS,
+            Program::Serve | Program::Bench => self.weir_workers().1 + WEIR_OTHER_THREADS,
         }
     }
 

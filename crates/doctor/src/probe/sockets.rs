@@ -37,8 +37,8 @@ pub fn usable_ports(range: &RangeInclusive<u64>, reserved: &[RangeInclusive<u64>
     all - (taken as u64).min(all)
 }
 
-/// Ports that somebody listens on with TCP, IPv4 and IPv6. The kernel lists listeners first; what comes behind
-/// them may be a hundred thousand connections and is not read.
+/// Ports that somebody listens on with TCP, IPv4 and IPv6. The kernel lists listeners first; what comes
+/// behind them may be a hundred thousand connections and is not read.
 pub fn listening_ports(root: &Root) -> Result<BTreeSet<u64>, Unread> {
     // include/net/tcp_states.h.
     const LISTEN: &str = "0A";
@@ -78,7 +78,8 @@ pub fn local_addresses(root: &Root) -> Result<BTreeSet<Ipv4Addr>, Unread> {
     Ok(found)
 }
 
-/// A counter of /proc/net/netstat, such as ("TcpExt", "ListenOverflows"); 0 when this kernel does not have it.
+/// A counter of /proc/net/netstat, such as ("TcpExt", "ListenOverflows"); 0 when this kernel does not have
+/// it.
 pub fn netstat(text: &str, group: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };

@@ -32,7 +32,8 @@ const ONE_ROW: &str = "SELECT NULL INTO @weir";
 /// It makes ROW_COUNT() -1, and leaves all else.
 const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
 
-/// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a setting.
+/// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a
+/// setting.
 const MOST_ROWS_BROUGHT: u64 = 1000;
 
 /// What a request has to do with ROW_COUNT().
@@ -135,9 +136,9 @@ impl Back {
             && self.session.needs_new_login(shaped)
             && (self.boundary() != Boundary::Idle || !front.pins().is_empty())
         {
-            // Prepared before its client had a schema. A new login would end the transaction, and take away what else
-            // is held here. What could be prepared without a schema names in full all that it uses, so it means
-            // the same in any; only what asks for the schema itself does not.
+            // Prepared before its client had a schema. A new login would end the transaction, and take away
+            // what else is held here. What could be prepared without a schema names in full all that it uses,
+            // so it means the same in any; only what asks for the schema itself does not.
             if asks_for_schema(&key.text.text) {
                 refuse(entry, "a statement prepared without a schema asks for it; prepare it again");
                 return Ok(());
@@ -147,7 +148,8 @@ impl Back {
         let first = shaped.as_ref().or(nowhere.as_ref()).unwrap_or(&front.state);
         if self.session.needs_new_login(first) {
             if matches!(entry.command, Command::StmtFetch | Command::StmtReset | Command::StmtClose) {
-                // Its cursor is in this session, whose schema is the statement's, and its client has none any more.
+                // Its cursor is in this session, whose schema is the statement's, and its client has none any
+                // more.
                 self.send(entry, front, request, out);
                 return Ok(());
             }
@@ -235,8 +237,9 @@ impl Back {
         Ok(())
     }
 
-    /// Settings and variables that a request makes, and that tie its client to this server, may change what its statements
-    /// come to when they are prepared behind it. Those that it has prepared elsewhere are prepared here in front of it.
+    /// Settings and variables that a request makes, and that tie its client to this server, may change what
+    /// its statements come to when they are prepared behind it. Those that it has prepared elsewhere are
+    /// prepared here in front of it.
     fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
         let Some(of) = front.request.unsettles() else { return };
         let Some(statements) = front.statements.as_deref() else { return };
@@ -267,7 +270,8 @@ impl Back {
         }
     }
 
-    /// Its client's schema is gone: the words of the server about that are those about the table that the request names.
+    /// Its client's schema is gone: the words of the server about that are those about the table that the
+    /// request names.
     fn say_what_is_gone(&self, entry: &mut Entry, front: &Front, request: &[u8]) {
         if entry.lost_schema.is_none() || self.session.flavour != Flavour::MariaDb {
             return;
@@ -300,7 +304,8 @@ impl Back {
         }
     }
 
-    /// What goes ahead leaves the warnings that are here: an option does, and on MariaDB all that has no table.
+    /// What goes ahead leaves the warnings that are here: an option does, and on MariaDB all that has no
+    /// table.
     fn keeps_warnings(&self, entry: &Entry) -> bool {
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let keeps = |ahead: &Ahead| match ahead {
@@ -392,8 +397,9 @@ impl Back {
         false
     }
 
-    /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its client's, and so does a
-    /// statement behind one that leaves FOUND_ROWS() as it was. More than one row that was changed cannot be brought.
+    /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its
+    /// client's, and so does a statement behind one that leaves FOUND_ROWS() as it was. More than one row
+    /// that was changed cannot be brought.
     fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> Counts {
         let class = &front.request.class;
         let is_here = self.last_client == front.id() && front.last_server == self.server_id;
@@ -468,8 +474,8 @@ impl Back {
         Counts { wanted: wants_count, nothing, found }
     }
 
-    /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when it cannot:
-    /// the request is refused.
+    /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when
+    /// it cannot: the request is refused.
     fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
         let asks = rewrite::asks_found_rows(&front.request.class)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
@@ -568,9 +574,9 @@ impl Back {
     }
 }
 
-/// The state a prepared statement is executed in when its client has gone to another schema since: a server would go
-/// to the schema of the statement for as long as it runs, and say that the session changed, which would look like a
-/// change that stays.
+/// The state a prepared statement is executed in when its client has gone to another schema since: a server
+/// would go to the schema of the statement for as long as it runs, and say that the session changed, which
+/// would look like a change that stays.
 fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
     let key = entry.key.as_ref().filter(|_| entry.command == Command::StmtExecute)?;
     let schema = &key.text.shape.schema;
@@ -645,7 +651,8 @@ fn asks_for_schema(text: &[u8]) -> bool {
     has(b"DATABASE") || has(b"SCHEMA")
 }
 
-/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the session.
+/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the
+/// session.
 fn runs_user_code(class: &Class) -> bool {
     let harmless = matches!(
         class.verb,

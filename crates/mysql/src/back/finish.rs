@@ -12,8 +12,8 @@ use crate::{error, frame};
 use weir_sql::{Uses, Verb};
 use weir_wire::{FaultKind, INTERNAL};
 
-/// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution with it
-/// until it is reset, so that this copy is of no use to others and must stay with its client.
+/// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution
+/// with it until it is reset, so that this copy is of no use to others and must stay with its client.
 const WRONG_ARGUMENTS: u16 = 1210;
 
 impl Back {
@@ -104,9 +104,10 @@ impl Back {
         }
     }
 
-    /// The warnings of this session are this client's now, whosever they were. Commands that are no statements leave them as
-    /// they are; so do, on MariaDB, statements without a table that neither warn nor fail: what is there may be another's,
-    /// or, where it was another's, be gone. What asks for warnings ran only because its client's were there.
+    /// The warnings of this session are this client's now, whosever they were. Commands that are no
+    /// statements leave them as they are; so do, on MariaDB, statements without a table that neither warn nor
+    /// fail: what is there may be another's, or, where it was another's, be gone. What asks for warnings ran
+    /// only because its client's were there.
     fn replaced_warnings(&self, entry: &Entry, front: &Front) -> bool {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
         let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
@@ -114,8 +115,8 @@ impl Back {
         entry.refusal.is_none() && (clears || entry.outcome.failed || entry.outcome.warned)
     }
 
-    /// Whatever a request did here was done by it: the state of its client is the one this server is in, but for a
-    /// schema that was only its own.
+    /// Whatever a request did here was done by it: the state of its client is the one this server is in, but
+    /// for a schema that was only its own.
     pub(crate) fn take_over_state(&mut self, front: &Front, elsewhere: bool, lost: bool) {
         if self.others_are_sent() {
             // They have brought the session to their own state, from one that it may not have been in.

@@ -1,15 +1,15 @@
 //! A client's schema that somebody has dropped: what MariaDB says of a table in it.
 //!
-//! A session that stood in it when it was dropped is told that the table does not exist; one without a schema, as Weir's server
-//! is then, that it has none. MySQL tells both that the database is unknown.
+//! A session that stood in it when it was dropped is told that the table does not exist; one without a
+//! schema, as Weir's server is then, that it has none. MySQL tells both that the database is unknown.
 //!
 //! Owns: the name of the table, and those words. Must not know: when a schema is gone.
 
 use crate::message::ok::ErrPacket;
 use crate::warnings::{Piece, Words};
 
-/// ER_NO_SUCH_TABLE for the table that the text names first; `None` where MariaDB says that the database is unknown, or it is not
-/// seen which table it is.
+/// ER_NO_SUCH_TABLE for the table that the text names first; `None` where MariaDB says that the database is
+/// unknown, or it is not seen which table it is.
 pub(super) fn no_such_table(schema: &str, text: &[u8]) -> Option<Vec<u8>> {
     let table = String::from_utf8_lossy(table_of(text)?).into_owned();
     let message = format!("Table '{schema}.{table}' doesn't exist");

@@ -1,13 +1,14 @@
 //! LAST_INSERT_ID() moves with its client.
 //!
-//! An OK tells an id that was made and one that was given in the same way, and only the first changes LAST_INSERT_ID(). So a
-//! server is asked before its client leaves it. For the answer to be the client's, nobody else's value may be there
-//! when an INSERT runs: a session's value is 0, or it is its client's own. 0 behind an INSERT then means that the
-//! INSERT has made none, because no row gets the id 0.
+//! An OK tells an id that was made and one that was given in the same way, and only the first changes
+//! LAST_INSERT_ID(). So a server is asked before its client leaves it. For the answer to be the client's,
+//! nobody else's value may be there when an INSERT runs: a session's value is 0, or it is its client's own. 0
+//! behind an INSERT then means that the INSERT has made none, because no row gets the id 0.
 //!
-//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without LAST_INSERT_ID(expr) whose OK
-//! says 0 has changed nothing; a LOAD DATA may have, whose OK always says 0; functions and triggers put the value back, procedures and views that set it do not.
-//! `SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
+//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without
+//! LAST_INSERT_ID(expr) whose OK says 0 has changed nothing; a LOAD DATA may have, whose OK always says 0;
+//! functions and triggers put the value back, procedures and views that set it do not. `SELECT
+//! LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
 //!
 //! Owns: whose value a session has, bringing a client's, asking. Must not know: other questions.
 
@@ -148,15 +149,17 @@ impl Back {
         front.insert_server = self.server_id();
     }
 
-    /// Statements that ended so may have made an id. Neither tells it of LOAD DATA, MariaDB not of an INSERT with RETURNING.
+    /// Statements that ended so may have made an id. Neither tells it of LOAD DATA, MariaDB not of an INSERT
+    /// with RETURNING.
     fn may_have_made(&self, class: &Class, outcome: &Outcome) -> bool {
         let silent = outcome.affected_rows.is_none() || class.statements > 1;
         let silent = silent && self.session.flavour == Flavour::MariaDb;
         outcome.failed || outcome.insert_id != 0 || silent || class.uses.contains(Uses::LOAD)
     }
 
-    /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks. Where the client
-    /// is not in the habit of asking, the session is left with 0, so that the next client's INSERT needs nothing ahead.
+    /// The client is about to leave this server, and only this server knows its LAST_INSERT_ID(): asks. Where
+    /// the client is not in the habit of asking, the session is left with 0, so that the next client's INSERT
+    /// needs nothing ahead.
     pub(crate) fn ask_insert_id(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
         if !front.insert_unknown || front.insert_server != self.server_id() {
             return false;
@@ -170,7 +173,8 @@ impl Back {
         true
     }
 
-    /// The question was hit by a KILL QUERY that was meant for the statement in front of it: it is asked again.
+    /// The question was hit by a KILL QUERY that was meant for the statement in front of it: it is asked
+    /// again.
     pub(crate) fn ask_insert_id_again(
         &mut self,
         entry: &mut Entry,
@@ -226,7 +230,8 @@ impl Back {
         Some(at == row_at + 1)
     }
 
-    /// The answer that a request waits for is there: what its client has is brought, if the session does not have it.
+    /// The answer that a request waits for is there: what its client has is brought, if the session does not
+    /// have it.
     pub(crate) fn bring_known_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
         if self.insert_id == InsertId::Of(front.id()) {
             return;

@@ -72,9 +72,10 @@ impl Back {
         }
     }
 
-    /// A client that prepares is told what the text means now. That is asked anew, whatever copies there are, unless this server has
-    /// said it and the catalogue, tables included, is known to be as it was; what stays with its client (a temporary table in
-    /// front of the one that is meant, a lock) is not in the catalogue.
+    /// A client that prepares is told what the text means now. That is asked anew, whatever copies there are,
+    /// unless this server has said it and the catalogue, tables included, is known to be as it was; what
+    /// stays with its client (a temporary table in front of the one that is meant, a lock) is not in the
+    /// catalogue.
     fn send_prepare(&mut self, entry: &mut Entry, front: &Front, request: &[u8], out: &mut Vec<u8>) {
         entry.settled = self.knowledge.state();
         // A server refuses to prepare what writes where it may only be read.
@@ -212,8 +213,8 @@ impl Back {
             if entry.stage != Stage::Sent {
                 entry.whole = true;
             } else if !entry.whole || entry.reply.wants_file() {
-                // Half a command cannot be taken back. A file that ends early would be loaded and committed as
-                // far as it came; without its connection the server takes all of it back.
+                // Half a command cannot be taken back. A file that ends early would be loaded and committed
+                // as far as it came; without its connection the server takes all of it back.
                 self.broken = true;
             }
         }

@@ -158,8 +158,8 @@ impl Front {
         }
     }
 
-    /// A text with a KILL among its statements: what stands before it is the request, then the hall kills, and what stands behind
-    /// it is found next. `class` is that of the text from `from` on.
+    /// A text with a KILL among its statements: what stands before it is the request, then the hall kills,
+    /// and what stands behind it is found next. `class` is that of the text from `from` on.
     fn find_among(
         &mut self,
         class: &Class,
@@ -249,8 +249,8 @@ impl Front {
         false
     }
 
-    /// A text of several statements whose first asks for warnings that are kept here, and no server can be given: that is answered
-    /// here, and the rest is the request.
+    /// A text of several statements whose first asks for warnings that are kept here, and no server can be
+    /// given: that is answered here, and the rest is the request.
     fn answer_head(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
         let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
@@ -336,8 +336,9 @@ impl Front {
         }
     }
 
-    /// LOAD DATA LOCAL among other statements, of a client that has not allowed it: a server would end there, but to servers Weir
-    /// says that it allows it, so what follows would run. One alone is refused when its server asks for the file.
+    /// LOAD DATA LOCAL among other statements, of a client that has not allowed it: a server would end there,
+    /// but to servers Weir says that it allows it, so what follows would run. One alone is refused when its
+    /// server asks for the file.
     fn refuse_file(&mut self, class: &Class, len: usize, out: &mut Vec<u8>) -> Option<Found> {
         let refused = class.statements > 1
             && class.uses.contains(Uses::LOAD_LOCAL)
@@ -355,9 +356,9 @@ impl Front {
         Some(Found::Answered { len })
     }
 
-    /// Who carries out the KILL in a text. The numbers in it are Weir's, or those of servers that its client has seen; which
-    /// server a client has, and which client a server, changes. So no server gets it, unless the number is of no server of
-    /// Weir's, or stands for one request only.
+    /// Who carries out the KILL in a text. The numbers in it are Weir's, or those of servers that its client
+    /// has seen; which server a client has, and which client a server, changes. So no server gets it, unless
+    /// the number is of no server of Weir's, or stands for one request only.
     fn killing(&self, class: &Class, text: &[u8]) -> Killing {
         let whole = class.statements == 1;
         let of = |(target, query_only)| match whole {
@@ -383,7 +384,8 @@ impl Front {
         }
     }
 
-    /// The KILL with which a text begins that cannot be read for certain to its end, and what stands behind it.
+    /// The KILL with which a text begins that cannot be read for certain to its end, and what stands behind
+    /// it.
     fn kill_in_front<'a>(&self, class: &Class, text: &'a [u8]) -> Option<(u32, bool, &'a [u8])> {
         let unread = class.doubtful && class.verb == Verb::Kill && self.state.multi_statements;
         let end = text.iter().position(|byte| *byte == b';').filter(|_| unread)?;
@@ -667,7 +669,8 @@ impl Front {
     }
 }
 
-/// The text is its first statement. A comment behind it is another one to servers, which they answer by an OK.
+/// The text is its first statement. A comment behind it is another one to servers, which they answer by an
+/// OK.
 fn is_all_of(class: &Class, text: &[u8]) -> bool {
     let behind = text.get(class.first_end as usize..).unwrap_or_default();
     // They cut this off at the end of a text.
@@ -686,8 +689,8 @@ pub(crate) enum AsksSession {
     Counters,
 }
 
-/// Session counters that clients read to learn about a statement of theirs; others count for the whole server, or tell of
-/// the connection.
+/// Session counters that clients read to learn about a statement of theirs; others count for the whole
+/// server, or tell of the connection.
 const COUNTERS: [&[u8]; 5] = [b"last_query", b"handler", b"created_tmp", b"select_", b"sort_"];
 
 impl AsksSession {
@@ -726,7 +729,8 @@ fn may_kill(text: &[u8]) -> bool {
     })
 }
 
-/// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of the packet.
+/// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of
+/// the packet.
 fn offset_in(payload: &[u8], execute: &Execute, types: &[u8], behind: u8, sent_data: bool) -> Option<u32> {
     let index = (types.len() / 2).checked_sub(1 + usize::from(behind)).filter(|_| !sent_data)?;
     u32::try_from(crate::binding::integer_at(payload, execute, types, index)?).ok()

@@ -117,8 +117,8 @@ impl Front {
         true
     }
 
-    /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that cannot be
-    /// said to others. They stay on it then.
+    /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that
+    /// cannot be said to others. They stay on it then.
     pub(crate) fn keep_settings(&mut self, values: Option<Vec<Box<str>>>) {
         let slots = self.take_unasked();
         let kept = values.is_some_and(|values| self.state.apply(slots.into_iter().zip(values).collect()));
@@ -176,9 +176,9 @@ impl Front {
         self.row_count = 0;
     }
 
-    /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its own
-    /// login, but with the server's character set, and refuses any more such commands after three; MySQL closes.
-    /// Returns whether it goes on.
+    /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its
+    /// own login, but with the server's character set, and refuses any more such commands after three; MySQL
+    /// closes. Returns whether it goes on.
     pub fn login_refused(&mut self) -> bool {
         self.reset_session();
         self.state.charset = Charset::ServerDefault;
@@ -194,8 +194,9 @@ fn may_leave_unseen(class: &Class) -> bool {
     several || !class.pins.is_empty() || runs_code(class) || class.uses.contains(Uses::BLOCK) && !class.proven
 }
 
-/// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to the session is not
-/// known, and no tracker tells of `SELECT ... INTO @x`, GET_LOCK() and FLUSH TABLES WITH READ LOCK.
+/// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to
+/// the session is not known, and no tracker tells of `SELECT ... INTO @x`, GET_LOCK() and FLUSH TABLES WITH
+/// READ LOCK.
 pub(super) fn runs_code(class: &Class) -> bool {
     match class.proven {
         true => class.pins.contains(Pin::Code),

@@ -1,10 +1,10 @@
 //! What a client holds on its server and may give back: temporary tables, named locks, statements of PREPARE.
 //!
-//! Owns: how much of it there is, by what texts say and what answers tell; when nothing is left, its pin goes.
-//! Must not know: packets, settings.
+//! Owns: how much of it there is, by what texts say and what answers tell; when nothing is left, its pin
+//! goes. Must not know: packets, settings.
 //!
-//! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells it as the CREATE
-//! did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have.
+//! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells
+//! it as the CREATE did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have.
 
 use super::{Front, Outcome};
 use crate::message::lenenc;

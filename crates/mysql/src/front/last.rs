@@ -3,15 +3,16 @@
 //! Owns: what of that is known from replies, and what only a server knows. Must not know: packets.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
-//! - ROW_COUNT() is what the last OK said, and -1 behind rows, an EOF or an error. COM_PING and COM_INIT_DB set it to 0,
-//!   COM_STMT_PREPARE, COM_STMT_CLOSE, COM_STATISTICS and GET DIAGNOSTICS leave it.
-//! - FOUND_ROWS() lasts over errors, transaction control, SET of constants, DDL and all commands, also over a reset. It is the
-//!   number of rows of a plain SELECT, also with LIMIT n; not with an offset, nor with LIMIT behind UNION. On MySQL an
-//!   UPDATE sets it to the rows it matched.
-//! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB keeps them
-//!   over statements that neither use a table nor warn.
-//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or COM_STMT_PREPARE, EXECUTE, FETCH,
-//!   RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
+//! - ROW_COUNT() is what the last OK said, and -1 behind rows, an EOF or an error. COM_PING and COM_INIT_DB
+//!   set it to 0, COM_STMT_PREPARE, COM_STMT_CLOSE, COM_STATISTICS and GET DIAGNOSTICS leave it.
+//! - FOUND_ROWS() lasts over errors, transaction control, SET of constants, DDL and all commands, also over a
+//!   reset. It is the number of rows of a plain SELECT, also with LIMIT n; not with an offset, nor with LIMIT
+//!   behind UNION. On MySQL an UPDATE sets it to the rows it matched.
+//! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB
+//!   keeps them over statements that neither use a table nor warn.
+//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or
+//!   COM_STMT_PREPARE, EXECUTE, FETCH, RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows
+//!   more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
@@ -94,7 +95,8 @@ impl Front {
                 self.found_server = server;
             }
         }
-        // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a table.
+        // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a
+        // table.
         let mariadb = self.traits.flavour == Flavour::MariaDb;
         if outcome.failed || outcome.warnings > 0 || mariadb && outcome.warned {
             self.last_result = true;
@@ -125,8 +127,8 @@ impl Front {
         }
     }
 
-    /// Weir has answered in a server's place, with an OK or with an error: what a server's answer would have done. Warnings stay as
-    /// they are, wherever they are.
+    /// Weir has answered in a server's place, with an OK or with an error: what a server's answer would have
+    /// done. Warnings stay as they are, wherever they are.
     pub(super) fn answered_here(&mut self, row_count: i64) {
         self.has_run();
         self.row_count = row_count;
@@ -329,7 +331,8 @@ impl Front {
         }
     }
 
-    /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server knows.
+    /// The number of warnings in the OK of a command that leaves them as they are; `None` when only a server
+    /// knows.
     pub(crate) fn remaining_warnings(&self) -> Option<u16> {
         match self.traits.flavour {
             Flavour::MySql => self.conditions,
@@ -337,7 +340,8 @@ impl Front {
         }
     }
 
-    /// An error that Weir answers to a command stands behind warnings that only its server has, so that server has to say it.
+    /// An error that Weir answers to a command stands behind warnings that only its server has, so that
+    /// server has to say it.
     pub(super) fn adds_to_warnings_elsewhere(&self) -> bool {
         self.last_result && self.traits.flavour == Flavour::MySql
     }
@@ -373,7 +377,8 @@ impl Front {
         self.last_result && others.is_empty()
     }
 
-    /// A command that is no statement was answered with this error: MySQL adds it to the warnings that are there.
+    /// A command that is no statement was answered with this error: MySQL adds it to the warnings that are
+    /// there.
     pub(crate) fn keep_error(&mut self, payload: &[u8]) {
         if let (Some(Kept::Answer(warnings)), Flavour::MySql) =
             (self.warnings.as_deref_mut(), self.traits.flavour)

@@ -11,7 +11,8 @@ use crate::{error, frame};
 use weir_auth::login::KillOutcome;
 use weir_wire::{Fault, FaultKind, Found};
 
-/// A server that is killed, or whose client is, says nothing: the driver finds the connection closed, and knows what that means (2013).
+/// A server that is killed, or whose client is, says nothing: the driver finds the connection closed, and
+/// knows what that means (2013).
 fn ends_without_a_word(kind: FaultKind) -> bool {
     matches!(kind, FaultKind::Killed | FaultKind::ServerLost | FaultKind::ServerProtocol)
 }
@@ -73,7 +74,8 @@ impl Front {
         }
     }
 
-    /// The answer to `Found::Kill`. Returns the request that stands behind the KILL in the same text, to be found next.
+    /// The answer to `Found::Kill`. Returns the request that stands behind the KILL in the same text, to be
+    /// found next.
     pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
         let (target, seq) = (self.request.number, self.reply_seq);
         self.shift = 0;

@@ -1,6 +1,6 @@
 //! A client logs in to Weir: greeting, handshake response, AuthSwitch, mysql_native_password,
-//! caching_sha2_password (fast, full by RSA, full in clear inside TLS or on a Unix socket), mysql_clear_password
-//! inside TLS or on a Unix socket.
+//! caching_sha2_password (fast, full by RSA, full in clear inside TLS or on a Unix socket),
+//! mysql_clear_password inside TLS or on a Unix socket.
 //!
 //! Owns: the order of the packets, the sequence number, the capabilities the client has.
 //! Must not know: users (the proxy looks them up), sockets, clocks.
@@ -9,8 +9,8 @@
 //! words; the final OK is not sent here but when the client is greeted (see `welcome.rs`), so that a
 //! schema or a charset that does not exist is refused inside the login, as the server would do it.
 //!
-//! TLS begins behind a response that is cut short to 32 bytes with the SSL flag; the whole one follows inside. What a
-//! client that asked for TLS sent in clear is not looked at again.
+//! TLS begins behind a response that is cut short to 32 bytes with the SSL flag; the whole one follows
+//! inside. What a client that asked for TLS sent in clear is not looked at again.
 
 use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
 use crate::error;
@@ -92,8 +92,8 @@ impl Accept {
 
     /// A login on top of a session: `request` is the COM_CHANGE_USER that began it.
     ///
-    /// As MySQL does, Weir asks for an answer to a fresh scramble; only a client that cannot be asked answers to
-    /// that of its greeting.
+    /// As MySQL does, Weir asks for an answer to a fresh scramble; only a client that cannot be asked answers
+    /// to that of its greeting.
     ///
     /// # Errors
     /// `ClientProtocol` for a request that is none.
@@ -271,10 +271,10 @@ impl Accept {
         Ok(self.switch(wanted, admission, out))
     }
 
-    /// The client has named a method that is none of Weir's: it could not load the greeting's and goes on with a
-    /// stand-in, which answers an OK by an empty packet (`dummy_fallback_auth` of MariaDB's connector, whose
-    /// threads find no method while another thread loads it). Servers ask such a client for another method, and it
-    /// goes on with that.
+    /// The client has named a method that is none of Weir's: it could not load the greeting's and goes on
+    /// with a stand-in, which answers an OK by an empty packet (`dummy_fallback_auth` of MariaDB's connector,
+    /// whose threads find no method while another thread loads it). Servers ask such a client for another
+    /// method, and it goes on with that.
     fn has_stand_in(&self, plugin: Option<&[u8]>) -> bool {
         let known = |name: &[u8]| name.is_empty() || [NATIVE, CACHING_SHA2, CLEAR].contains(&name);
         self.capabilities.has(Capabilities::PLUGIN_AUTH) && plugin.is_some_and(|name| !known(name))

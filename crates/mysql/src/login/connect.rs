@@ -1,11 +1,11 @@
-//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in clear on a safe
-//! path), sha256_password (likewise), AuthSwitch; then the session is set up with one more
-//! round trip.
+//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in clear on
+//! a safe path), sha256_password (likewise), AuthSwitch; then the session is set up with one more round trip.
 //!
 //! Owns: the order of the packets, what the server can, what the new session starts from.
 //! Must not know: sockets, clocks, clients, pools.
 //!
-//! Invariants: a password leaves only as [`Credentials`] let it; what the server asks for beyond that is refused.
+//! Invariants: a password leaves only as [`Credentials`] let it; what the server asks for beyond that is
+//! refused.
 //!
 //! The set-up: `SET` of the three trackers Weir relies on, and `SELECT` of every setting Weir can move with
 //! a client, so that each can be put back to where this session began. Both are sent with one write. A
@@ -104,6 +104,8 @@ pub struct Connect {
     facts: ServerFacts,
     /// The login ends with the server's OK: no session is set up.
     bare: bool,
+    /// The server has TLS.
+    offers_tls: bool,
 }
 
 impl Connect {
@@ -136,6 +138,7 @@ impl Connect {
                 born,
             },
             bare: false,
+            offers_tls: false,
         }
     }
 
@@ -228,6 +231,7 @@ impl Connect {
             wanted = wanted.or(Capabilities::CONNECT_WITH_DB);
         }
         self.facts.capabilities = wanted.and(greeting.capabilities);
+        self.offers_tls = greeting.capabilities.has(Capabilities::SSL);
         self.facts.greeting = Arc::new(greeting.to_owned());
         self.facts.flavour = Flavour::of(greeting.version);
         self.facts.id = u64::from(greeting.id);
@@ -270,9 +274,12 @@ impl Connect {
         Ok(())
     }
 
-    /// A refusal by MySQL is never about the transport alone.
+    /// The server refused a login in clear, for what may be the transport: an account that needs TLS is
+    /// refused as one with a wrong password (1045); so may Weir itself, which says no password in clear.
     pub fn is_transport_refused(&self) -> bool {
-        false
+        // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_SECURE_TRANSPORT_REQUIRED.
+        let is_denied = |packet: &Vec<u8>| matches!(packet.get(1..3), Some(code) if [1045u16, 1698, 3159].iter().any(|known| known.to_le_bytes() == code));
+        self.params.tls == TlsWish::Off && self.offers_tls && self.rejection.as_ref().is_none_or(is_denied)
     }
 
     fn put_response(&mut self, method: Method, answer: &[u8], out: &mut Vec<u8>) {

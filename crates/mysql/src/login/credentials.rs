@@ -2,9 +2,10 @@
 //!
 //! Owns: the answer to a method's scramble. Must not know: the order of packets.
 //!
-//! Invariant: nobody gets a password he can read unless he is proven to be the server: by a verified certificate, by the
-//! RSA key the operator knows, or by standing at a Unix socket. `Trust::unproven` is the operator's word that this is
-//! not wanted. A false server chooses the method, so it is not enough to choose a good one ourselves.
+//! Invariant: nobody gets a password he can read unless he is proven to be the server: by a verified
+//! certificate, by the RSA key the operator knows, or by standing at a Unix socket. `Trust::unproven` is the
+//! operator's word that this is not wanted. A false server chooses the method, so it is not enough to choose
+//! a good one ourselves.
 
 use super::{CACHING_SHA2, CLEAR, NATIVE, SHA256, SHA256_KEY_REQUEST};
 use std::borrow::Cow;
@@ -45,8 +46,8 @@ impl Method {
 pub(crate) struct Credentials {
     pub user: String,
     pub secret: Option<Arc<Secret>>,
-    /// The connection is a Unix socket or inside TLS: nobody between reads it, and the server takes the password as it
-    /// is.
+    /// The connection is a Unix socket or inside TLS: nobody between reads it, and the server takes the
+    /// password as it is.
     pub private: bool,
     /// The connection is a Unix socket.
     pub unix: bool,

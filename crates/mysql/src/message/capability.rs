@@ -61,8 +61,9 @@ flags! {
 const VARIANT_SHIFT: u32 = 16;
 
 impl Capabilities {
-    /// What Weir offers to clients, as far as their servers have it (TLS whatever the servers have, by settings). No
-    /// compression, no optional metadata, no query attributes; of MariaDB's own only the metadata.
+    /// What Weir offers to clients, as far as their servers have it (TLS whatever the servers have, by
+    /// settings). No compression, no optional metadata, no query attributes; of MariaDB's own only the
+    /// metadata.
     pub const OFFERED: Capabilities = Capabilities::all(&[
         Capabilities::LONG_PASSWORD,
         Capabilities::FOUND_ROWS,

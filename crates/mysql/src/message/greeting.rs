@@ -91,7 +91,8 @@ impl Greeting<'_> {
     }
 }
 
-/// How clients are greeted before any server has greeted Weir: as by MySQL, with utf8mb4 in its default collation.
+/// How clients are greeted before any server has greeted Weir: as by MySQL, with utf8mb4 in its default
+/// collation.
 pub fn before_any(version: &str) -> ServerGreeting {
     let capabilities = Capabilities::OFFERED.without(Capabilities::EXTENDED_METADATA).0;
     ServerGreeting { version: version.into(), collation: 255, capabilities }

@@ -128,7 +128,8 @@ pub fn changes(bytes: &[u8]) -> impl Iterator<Item = (Change<'_>, &[u8])> {
     })
 }
 
-/// What has not been told yet and then `new`, as a server tells it: the schema and each variable once, as they are now.
+/// What has not been told yet and then `new`, as a server tells it: the schema and each variable once, as
+/// they are now.
 pub fn told_once(untold: &[u8], new: &[u8]) -> Vec<u8> {
     let again = |change: &Change<'_>, entry: &[u8]| {
         changes(new).any(|(other, later)| match (change, other) {

@@ -155,7 +155,8 @@ impl Back {
             return Ok(());
         }
         let lost = entry.lost_schema.take();
-        // A statement that was prepared in another schema, which is gone, would mean something else in this one.
+        // A statement that was prepared in another schema, which is gone, would mean something else in this
+        // one.
         let own = entry.key.as_ref().is_none_or(|key| key.text.shape.schema == front.state.schema);
         if code == UNKNOWN_DATABASE && own && !entry.welcome && lost.is_none() {
             if self.lost_schema.is_some() && self.lost_schema == front.state.schema {

@@ -64,8 +64,8 @@ impl Back {
         OkPacket::read(payload, self.capabilities).map_err(|_| malformed("malformed OK"))
     }
 
-    /// What the tracker says is about the end of this request. Requests that were sent behind it have brought the session
-    /// to their own schema since.
+    /// What the tracker says is about the end of this request. Requests that were sent behind it have brought
+    /// the session to their own schema since.
     pub(super) fn note_schema(&mut self, front: Option<&mut Front>, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
         let schema: Option<Arc<str>> = (!text.is_empty()).then(|| Arc::from(&*text));
@@ -110,8 +110,8 @@ impl Back {
             && entry.owner != INTERNAL
             && !parting;
         if entry.outcome.failed && !harmless {
-            // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not. Nor does it say whether
-            // the server closes: a client that has got a server's last words must be closed, too.
+            // ERR says nothing about the transaction: deadlocks roll it back, timeouts may not. Nor does it
+            // say whether the server closes: a client that has got a server's last words must be closed, too.
             put_command(way.to_server, Command::Ping);
             entry.outcome.pinged = true;
             entry.stage = Stage::Ping;
@@ -213,8 +213,9 @@ impl Back {
         Ok(true)
     }
 
-    /// The client is about to leave this server, which alone knows what the client may ask: asks it, one thing after the
-    /// other. Warnings come first, the other questions would clear them on MySQL; then FOUND_ROWS(), which each of the others sets.
+    /// The client is about to leave this server, which alone knows what the client may ask: asks it, one
+    /// thing after the other. Warnings come first, the other questions would clear them on MySQL; then
+    /// FOUND_ROWS(), which each of the others sets.
     pub(super) fn next_question(&mut self, entry: &mut Entry, way: &mut Way<'_>) -> Stage {
         if !entry.asked_warnings && self.asks_warnings(entry, way) {
             entry.asked_warnings = true;

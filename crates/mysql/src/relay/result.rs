@@ -1,6 +1,7 @@
 //! The reply to a request: results, their rows and their ends, in the form its client knows.
 //!
-//! Owns: where a result ends, what is changed in it. Must not know: what goes ahead of a request or follows it.
+//! Owns: where a result ends, what is changed in it. Must not know: what goes ahead of a request or follows
+//! it.
 
 use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
@@ -342,8 +343,9 @@ impl Back {
 }
 
 impl Back {
-    /// The first statement of a text with Weir's words in it cannot be parsed, so nothing of the text has run: it is sent as its
-    /// client wrote it, which is refused with the words and at the place that the client would see.
+    /// The first statement of a text with Weir's words in it cannot be parsed, so nothing of the text has
+    /// run: it is sent as its client wrote it, which is refused with the words and at the place that the
+    /// client would see.
     fn send_original(&mut self, entry: &mut Entry, way: &mut Way<'_>, error: u16) -> bool {
         let nothing_ran = error == PARSE_ERROR && entry.outcome.results == 0 && !self.others_are_sent();
         if !nothing_ran
@@ -484,24 +486,24 @@ impl Reply {
     }
 }
 
-/// The number in `Rows matched: 5  Changed: 0  Warnings: 0` and in `Records: 5  Duplicates: 0  Warnings: 0`, which both
-/// servers say in English unless they are told otherwise.
+/// The number in `Rows matched: 5  Changed: 0  Warnings: 0` and in `Records: 5  Duplicates: 0  Warnings: 0`,
+/// which both servers say in English unless they are told otherwise.
 fn matched_rows(info: &[u8]) -> Option<u64> {
     let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
     let number = number.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// A server of the client's own would have gone to the schema of the statement, or to none, and come back. Weir's may have prepared
-/// what needs no schema in the client's.
+/// A server of the client's own would have gone to the schema of the statement, or to none, and come back.
+/// Weir's may have prepared what needs no schema in the client's.
 fn comes_back(entry: &Entry, front: &Front) -> bool {
     let key = entry.key.as_ref().filter(|_| entry.command == Command::StmtExecute);
     let from_none = key.is_some_and(|key| key.text.shape.schema.is_none() && front.state.schema.is_some());
     entry.elsewhere || from_none
 }
 
-/// The changes of an OK with the client's schema among them: a server that executes a statement in another schema comes
-/// back to its client's, and says so.
+/// The changes of an OK with the client's schema among them: a server that executes a statement in another
+/// schema comes back to its client's, and says so.
 fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
     let others = changes(end.changes).filter(|(change, _)| !matches!(change, Change::Schema(_)));
     let mut changes: Vec<u8> = others.flat_map(|(_, entry)| entry).copied().collect();

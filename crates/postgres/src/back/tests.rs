@@ -287,7 +287,8 @@ fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
     run(&mut g, &mut b, "select currval('s')", true);
     run(&mut f, &mut b, "select lastval()", true);
     assert!(!f.pins().contains(Pin::LastResult));
-    // It is known now that this client asks, and was told nothing: it keeps its server from its next INSERT on.
+    // It is known now that this client asks, and was told nothing: it keeps its server from its next INSERT
+    // on.
     run(&mut f, &mut b, "insert into t values (1)", false);
     assert!(f.pins().contains(Pin::LastResult) && !b.is_reusable());
     run(&mut f, &mut b, "select lastval()", false);

@@ -1,11 +1,11 @@
-//! A server on which statements have the names that one client gave them, and nobody else has any. There the server
-//! itself answers whatever can be asked of names: `EXPLAIN EXECUTE`, PREPARE of a name that is taken,
+//! A server on which statements have the names that one client gave them, and nobody else has any. There the
+//! server itself answers whatever can be asked of names: `EXPLAIN EXECUTE`, PREPARE of a name that is taken,
 //! `pg_prepared_statements`, code that runs any of them.
 //!
 //! Must not know: which texts need it (`effects.rs`).
 //!
-//! Invariants: nothing of others is prepared there, nor anything under a name of Weir's; the client stays until all its
-//! names are gone (DISCARD ALL, a lone DEALLOCATE ALL), or it is; then the server is reset.
+//! Invariants: nothing of others is prepared there, nor anything under a name of Weir's; the client stays
+//! until all its names are gone (DISCARD ALL, a lone DEALLOCATE ALL), or it is; then the server is reset.
 
 use crate::back::Back;
 use crate::effects::Effects;
@@ -19,8 +19,8 @@ use weir_sql::Scope;
 use weir_wire::Boundary;
 
 impl Back {
-    /// From here on the names of the statements here are this client's. `at_start`: nothing of its request has been
-    /// sent yet, so that what is sent ahead of it can fail by itself.
+    /// From here on the names of the statements here are this client's. `at_start`: nothing of its request
+    /// has been sent yet, so that what is sent ahead of it can fail by itself.
     pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
         // A failed transaction prepares nothing and runs nothing.
         if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
@@ -39,8 +39,8 @@ impl Back {
         self.write(&bytes, out);
     }
 
-    /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are brought in front of the
-    /// next request that can have them.
+    /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are
+    /// brought in front of the next request that can have them.
     pub(super) fn bring_missed_names(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         if self.boundary == Boundary::Failed
             || self.skipping
@@ -65,8 +65,8 @@ impl Back {
     ) -> Box<OwnNames> {
         let mut own = Box::new(OwnNames::default());
         let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
-        // One that cannot be read any more must not fail its client's transaction, nor lock anything in it. What is prepared
-        // survives the savepoint.
+        // One that cannot be read any more must not fail its client's transaction, nor lock anything in it.
+        // What is prepared survives the savepoint.
         let in_transaction = self.boundary == Boundary::InTransaction || self.queue.len() > 1;
         let differs = self.has_other_settings();
         let guarded = at_start && (in_transaction || differs) && !statements.is_empty();
@@ -146,8 +146,8 @@ impl Back {
         self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
     }
 
-    /// In front of the first use of a statement that was prepared elsewhere before: can it still be read, and are its
-    /// columns what its client was told?
+    /// In front of the first use of a statement that was prepared elsewhere before: can it still be read, and
+    /// are its columns what its client was told?
     pub(super) fn prove_own(&mut self, name: &[u8], statement: Option<&Arc<Statement>>, out: &mut Vec<u8>) {
         let Some(statement) = statement else { return };
         if self.own_names.as_deref().is_some_and(|own| own.must_ask(statement)) {

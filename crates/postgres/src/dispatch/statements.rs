@@ -1,8 +1,8 @@
-//! Prepared statements on their way to a server: names changed, what the server lacks parsed in front, what is
-//! too much closed.
+//! Prepared statements on their way to a server: names changed, what the server lacks parsed in front, what
+//! is too much closed.
 //!
-//! Invariant: a statement is used only behind a Parse that this very server has confirmed or has in front of it in
-//! the same batch; nothing that the batch uses is closed.
+//! Invariant: a statement is used only behind a Parse that this very server has confirmed or has in front of
+//! it in the same batch; nothing that the batch uses is closed.
 
 use super::own_names::effects_of_named;
 use super::{Message, malformed};
@@ -22,7 +22,8 @@ use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
 
-/// The effects of a text with those of what it executes, what to undo when it fails, and the names that stand in.
+/// The effects of a text with those of what it executes, what to undo when it fails, and the names that stand
+/// in.
 type StandIns = (Arc<Effects>, Option<Box<Undo>>, Vec<Box<[u8]>>);
 
 impl Back {
@@ -102,8 +103,8 @@ impl Back {
         (!names.is_empty()).then(|| Box::new(Undo::AllUnnamed(names)))
     }
 
-    /// The first temporary table of a session stands in front of others of its name, also for what is prepared already.
-    /// The server may have had some before, for another client, and would not look again.
+    /// The first temporary table of a session stands in front of others of its name, also for what is
+    /// prepared already. The server may have had some before, for another client, and would not look again.
     pub(super) fn read_anew_behind_temporary(&mut self, front: &Front, effects: &Effects) {
         // Code may make one, too.
         let may_make = |pins: Pins| pins.contains(Pin::TemporaryTable) || pins.contains(Pin::Code);
@@ -167,8 +168,8 @@ impl Back {
         Ok(())
     }
 
-    /// The server itself says that the name is taken, in its order of checks. Where it lacks the statement of that name, which
-    /// it might not be able to prepare any more, an empty one has the name meanwhile.
+    /// The server itself says that the name is taken, in its order of checks. Where it lacks the statement of
+    /// that name, which it might not be able to prepare any more, an empty one has the name meanwhile.
     fn parse_taken(
         &mut self,
         front: &Front,
@@ -293,9 +294,9 @@ impl Back {
         Origin { plan_key: self.applied.plan_key(), private }
     }
 
-    /// Sees to it that the server has the statement of a client's name when the next message arrives there. Returns
-    /// the statement to use, which is another one when it must be parsed again under other settings than before, and
-    /// its name there.
+    /// Sees to it that the server has the statement of a client's name when the next message arrives there.
+    /// Returns the statement to use, which is another one when it must be parsed again under other settings
+    /// than before, and its name there.
     fn ensure(
         &mut self,
         front: &mut Front,
@@ -504,8 +505,8 @@ impl Back {
     }
 }
 
-/// What the server says of a Bind with too few or too many parameters before it says anything else of the statement: that the
-/// transaction has failed, that columns have changed.
+/// What the server says of a Bind with too few or too many parameters before it says anything else of the
+/// statement: that the transaction has failed, that columns have changed.
 fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[u8]>> {
     let (wanted, found) = (statement.shape()?.parameters()?, count_parameters(bind.rest).ok()?);
     if wanted == found {

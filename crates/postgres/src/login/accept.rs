@@ -466,8 +466,8 @@ impl Accept {
     }
 }
 
-/// Answers a request for encryption. A client that sends on without waiting for the answer is either broken, or
-/// somebody has put bytes in front of what it will encrypt.
+/// Answers a request for encryption. A client that sends on without waiting for the answer is either broken,
+/// or somebody has put bytes in front of what it will encrypt.
 fn answer_encryption(input: &[u8], length: usize, answer: u8, out: &mut Vec<u8>) -> Result<(), Fault> {
     if input.len() > length {
         return Err(protocol("unencrypted bytes behind a request for encryption"));

@@ -61,8 +61,8 @@ fn bad(text: &'static str) -> Fault {
 /// Reads the first message; `None` when it is not there whole. Also says how long it is.
 ///
 /// # Errors
-/// A protocol fault when the length is out of bounds (8 to 10,000 bytes, as in PostgreSQL), the parameters are not
-/// pairs that end with a NUL, or the key of a cancel request has a length that no server gives out.
+/// A protocol fault when the length is out of bounds (8 to 10,000 bytes, as in PostgreSQL), the parameters
+/// are not pairs that end with a NUL, or the key of a cancel request has a length that no server gives out.
 pub fn read_first(input: &[u8]) -> Result<Option<(usize, First<'_>)>, Fault> {
     let mut reader = Reader::new(input);
     let Ok(length) = reader.u32_be() else { return Ok(None) };

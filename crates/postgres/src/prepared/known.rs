@@ -1,4 +1,5 @@
-//! Statements that servers of one pool have taken: what every worker may answer a Parse from while no server is free.
+//! Statements that servers of one pool have taken: what every worker may answer a Parse from while no server
+//! is free.
 //!
 //! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock.
 //! Must not know: which server has what ([`super::ServerPrepared`]), who asks.
@@ -15,8 +16,8 @@ const WAYS: usize = 8;
 /// Buckets of a pool. 16 kB, taken when the first statement is known.
 const BUCKETS: usize = 256;
 
-/// What is remembered of a key. Two may look alike once in 2^64; then a Parse is answered that the server would refuse,
-/// and the refusal comes with its Bind.
+/// What is remembered of a key. Two may look alike once in 2^64; then a Parse is answered that the server
+/// would refuse, and the refusal comes with its Bind.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 

@@ -53,7 +53,8 @@ impl Back {
                 self.base.set(name, value);
             }
         } else if let Some(brings) = brings {
-            // The server's own value, where this very query has gone back to it: of requests behind it others are applied by now.
+            // The server's own value, where this very query has gone back to it: of requests behind it others
+            // are applied by now.
             if brings.get(name).is_none() {
                 self.base.set(name, value);
             }
@@ -198,14 +199,16 @@ impl Back {
         }
     }
 
-    /// A message of the extended protocol failed: the server skips to the Sync, and what the message and those
-    /// behind it would have changed is undone. Returns the client's name in it, if that was refused as taken.
+    /// A message of the extended protocol failed: the server skips to the Sync, and what the message and
+    /// those behind it would have changed is undone. Returns the client's name in it, if that was refused as
+    /// taken.
     fn fail_extended(&mut self, mut front: Option<&mut Front>, body: &[u8]) -> Option<Box<[u8]>> {
         let owed = self.queue.pop()?;
         self.skipping = true;
         // What was held until it is answered goes on its way, to be skipped as well.
         self.released += usize::from(matches!(owed, Owed::Shape { stops: true, .. }));
-        // At once, and what came last first: the error may speak of a name that a skipped Close has taken away.
+        // At once, and what came last first: the error may speak of a name that a skipped Close has taken
+        // away.
         self.skip(front.as_deref_mut());
         let mut taken_name = None;
         if let Owed::Execute { effects: Some(effects), .. } = &owed
@@ -273,9 +276,9 @@ impl Back {
     /// Some errors say that a statement of Weir's is not what it was.
     fn learn_from(&mut self, body: &[u8]) {
         match field(body, b'C') {
-            // What it names is not there any more, or is something else (class 42, syntax error or access rule
-            // violation; 3F000, invalid schema name; "cached plan must not change result type"): who prepares the same
-            // text now is better told so at once.
+            // What it names is not there any more, or is something else (class 42, syntax error or access
+            // rule violation; 3F000, invalid schema name; "cached plan must not change result type"): who
+            // prepares the same text now is better told so at once.
             Some([b'4', b'2', ..] | b"3F000" | b"0A000") => {
                 if let Some(
                     Owed::Bind { statement: Some(statement) }
@@ -314,8 +317,8 @@ fn contains_server_name(body: &[u8]) -> bool {
     server_name_at(body).is_some()
 }
 
-/// The error of a text whose grammar the server does not know: it stands at a place in the text itself (field P), and no code was
-/// run that could have come upon another text (fields q and W).
+/// The error of a text whose grammar the server does not know: it stands at a place in the text itself (field
+/// P), and no code was run that could have come upon another text (fields q and W).
 fn is_of_reading(body: &[u8]) -> bool {
     const SYNTAX_ERROR: &[u8] = b"42601";
     field(body, b'C') == Some(SYNTAX_ERROR)

@@ -122,8 +122,8 @@ impl Back {
         if let Some(front) = front {
             front.boundary = boundary;
             if let Some(before) = front.rare.as_deref_mut().and_then(|rare| rare.were_reset.take()) {
-                // The server went back to its own values, which nobody was told; this client goes back to those it named at
-                // its start, which come to the server with its next request.
+                // The server went back to its own values, which nobody was told; this client goes back to
+                // those it named at its start, which come to the server with its next request.
                 let own = |name| {
                     front
                         .settings
@@ -144,8 +144,8 @@ impl Back {
         Ok(way)
     }
 
-    /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its server from then on;
-    /// where any have asked at all, until its next request.
+    /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its
+    /// server from then on; where any have asked at all, until its next request.
     fn keep_drawn(&mut self, front: &mut Front, asked: bool) {
         for traces in [&mut self.traces, &mut front.traces] {
             if front.asks_later {
@@ -211,7 +211,8 @@ impl Back {
             // A ROLLBACK may bring the value back; only those that are reported would say so.
             let names: Vec<String> = match clears_settings {
                 true => self.applied.iter().map(|(name, _)| name.to_owned()).collect(),
-                // Others than those that move with clients stay with their server: its value is not Weir's to choose.
+                // Others than those that move with clients stay with their server: its value is not Weir's to
+                // choose.
                 false => resets()
                     .filter(|set| {
                         let named =
@@ -252,7 +253,8 @@ impl Back {
         self.follow_again(front);
     }
 
-    /// SET LOCAL has put a setting to the server's default: the client's own comes in front of its next request.
+    /// SET LOCAL has put a setting to the server's default: the client's own comes in front of its next
+    /// request.
     fn local_default(&mut self, front: &mut Front, name: &str) {
         let startup = Arc::clone(&front.startup);
         let Some(value) = startup.get(name) else { return };

@@ -1,9 +1,9 @@
 //! Cancel and KILL: end what one client runs, and nothing else.
 //!
-//! A cancel reaches a server only while that client's request is at its head, and the server does not
-//! change hands until the cancel's own connection is over. When the request ends by itself, a cancel that is not on
-//! its way yet is given up, and behind one that is, the client's next request waits: a cancel never hits what was
-//! sent after the reply it came too late for. A request that only waits simply leaves the queue.
+//! A cancel reaches a server only while that client's request is at its head, and the server does not change
+//! hands until the cancel's own connection is over. When the request ends by itself, a cancel that is not on
+//! its way yet is given up, and behind one that is, the client's next request waits: a cancel never hits what
+//! was sent after the reply it came too late for. A request that only waits simply leaves the queue.
 
 use super::handshake::connect_tls;
 use super::who::log_client;
@@ -64,7 +64,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let worker = worker_of(kill.number);
         if worker == cx.worker {
             self.kill(cx, kill);
-        } else if worker < cx.shared.workers {
+        } else if cx.shared.berths.is_open(worker) {
             cx.post::<W>(worker, WingMail::Kill(kill));
         } else {
             self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
@@ -80,8 +80,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The target is the number of a connection to the database: looks for it among the servers of all workers, one after
-    /// the other. Twice: a server may be on its way from one to another.
+    /// The target is the number of a connection to the database: looks for it among the servers of all
+    /// workers, one after the other. Twice: a server may be on its way from one to another.
     fn kill_listed(&mut self, cx: &mut Cx<'_, N>, mut kill: Kill) {
         let Some(listed) = &mut kill.listed else { return };
         let is_it = |server: &Server<W, N::Socket>| {
@@ -96,20 +96,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.kill_on(cx, key, kill);
         }
         listed.visited += 1;
-        if listed.visited < 2 * cx.shared.workers {
-            let next = (cx.worker + 1) % cx.shared.workers;
+        if listed.visited < 2 * cx.shared.berths.open().count() {
+            let next = cx.shared.berths.behind(cx.worker);
             return match next == cx.worker {
                 true => self.kill_listed(cx, kill),
                 false => cx.post::<W>(next, WingMail::Kill(kill)),
             };
         }
-        // By mail in any case: the asker's bytes are being looked at, and its request is about to be put back among them.
+        // By mail in any case: the asker's bytes are being looked at, and its request is about to be put back
+        // among them.
         let (worker, asker) = kill.asker;
         cx.post::<W>(worker, WingMail::KillDone { asker, outcome: KillOutcome::NotOurs });
     }
 
-    /// The target is this server. Meant is whoever had it when the asker saw its number: whoever has come to it since is
-    /// never hit. Where that cannot be told, what was there has ended, as far as the asker could know.
+    /// The target is this server. Meant is whoever had it when the asker saw its number: whoever has come to
+    /// it since is never hit. Where that cannot be told, what was there has ended, as far as the asker could
+    /// know.
     fn kill_on(&mut self, cx: &mut Cx<'_, N>, key: Key, kill: Kill) {
         let seen_ms = kill.listed.as_ref().map_or(0, |listed| listed.since_ms);
         let Some(server) = self.servers.get_mut(key) else { return };
@@ -446,7 +448,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// What a cancel was to end has ended by itself: one that is not on its way yet would hit what comes next.
+    /// What a cancel was to end has ended by itself: one that is not on its way yet would hit what comes
+    /// next.
     pub(super) fn cancels_too_late(&mut self, cx: &mut Cx<'_, N>, server: Key) {
         let late = self.cancellers.iter().find(|(_, it)| it.server == server && !it.sent).map(|(key, _)| key);
         if let Some(key) = late {

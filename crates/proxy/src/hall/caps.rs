@@ -4,10 +4,10 @@
 //! pool under it. When there is none, it waits, and whoever is next free under the limit gives its place to
 //! the pool that has waited longest. The rule of order is that of `pool::shared`: publish first, look second.
 //!
-//! A place that is left to another pool travels as a [`Place`] and counts as taken all the way. If it were free for that
-//! time, the pool that leaves it would be the first to take it again, and the two could close and open servers for
-//! each other for ever. It goes only to a worker that would open a server with it: not to one that pauses after a
-//! failed connect, nor to one that has connects under way for all who wait.
+//! A place that is left to another pool travels as a [`Place`] and counts as taken all the way. If it were
+//! free for that time, the pool that leaves it would be the first to take it again, and the two could close
+//! and open servers for each other for ever. It goes only to a worker that would open a server with it: not
+//! to one that pauses after a failed connect, nor to one that has connects under way for all who wait.
 
 use super::Hall;
 use crate::context::Cx;
@@ -53,8 +53,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         found
     }
 
-    /// Who gets the place of a server of `entry`'s pool if that closes: the worker, of another pool, that lacks a server,
-    /// could open one with that place and has waited longest.
+    /// Who gets the place of a server of `entry`'s pool if that closes: the worker, of another pool, that
+    /// lacks a server, could open one with that place and has waited longest.
     fn next_in_line(cx: &Cx<'_, N>, entry: &Entry<W>) -> Option<(u64, Heir<W>)> {
         let all = W::registry(cx.shared).all();
         let could_open = |other: &&Entry<W>| {
@@ -81,7 +81,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let own_ns = entry.shared.longest_waiting();
         let (since_ns, heir) = Self::next_in_line(cx, entry)?;
         let longer = since_ns.saturating_add(GIVE_WAY_NS) < own_ns;
-        // Where shares decide it is enough that somebody has waited all the time: each by himself may get his turn quickly.
+        // Where shares decide it is enough that somebody has waited all the time: each by himself may get his
+        // turn quickly.
         let queue_ns = heir.entry.shared.queue_since(heir.worker);
         let waited = queue_ns.saturating_add(GIVE_WAY_NS) < cx.now_ns();
         let own = entry.standing();
@@ -132,8 +133,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Closes an idle server of this worker for whoever is next in line. False when there is no such server; one that
-    /// nobody needs any more stays.
+    /// Closes an idle server of this worker for whoever is next in line. False when there is no such server;
+    /// one that nobody needs any more stays.
     fn give_way(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
         let Some(pool) = self.pool(entry.id).filter(|pool| pool.waiting_len() == 0) else { return false };
         let Some(&oldest) = pool.idle_keys().first() else { return false };
@@ -160,7 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         for (_, other) in Self::capped_waiters(cx, entry) {
-            for worker in 0..cx.shared.workers {
+            for worker in cx.shared.berths.open() {
                 if !other.shared.has_room() || !other.shared.waits(worker) {
                     continue;
                 }

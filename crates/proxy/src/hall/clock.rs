@@ -16,8 +16,8 @@ use weir_wire::{Boundary, Fault, FaultKind};
 /// The last words of a client have this long to leave and to be read.
 const CLOSING_MS: u64 = 2_000;
 
-/// A batch that has no end waits this long for more of it; then what there is goes to a server, as it would direct. Most
-/// batches come whole, and those of a slow network are seldom cut between two messages.
+/// A batch that has no end waits this long for more of it; then what there is goes to a server, as it would
+/// direct. Most batches come whole, and those of a slow network are seldom cut between two messages.
 const BATCH_MS: u64 = 5;
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -75,7 +75,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             .unwrap_or(Boundary::Idle)
     }
 
-    /// All that a client has sent are messages of a batch without its end. Perhaps it waits for what comes of them.
+    /// All that a client has sent are messages of a batch without its end. Perhaps it waits for what comes of
+    /// them.
     pub(super) fn await_batch(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
         if std::mem::replace(&mut client.is.gathering, true) {
@@ -142,8 +143,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A client that may be gone has had its time: what it runs is cancelled, and is answered to it if it is there after
-    /// all. If that does not help, it is gone.
+    /// A client that may be gone has had its time: what it runs is cancelled, and is answered to it if it is
+    /// there after all. If that does not help, it is gone.
     fn give_up(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let now_ms = cx.now_ms();
         self.seclude_with(cx, key);
@@ -235,9 +236,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Weir may cancel what runs there of its own accord. A cancel hits a client's own request, and nothing stands behind
-    /// it: a request that Weir has put settings in front of would run under others, and one that its client has sent
-    /// after a BEGIN would be committed by itself.
+    /// Weir may cancel what runs there of its own accord. A cancel hits a client's own request, and nothing
+    /// stands behind it: a request that Weir has put settings in front of would run under others, and one
+    /// that its client has sent after a BEGIN would be committed by itself.
     fn is_cancellable(&mut self, key: Key) -> bool {
         let back = self.servers.get_mut(key).and_then(|server| server.back());
         back.is_some_and(|back| back.queued() == 1 && back.is_cancellable())
@@ -364,7 +365,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.is.proven {
             cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         }
-        cx.shared.leave_seat(cx.worker);
+        cx.shared.berths.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.link.is_linked());
         client.line.close(cx.net, abort);
         self.cells.wing.client_connections.dec();

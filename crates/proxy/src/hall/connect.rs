@@ -43,8 +43,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A client that waits to be told that it is logged in is told what the next connect brings. The database itself would tell
-    /// it at once, so it does not wait for a pause that has grown long.
+    /// A client that waits to be told that it is logged in is told what the next connect brings. The database
+    /// itself would tell it at once, so it does not wait for a pause that has grown long.
     pub(super) fn try_for_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let waits = self.clients.get(key).filter(|c| c.pending == Wants::Welcome && c.link.is_linked());
         let Some(id) = waits.and_then(|client| client.pool) else { return };
@@ -474,7 +474,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let again = Tag::fixed(Kind::Pool, W::INDEX, id.0);
         cx.wheel.insert(now_ms + pause_ms, again.pack());
-        // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not pause.
+        // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not
+        // pause.
         self.cap_freed(cx, &entry);
         self.room_for_waiters(cx, &entry);
         self.ask_neighbour(cx, id);
@@ -561,8 +562,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.drop_server(cx, key, !clean);
     }
 
-    /// Closes a server that nobody holds and opens another one in its place, for this client and as it would itself. The place is
-    /// nobody else's meanwhile: two pools under one limit would close and open servers for each other for ever.
+    /// Closes a server that nobody holds and opens another one in its place, for this client and as it would
+    /// itself. The place is nobody else's meanwhile: two pools under one limit would close and open servers
+    /// for each other for ever.
     pub(super) fn renew_for(&mut self, cx: &mut Cx<'_, N>, server: Key, client: Key, why: &str) {
         let id = self.servers.get(server).map(|held| held.pool);
         let now_ms = cx.now_ms();

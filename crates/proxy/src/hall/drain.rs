@@ -69,9 +69,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// This worker has panicked: what it was doing is half done, and nothing of it can be relied on. All servers are closed,
-    /// none is used again; limits, seats and what others were told are given back. Clients go, too; those that wait for
-    /// nothing are told why. What the worker is to serve from here on begins anew.
+    /// Nobody is a client here, and the worker may end: its idle servers go to the first worker. True:
+    /// nothing is left here.
+    pub fn clears(&mut self, cx: &mut Cx<'_, N>) -> bool {
+        if !self.clients.is_empty() {
+            return false;
+        }
+        for index in 0..self.pools.len() {
+            while let Some(server) = self.pools[index].as_mut().and_then(|pool| pool.take_idle()) {
+                self.hand_over(cx, server, 0);
+            }
+        }
+        self.servers.is_empty() && self.cancellers.is_empty()
+    }
+
+    /// The worker ends, with nothing left: nobody is to look for anything here.
+    pub fn cleared(&mut self) {
+        self.pools.iter_mut().flatten().for_each(|pool| pool.begin_anew());
+    }
+
+    /// This worker has panicked: what it was doing is half done, and nothing of it can be relied on. All
+    /// servers are closed, none is used again; limits, seats and what others were told are given back.
+    /// Clients go, too; those that wait for nothing are told why. What the worker is to serve from here on
+    /// begins anew.
     pub fn begin_anew(&mut self, cx: &mut Cx<'_, N>) {
         self.todo.clear();
         self.later.clear();
@@ -100,7 +120,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if client.is.proven {
                 cx.shared.proven.fetch_sub(1, Relaxed);
             }
-            cx.shared.leave_seat(cx.worker);
+            cx.shared.berths.leave_seat(cx.worker);
         }
         self.cells.wing.client_connections.set(0);
         self.cells.wing.client_logins_pending.set(0);

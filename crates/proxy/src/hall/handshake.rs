@@ -18,11 +18,13 @@ use weir_net::Net;
 use weir_tls::SslMode;
 use weir_wire::{Fault, FaultKind};
 
-/// Login work of one turn, in looks at what a client has sent (some 20 us each, measured). What a turn has no room for
-/// waits for its end or the next one, so that a query waits a fraction of a millisecond for logins, however many come at once.
+/// Login work of one turn, in looks at what a client has sent (some 20 us each, measured). What a turn has no
+/// room for waits for its end or the next one, so that a query waits a fraction of a millisecond for logins,
+/// however many come at once.
 const LOGIN_WORK: u32 = 8;
 
-/// What a look at a handshake counts for: an ECDSA signature and a key exchange, 0.15 ms with what is around them.
+/// What a look at a handshake counts for: an ECDSA signature and a key exchange, 0.15 ms with what is around
+/// them.
 const HANDSHAKE_WORK: u32 = 8;
 
 /// The end of a handshake: the keys of both directions, and tickets.
@@ -60,8 +62,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// This client is not logging in, or its login may go on in this turn. If not, it has a place in the queue for the end
-    /// of this turn or the next ones.
+    /// This client is not logging in, or its login may go on in this turn. If not, it has a place in the
+    /// queue for the end of this turn or the next ones.
     pub(super) fn may_go_on(&mut self, cx: &Cx<'_, N>, key: Key) -> bool {
         let work = self.work_of(cx, key);
         if work == 0 {
@@ -100,15 +102,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The costly step of a client's handshake is another thread's: more clients are at work here than log in, and not
-    /// only a few. Where nobody is held up, two wakes of threads are saved.
+    /// The costly step of a client's handshake is another thread's: more clients are at work here than log
+    /// in, and not only a few. Where nobody is held up, two wakes of threads are saved.
     fn leaves_handshakes(&self, cx: &Cx<'_, N>) -> bool {
         let coming = self.cells.wing.client_logins_pending.get();
         self.clients.len() as i64 > 2 * coming + cx.settings.few_clients as i64
     }
 
-    /// Reads a client's hello, which begins TLS. Another thread may have to answer it: then there is nothing to be read
-    /// until that is back.
+    /// Reads a client's hello, which begins TLS. Another thread may have to answer it: then there is nothing
+    /// to be read until that is back.
     pub(super) fn receive_hello(
         &mut self,
         cx: &mut Cx<'_, N>,
@@ -202,7 +204,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.begin_closing(cx, key);
     }
 
-    /// How the server of a pool is to be asked for TLS: at the first try, or at the second by the other transport.
+    /// How the server of a pool is to be asked for TLS: at the first try, or at the second by the other
+    /// transport.
     pub(super) fn tls_wish(mode: Option<SslMode>, second: bool) -> TlsWish {
         match (mode, second) {
             (None | Some(SslMode::Disable), _)

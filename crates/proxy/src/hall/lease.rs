@@ -90,8 +90,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(id) = client.pool else { return };
         let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else { return };
         pool.wait(&mut self.clients, key, shares, |client| client.wait_since_ns);
-        // Others may wait here although servers are idle: those are being asked whether they live. Nobody would look at
-        // the rest of the idle ones again.
+        // Others may wait here although servers are idle: those are being asked whether they live. Nobody
+        // would look at the rest of the idle ones again.
         let idle = pool.take_idle();
         self.arm_client(cx, key);
         if let Some(server) = idle {
@@ -560,8 +560,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.clean_on(cx, key);
     }
 
-    /// A server that is outdated is not for this client: it logs in, or others of its kind may have logged in since. Who was
-    /// there before goes on with it as long as nothing newer can be had: his account may be gone.
+    /// A server that is outdated is not for this client: it logs in, or others of its kind may have logged in
+    /// since. Who was there before goes on with it as long as nothing newer can be had: his account may be
+    /// gone.
     fn must_be_fresh(&mut self, id: PoolId, key: Key) -> bool {
         let logs_in = self.clients.get(key).is_some_and(|client| client.pending == Wants::Welcome);
         logs_in || self.pool(id).is_some_and(|pool| pool.entry.welcomes().is_current())
@@ -653,7 +654,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Moves a clean server to another worker.
-    fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
+    pub(super) fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         inject::here("hand_over");
         let Some(server) = self.servers.remove(key) else { return };
         let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
@@ -748,7 +749,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn room_for_waiters(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         self.pool_of(cx, entry);
         self.open_for_waiters(cx, entry.id);
-        for worker in (0..cx.shared.workers).filter(|&worker| worker != cx.worker) {
+        for worker in cx.shared.berths.open().filter(|&worker| worker != cx.worker) {
             if entry.shared.has_room() && entry.shared.waits(worker) {
                 cx.post::<W>(worker, WingMail::SlotFree { pool: entry.clone() });
             }

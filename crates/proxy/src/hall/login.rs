@@ -2,6 +2,7 @@
 
 use super::who::log_client;
 use super::{Hall, Task};
+use crate::berths::Berths;
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
@@ -20,8 +21,8 @@ use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, Pins, limits};
 
-/// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused. Beyond, the
-/// oldest that has said nothing is closed unheard, or else the newest.
+/// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
+/// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
 const REFUSAL_SEATS: usize = 128;
 
 /// Pause of a login after which it may be given up for another.
@@ -39,15 +40,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected: it is served here or by another worker.
     pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let together = if self.draining { 0 } else { cx.settings.clients_together };
-        let to = cx.shared.take_seat(cx.worker, together);
+        let to = cx.shared.berths.take_seat(cx.worker, together);
         if to == cx.worker {
             return self.accepted(cx, Arrival::Here(socket), peer);
         }
         match cx.net.pack(socket, to) {
             Ok(parcel) => cx.post::<W>(to, WingMail::Client { parcel, peer }),
             Err(Kept { socket, .. }) => {
-                cx.shared.leave_seat(to);
-                cx.shared.take_seat(cx.worker, 0);
+                cx.shared.berths.leave_seat(to);
+                cx.shared.berths.take_seat_here(cx.worker);
                 self.accepted(cx, Arrival::Here(socket), peer);
             }
         }
@@ -116,7 +117,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.arm_client(cx, key);
     }
 
-    /// All places are taken, some by connections that say nothing: the oldest of these makes room. False: there is none here.
+    /// All places are taken, some by connections that say nothing: the oldest of these makes room. False:
+    /// there is none here.
     fn give_up_a_silent_login(&mut self, cx: &mut Cx<'_, N>) -> bool {
         let now_ms = cx.now_ms();
         let clients = &self.clients;
@@ -137,8 +139,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.recycle(out);
     }
 
-    /// A load balancer's first bytes: the header that says whose connection it is. The login begins behind it, and
-    /// knows nothing of it. Returns how many bytes are dealt with.
+    /// A load balancer's first bytes: the header that says whose connection it is. The login begins behind
+    /// it, and knows nothing of it. Returns how many bytes are dealt with.
     fn forwarded(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
         let (used, said) = match proxy_header::read(bytes) {
             Ok(None) => return 0,
@@ -311,7 +313,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// After several wrong passwords the next one is not answered at once. False: this one is, or its time has come.
+    /// After several wrong passwords the next one is not answered at once. False: this one is, or its time
+    /// has come.
     fn refuse_later(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: &Fault) -> bool {
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return false };
@@ -334,8 +337,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         true
     }
 
-    /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes over into
-    /// the new one.
+    /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes
+    /// over into the new one.
     pub(super) fn login_again(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) {
         self.leave(cx, key);
         let now_ns = cx.now_ns();
@@ -386,8 +389,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         true
     }
 
-    /// A client has proved itself: find its pool and greet it. `out` tells it that it has, and goes with the greeting, in
-    /// one packet.
+    /// A client has proved itself: find its pool and greet it. `out` tells it that it has, and goes with the
+    /// greeting, in one packet.
     fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
         inject::here("logged_in");
         let Some(client) = self.clients.get_mut(key) else { return };
@@ -471,8 +474,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Whether its account is what it was has not been asked for long. Where no server is to be had at once, its first request
-    /// will ask.
+    /// Whether its account is what it was has not been asked for long. Where no server is to be had at once,
+    /// its first request will ask.
     fn must_ask_account(&self, cx: &Cx<'_, N>, key: Key) -> bool {
         let pool = self.clients.get(key).and_then(|client| client.pool);
         let Some(pool) = pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return false };
@@ -540,15 +543,18 @@ fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
     }
 }
 
-/// A client that is counted and has its seat, and gives up both unless it comes to stay, whatever it fails by.
+/// A client that is counted and has its seat, and gives up both unless it comes to stay, whatever it fails
+/// by.
 struct Counted<'a> {
     clients: &'a AtomicUsize,
-    seat: &'a AtomicUsize,
+    berths: &'a Berths,
+    worker: usize,
 }
 
 impl<'a> Counted<'a> {
     fn new<N: Net>(cx: &Cx<'a, N>) -> Self {
-        let counted = Counted { clients: &cx.shared.clients, seat: &cx.shared.seats[cx.worker] };
+        let (clients, berths) = (&cx.shared.clients, &*cx.shared.berths);
+        let counted = Counted { clients, berths, worker: cx.worker };
         counted.clients.fetch_add(1, Relaxed);
         counted
     }
@@ -561,7 +567,7 @@ impl<'a> Counted<'a> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.clients.fetch_sub(1, Relaxed);
-        self.seat.fetch_sub(1, Relaxed);
+        self.berths.leave_seat(self.worker);
     }
 }
 

@@ -7,7 +7,8 @@
 //! Must not know: what any byte means.
 //!
 //! Invariants: a server is leased to one client at most, and that client knows it; only a shared one has
-//! requests of several clients in its queue; a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody else; a worker never waits.
+//! requests of several clients in its queue; a server that is idle is clean; bytes of a reply go to the owner
+//! the back names and to nobody else; a worker never waits.
 
 mod cancel;
 mod caps;

@@ -24,7 +24,8 @@ pub(super) struct Who<'a> {
     pub(super) application_name: Option<Cow<'a, str>>,
 }
 
-/// Names of users by number, each once: a name for each of a hundred thousand clients would cost more than the rest of a line's facts.
+/// Names of users by number, each once: a name for each of a hundred thousand clients would cost more than
+/// the rest of a line's facts.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: Vec<Box<str>>,

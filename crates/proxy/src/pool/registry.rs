@@ -4,9 +4,11 @@
 
 use super::auto::Bounds;
 use super::{Cap, PoolShared, Standing};
+use crate::berths::Berths;
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::login::Changes;
 use weir_sql::catalogue::Knowledge;
@@ -79,8 +81,8 @@ impl<X: Clone> PoolEntry<X> {
         self.welcomes.load()
     }
 
-    /// Learns something new about it; returns what `learn` returned, and what is known then. `learn` is called
-    /// again when another worker learns at the same time; the last call counts.
+    /// Learns something new about it; returns what `learn` returned, and what is known then. `learn` is
+    /// called again when another worker learns at the same time; the last call counts.
     pub fn learn<R>(&self, mut learn: impl FnMut(&mut X) -> R) -> (R, Arc<X>) {
         let mut before = self.welcomes.load_full();
         loop {
@@ -99,11 +101,12 @@ impl<X: Clone> PoolEntry<X> {
 /// Database, user, variant.
 type Identity = (String, String, u32);
 
-/// All pools of one wing. They are made at the first login that needs them and live as long as anybody uses them: where
-/// clients may name any database, their names must not fill the memory.
+/// All pools of one wing. They are made at the first login that needs them and live as long as anybody uses
+/// them: where clients may name any database, their names must not fill the memory.
 #[derive(Debug)]
 pub struct Registry<X> {
-    workers: usize,
+    /// Workers from the start, workers there can be, and those that have begun have numbers below this.
+    workers: (usize, usize, Arc<AtomicUsize>),
     changes: Changes,
     by_identity: Mutex<HashMap<Identity, Arc<PoolEntry<X>>>>,
     /// Oldest first. Read without the lock.
@@ -113,16 +116,21 @@ pub struct Registry<X> {
 impl<X: Default> Registry<X> {
     /// An empty list for a process with this many workers.
     pub fn new(workers: usize) -> Self {
+        Registry::growing(&Berths::fixed(workers))
+    }
+
+    /// The same for a process whose workers may become more.
+    pub fn growing(berths: &Berths) -> Self {
         Registry {
-            workers,
+            workers: (berths.first(), berths.most(), berths.roster()),
             changes: Changes::default(),
             by_identity: Mutex::default(),
             all: ArcSwap::default(),
         }
     }
 
-    /// The pool for these servers, made if it is new. Of two specs of the same (database, user, variant) that of
-    /// the newer settings counts.
+    /// The pool for these servers, made if it is new. Of two specs of the same (database, user, variant) that
+    /// of the newer settings counts.
     pub fn enter(&self, spec: PoolSpec) -> Arc<PoolEntry<X>> {
         let identity = (spec.database.clone(), spec.user.clone(), spec.variant);
         let mut pools = self.by_identity.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,10 +152,13 @@ impl<X: Default> Registry<X> {
                 .map_or_else(|| Arc::new(Cap::new(spec.max_of_user)), |entry| entry.shared.caps()[1].clone()),
         ];
         let limit = spec.auto.map_or(spec.size, Bounds::start);
-        let shared = PoolShared::new(limit, caps, self.workers);
+        let shared = {
+            let (first, most, shown) = &self.workers;
+            PoolShared::growing(limit, caps, *first, *most, shown.clone())
+        };
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
-        // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one server of
-        // MySQL's is not known here, so there all databases are together.
+        // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one
+        // server of MySQL's is not known here, so there all databases are together.
         let same = |other: &PoolSpec| other.server_database == spec.server_database || spec.wing != 0;
         let group = all.iter().find(|entry| same(&entry.spec()));
         let group = group.map_or_else(Arc::default, |entry| Arc::clone(entry.knowledge.group()));
@@ -166,8 +177,8 @@ impl<X: Default> Registry<X> {
         entry
     }
 
-    /// Forgets those of `unused` that no worker has any more, and no message is about; returns which. Their numbers are
-    /// given to other pools.
+    /// Forgets those of `unused` that no worker has any more, and no message is about; returns which. Their
+    /// numbers are given to other pools.
     pub fn forget(&self, unused: &[PoolId]) -> Vec<PoolId> {
         let mut pools = self.by_identity.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever wants one of them asks here, and waits; the two that are left have it for that.

@@ -4,6 +4,9 @@
 //! only: a worker never waits for another.
 //! Must not know: protocols, sockets, sessions.
 //!
+//! Workers that begin later than the others ([`crate::berths`]) have their places in each pool apart, made
+//! when the first of them looks or is looked at.
+//!
 //! Invariant: `opened` is the number of server connections of this pool in the process, in every state
 //! from the start of a connect to the close, and never exceeds the limit. A waiter that finds nothing and
 //! a server that finds no waiter cannot miss each other: each publishes itself first and looks second,
@@ -15,6 +18,7 @@ use crate::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
+use std::sync::OnceLock;
 
 /// No waiter.
 pub const NOBODY: u64 = u64::MAX;
@@ -41,8 +45,27 @@ pub struct PoolShared {
     max_waiting: AtomicUsize,
     /// Limits it shares with other pools: its database's, its user's.
     caps: [Arc<Cap>; 2],
+    first: Places,
+    /// Those of the workers behind the first.
+    further: OnceLock<Places>,
+    /// How many of these there can be; no worker with this number or a higher one has begun.
+    beyond: Option<(usize, Arc<AtomicUsize>)>,
+}
+
+/// What some workers say and count.
+#[derive(Debug)]
+struct Places {
     desks: Vec<Desk>,
     tallies: Vec<Tally>,
+}
+
+impl Places {
+    fn new(workers: usize) -> Places {
+        Places {
+            desks: (0..workers).map(|_| Desk::new()).collect(),
+            tallies: (0..workers).map(|_| Tally::default()).collect(),
+        }
+    }
 }
 
 /// One worker's public figures. Padded, so that workers do not share cache lines.
@@ -101,16 +124,68 @@ impl Desk {
 impl PoolShared {
     /// A pool with room for `limit` servers, for `workers` workers.
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
-        let desks = (0..workers).map(|_| Desk::new()).collect();
-        let tallies = (0..workers).map(|_| Tally::default()).collect();
         PoolShared {
             limit: AtomicUsize::new(limit),
             opened: AtomicUsize::new(0),
             max_waiting: AtomicUsize::new(usize::MAX),
             caps,
-            desks,
-            tallies,
+            first: Places::new(workers),
+            further: OnceLock::new(),
+            beyond: None,
         }
+    }
+
+    /// The same where there can be further workers, `most` in all; `shown`: those that have begun have lower
+    /// numbers.
+    pub fn growing(
+        limit: usize,
+        caps: [Arc<Cap>; 2],
+        first: usize,
+        most: usize,
+        shown: Arc<AtomicUsize>,
+    ) -> Self {
+        let beyond = (most > first).then(|| (most - first, shown));
+        PoolShared { beyond, ..PoolShared::new(limit, caps, first) }
+    }
+
+    /// The places of further workers, while there is one. Whoever looks before they are made makes them, so
+    /// that what a worker says there is not missed.
+    fn further(&self) -> Option<&Places> {
+        let (most, shown) = self.beyond.as_ref()?;
+        (shown.load(SeqCst) > self.first.desks.len()).then(|| self.further.get_or_init(|| Places::new(*most)))
+    }
+
+    /// All desks of workers that may have begun, in their order.
+    fn desks(&self) -> impl Iterator<Item = &Desk> {
+        self.first.desks.iter().chain(self.further().into_iter().flat_map(|places| &places.desks))
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.first.tallies.iter().chain(self.further().into_iter().flat_map(|places| &places.tallies))
+    }
+
+    /// The places of a worker, and its number there.
+    #[inline]
+    fn place(&self, worker: usize) -> (&Places, usize) {
+        match worker.checked_sub(self.first.desks.len()) {
+            None => (&self.first, worker),
+            Some(beyond) => {
+                let most = self.beyond.as_ref().map_or(0, |(most, _)| *most);
+                (self.further.get_or_init(|| Places::new(most)), beyond)
+            }
+        }
+    }
+
+    #[inline]
+    fn desk(&self, worker: usize) -> &Desk {
+        let (places, number) = self.place(worker);
+        &places.desks[number]
+    }
+
+    #[inline]
+    fn tally(&self, worker: usize) -> &Tally {
+        let (places, number) = self.place(worker);
+        &places.tallies[number]
     }
 
     /// Servers the pool may have.
@@ -154,8 +229,8 @@ impl PoolShared {
         debug_assert!(before > 0, "a server was closed that was never opened");
     }
 
-    /// Makes the place of a closed server one of another pool: `true` instead of [`PoolShared::closed`]. `false` when a
-    /// limit keeps the other pool from having it, or was lowered; then nothing has changed.
+    /// Makes the place of a closed server one of another pool: `true` instead of [`PoolShared::closed`].
+    /// `false` when a limit keeps the other pool from having it, or was lowered; then nothing has changed.
     pub fn leave_to(&self, other: &PoolShared) -> bool {
         let shares = |cap: &&Arc<Cap>| self.caps.iter().any(|own| Arc::ptr_eq(cap, own));
         if self.is_over_limit() {
@@ -182,7 +257,7 @@ impl PoolShared {
     /// Notes how long an answer of a worker took. Only the worker itself may say so.
     #[inline]
     pub fn note_answered(&self, worker: usize, took_ns: u64) {
-        let tally = &self.tallies[worker];
+        let tally = self.tally(worker);
         add(&tally.answered, 1);
         add(&tally.took_ns, took_ns);
     }
@@ -190,13 +265,13 @@ impl PoolShared {
     /// Notes how long a request of a worker has waited in the queue. Only the worker itself may say so.
     #[inline]
     pub fn note_waited(&self, worker: usize, waited_ns: u64) {
-        add(&self.tallies[worker].waited_ns, waited_ns);
+        add(&self.tally(worker).waited_ns, waited_ns);
     }
 
     /// So many clients of a worker wait. Only the worker itself may say so.
     #[inline]
     pub fn note_waiting(&self, worker: usize, waiting: usize) {
-        self.tallies[worker].waiting.store(waiting, Relaxed);
+        self.tally(worker).waiting.store(waiting, Relaxed);
     }
 
     /// Changes how many clients may wait.
@@ -212,12 +287,12 @@ impl PoolShared {
 
     /// Clients that wait on all workers.
     pub fn waiting(&self) -> usize {
-        self.tallies.iter().map(|tally| tally.waiting.load(Relaxed)).sum()
+        self.tallies().map(|tally| tally.waiting.load(Relaxed)).sum()
     }
 
     /// What all workers have served so far.
     pub fn served(&self) -> Served {
-        self.tallies.iter().fold(Served::default(), |sum, tally| Served {
+        self.tallies().fold(Served::default(), |sum, tally| Served {
             answered: sum.answered.wrapping_add(tally.answered.load(Relaxed)),
             took_ns: sum.took_ns.wrapping_add(tally.took_ns.load(Relaxed)),
             waited_ns: sum.waited_ns.wrapping_add(tally.waited_ns.load(Relaxed)),
@@ -226,24 +301,24 @@ impl PoolShared {
 
     /// No server is there or coming, and nobody waits for one.
     pub fn is_unused(&self) -> bool {
-        let promised = self.desks.iter().any(|desk| desk.promised.load(SeqCst) > 0);
+        let promised = self.desks().any(|desk| desk.promised.load(SeqCst) > 0);
         self.opened() == 0 && self.waiting() == 0 && self.longest_waiting() == NOBODY && !promised
     }
 
     /// Servers that are not idle.
     pub fn active(&self) -> usize {
-        let idle: usize = self.desks.iter().map(|desk| desk.idle.load(SeqCst) as usize).sum();
+        let idle: usize = self.desks().map(|desk| desk.idle.load(SeqCst) as usize).sum();
         self.opened().saturating_sub(idle)
     }
 
     /// A place is on its way to a worker.
     pub(super) fn promise(&self, worker: usize) {
-        self.desks[worker].promised.fetch_add(1, SeqCst);
+        self.desk(worker).promised.fetch_add(1, SeqCst);
     }
 
     /// It has arrived there, or never will.
     pub(super) fn promise_over(&self, worker: usize) {
-        self.desks[worker].promised.fetch_sub(1, SeqCst);
+        self.desk(worker).promised.fetch_sub(1, SeqCst);
     }
 
     /// More servers are open than a limit allows (it was lowered).
@@ -274,34 +349,34 @@ impl PoolShared {
 
     /// Publishes since when this worker's oldest waiter waits.
     pub fn publish_oldest(&self, worker: usize, since_ns: u64) {
-        self.desks[worker].oldest_wait_ns.store(since_ns, SeqCst);
+        self.desk(worker).oldest_wait_ns.store(since_ns, SeqCst);
     }
 
     /// Publishes since when somebody has waited on this worker without a break.
     pub fn publish_queue(&self, worker: usize, since_ns: u64) {
-        self.desks[worker].queue_since_ns.store(since_ns, SeqCst);
+        self.desk(worker).queue_since_ns.store(since_ns, SeqCst);
     }
 
     /// Since when somebody has waited there without a break.
     pub fn queue_since(&self, worker: usize) -> u64 {
-        self.desks[worker].queue_since_ns.load(SeqCst)
+        self.desk(worker).queue_since_ns.load(SeqCst)
     }
 
     /// Publishes how many idle servers this worker has.
     pub fn publish_idle(&self, worker: usize, idle: usize) {
-        self.desks[worker].idle.store(idle as u32, SeqCst);
+        self.desk(worker).idle.store(idle as u32, SeqCst);
     }
 
     /// Publishes how many servers this worker would open if the limits allowed it.
     pub fn publish_lacks(&self, worker: usize, lacks: u32) {
-        self.desks[worker].lacks.store(lacks, SeqCst);
+        self.desk(worker).lacks.store(lacks, SeqCst);
     }
 
-    /// The worker that lacks a server and whose oldest waiter has waited longest, and since when. A worker that pauses
-    /// after a failed connect, or has connects or places under way for all who wait, lacks none.
+    /// The worker that lacks a server and whose oldest waiter has waited longest, and since when. A worker
+    /// that pauses after a failed connect, or has connects or places under way for all who wait, lacks none.
     pub fn longest_lacking(&self) -> Option<(u64, usize)> {
         let lacks = |desk: &Desk| desk.lacks.load(SeqCst) > desk.promised.load(SeqCst);
-        let lacking = self.desks.iter().enumerate().filter(|(_, desk)| lacks(desk));
+        let lacking = self.desks().enumerate().filter(|(_, desk)| lacks(desk));
         let oldest = lacking.map(|(worker, desk)| (desk.oldest_wait_ns.load(SeqCst), worker)).min()?;
         (oldest.0 != NOBODY).then_some(oldest)
     }
@@ -313,24 +388,24 @@ impl PoolShared {
 
     /// Since when the oldest waiter of all workers waits.
     pub fn longest_waiting(&self) -> u64 {
-        self.desks.iter().map(|desk| desk.oldest_wait_ns.load(SeqCst)).min().unwrap_or(NOBODY)
+        self.desks().map(|desk| desk.oldest_wait_ns.load(SeqCst)).min().unwrap_or(NOBODY)
     }
 
     /// Somebody waits on this worker.
     pub fn waits(&self, worker: usize) -> bool {
-        self.desks.get(worker).is_some_and(|desk| desk.oldest_wait_ns.load(SeqCst) != NOBODY)
+        self.desk(worker).oldest_wait_ns.load(SeqCst) != NOBODY
     }
 
     /// What a worker has published: since when its oldest waiter waits, its idle servers, what it lacks.
     pub(crate) fn published(&self, worker: usize) -> (u64, usize, usize) {
-        let desk = &self.desks[worker];
+        let desk = self.desk(worker);
         let (idle, lacks) = (desk.idle.load(SeqCst), desk.lacks.load(SeqCst));
         (desk.oldest_wait_ns.load(SeqCst), idle as usize, lacks as usize)
     }
 
     /// The other worker whose oldest waiter has waited longest, and since when.
     pub fn longest_waiting_elsewhere(&self, worker: usize) -> Option<(usize, u64)> {
-        let others = self.desks.iter().enumerate().filter(|&(w, _)| w != worker);
+        let others = self.desks().enumerate().filter(|&(w, _)| w != worker);
         let (found, since_ns) =
             others.map(|(w, desk)| (w, desk.oldest_wait_ns.load(SeqCst))).min_by_key(|&(_, since)| since)?;
         (since_ns != NOBODY).then_some((found, since_ns))
@@ -338,7 +413,7 @@ impl PoolShared {
 
     /// Another worker that has an idle server, the one with most of them.
     pub fn idle_elsewhere(&self, worker: usize) -> Option<usize> {
-        let others = self.desks.iter().enumerate().filter(|&(w, _)| w != worker);
+        let others = self.desks().enumerate().filter(|&(w, _)| w != worker);
         let (found, idle) =
             others.map(|(w, desk)| (w, desk.idle.load(SeqCst))).max_by_key(|&(_, idle)| idle)?;
         (idle > 0).then_some(found)

@@ -38,8 +38,8 @@ fn settings_come_in_front_and_wait_only_the_first_time() {
     assert!(b.is_reusable());
 }
 
-/// The requests of several clients stand behind each other: what one of them brings is not taken for the server's own value because the
-/// one behind it brings nothing.
+/// The requests of several clients stand behind each other: what one of them brings is not taken for the
+/// server's own value because the one behind it brings nothing.
 #[test]
 fn what_one_client_brings_is_not_the_servers_own_value_for_those_behind_it() {
     let ((mut f, mut g, mut k), mut b) =
