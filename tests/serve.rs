@@ -179,7 +179,7 @@ fn the_start_says_what_is_served() {
     weir.signal("TERM");
     assert_eq!(weir.end().0, Some(0));
     let said = std::fs::read_to_string(&log).unwrap();
-    let wanted = "postgres database app at 127.0.0.1:1: transaction mode, up to 7 connections for each user, TLS prefer";
+    let wanted = "postgres database app at 127.0.0.1:1: transaction mode, up to 7 connections for each user, TLS allow";
     assert!(
         said.contains(wanted)
             && said.contains("clients: as many as the machine holds; 1 postgres user; TLS prefer"),

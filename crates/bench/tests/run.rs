@@ -123,7 +123,7 @@ fn a_wrong_value_is_an_error() {
             let report = run(plan, |sum| sum.errors > 2).unwrap();
             let (count, text) = code(&report, "query", "wrong-reply");
             assert!(count > 0 && count == report.errors, "{}", report.to_text());
-            assert!(text.contains("asked with [Int("), "{text}");
+            assert!(text.contains("asked with "), "{text}");
             let asked = responder.queries.load(Ordering::Relaxed);
             assert!(count >= asked / 5 - 3 && count <= asked / 5, "{count} of {asked}");
         }
