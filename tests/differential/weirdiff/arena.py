@@ -109,6 +109,8 @@ class Worker:
         difference = compare(direct, weir)
         if difference and difference.kind == "no answer":
             difference.weir = (difference.weir, weir.pins)
+        elif difference and "('closed',)" in str(difference.weir) and "('closed',)" not in str(difference.direct):
+            difference.also += " | log: " + self.weirs.last_words(script.servers)
         return difference
 
     def session(self, seed, family=None):

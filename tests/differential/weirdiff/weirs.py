@@ -111,6 +111,13 @@ class Weirs:
                 return f"ended with {process.returncode}: {text[-500:]}"
         return None
 
+    def last_words(self, servers):
+        """The end of this Weir's log: why it has closed a connection."""
+        if self.fixed or servers not in self.running:
+            return ""
+        with open(self.running[servers][2], encoding="utf-8", errors="replace") as f:
+            return f.read()[-1500:]
+
     def grown(self, servers):
         """Whether its log has more lines than before."""
         process, address, log, http = self.running[servers]
