@@ -3,12 +3,12 @@
 //! Owns: the replies to what went ahead. Must not know: the reply to the request itself.
 
 use super::prepare::{read_definition, take_reply};
-use super::{Progress, Reply, Way, malformed, whole};
+use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Ahead, Back, Entry, NOT_KNOWN, PrepareAhead, Stage, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
-use crate::message::ok;
 use crate::message::ok::ErrPacket;
+use crate::message::{Command, ok};
 use crate::session_state::Charset;
 use std::sync::Arc;
 use weir_sql::Class;
@@ -108,7 +108,17 @@ impl Back {
     /// The reply to a read that is run again for its warnings: nobody gets it.
     fn read_repeated(&mut self, entry: &mut Entry, way: &mut Way<'_>, input: &[u8]) -> Result<usize, Fault> {
         let mut nowhere = Way { front: None, to_client: &mut Vec::new(), to_server: way.to_server };
-        let bytes = match self.read_reply(entry, &mut nowhere, input)? {
+        let own = entry.command;
+        if own == Command::StmtPrepare {
+            // What is run again is a text, or was executed.
+            entry.command = Command::Query;
+            if entry.reply.at == At::Prepare {
+                entry.reply.at = At::First;
+            }
+        }
+        let progress = self.read_reply(entry, &mut nowhere, input);
+        entry.command = own;
+        let bytes = match progress? {
             Progress::NeedMore => return Ok(0),
             Progress::Took { bytes, .. } => return Ok(bytes),
             Progress::Ended { bytes, .. } => bytes,
