@@ -76,7 +76,12 @@ impl Front {
         let touched = effects.touched.as_deref();
         if self.startup_differs {
             let puts_back = |touched: &Touched| {
-                touched.resets.is_any() || self.startup.iter().any(|(name, _)| touched.resets.contains(name))
+                // A new session authorization takes its role away, too.
+                let with_role = touched.resets.contains("session_authorization");
+                touched.resets.is_any()
+                    || self.startup.iter().any(|(name, _)| {
+                        touched.resets.contains(name) || (with_role && name.eq_ignore_ascii_case("role"))
+                    })
             };
             let inside = reset_before || (others && effects.resets_settings());
             self.wants_own |= inside || touched.is_some_and(puts_back) || self.is_to_stay(effects);

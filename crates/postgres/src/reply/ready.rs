@@ -206,6 +206,9 @@ impl Back {
             }
             for set in resets() {
                 self.applied = Arc::new(self.applied.without(&set.name));
+                if takes_role(&set.name) {
+                    self.applied = Arc::new(self.applied.without("role"));
+                }
             }
         } else {
             // A ROLLBACK may bring the value back; only those that are reported would say so.
@@ -220,6 +223,7 @@ impl Back {
                         named || followed(&set.name) || self.applied.get(&set.name).is_some()
                     })
                     .map(|set| set.name.to_string())
+                    .chain(resets().any(|set| takes_role(&set.name)).then(|| "role".to_owned()))
                     .collect(),
             };
             for name in names {
@@ -384,4 +388,9 @@ impl Back {
             front.end_failed(to_client);
         }
     }
+}
+
+/// Resetting this setting takes the role of the session away, too.
+fn takes_role(name: &str) -> bool {
+    name == "session_authorization"
 }
