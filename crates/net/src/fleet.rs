@@ -127,7 +127,8 @@ impl Fleet {
     /// are opened: what is open now takes a place in every table that comes from there.
     ///
     /// # Errors
-    /// The system's error when it starts no thread (`EAGAIN`) or gives it no table of its own (`EPERM`, `ENOMEM`).
+    /// The system's error when it starts no thread (`EAGAIN`) or gives it no table of its own (`EPERM`,
+    /// `ENOMEM`).
     pub fn nursery(&self, mut begin: impl FnMut(usize, Seat) + Send + 'static) -> io::Result<Nursery> {
         let seats: Vec<Seat> =
             (self.plan.workers..self.plan.most).map(|worker| self.empty_seat(worker, true)).collect();
