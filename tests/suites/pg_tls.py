@@ -95,7 +95,7 @@ def clients_verify_what_weir_shows(_context):
                 seen = login(w, mode, host="localhost", sslrootcert=own("ca.pem"))
                 assert word in seen, (name, mode, seen)
             if "failed" in ca:
-                eventually(lambda: "TLS with a client failed" in w.log(), "the log says that it failed")
+                eventually(lambda: "TLS with this client failed" in w.log(), "the log says that it failed")
 
 
 @weir
@@ -121,7 +121,7 @@ def clients_show_certificates(_context):
             for more in ({}, wrong):
                 seen = login(w, "require", **more)
                 assert seen not in ("TLS", "clear"), seen
-            log = eventually(lambda: (log := w.log()).count("TLS with a client failed") >= 2 and log, "both are in the log")
+            log = eventually(lambda: (log := w.log()).count("TLS with this client failed") >= 2 and log, "both are in the log")
             assert "the peer shows no certificate" in log and "not signed by a CA" in log, log
     with front("sslmode=require", f"ca_file={own('ca.pem')}", *shown("server")) as w:
         assert login(w, "require") == "TLS", "who shows none is let in"

@@ -174,8 +174,9 @@ def a_client_of_a_further_worker_can_be_cancelled(_context):
 
         t = threading.Thread(target=runs)
         t.start()
-        active = {"protocol": "postgres" if KIND == "postgres" else "mysql"}
-        eventually(lambda: w.metric("weir_server_connections", state="active", **active) >= 1, "it runs")
+        listed = ("select count(*) from pg_stat_activity where state = 'active' and query = 'select pg_sleep(600)'" if KIND == "postgres"
+                  else "select count(*) from information_schema.processlist where info = 'select sleep(600)'")
+        eventually(lambda: came[0].ask(listed) == [["1"]], "it runs")
         if KIND == "postgres":
             with pgwire.Wire(w.target(), login=False) as canceller:
                 canceller.send(pgwire.cancel_request(last.pid, last.secret))
