@@ -54,6 +54,8 @@ pub(crate) enum Ahead {
     /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a
     /// statement's types is. The rows go nowhere.
     Repeat(Option<Left>),
+    /// A SELECT of Weir's without a table, for FOUND_ROWS(): it leaves MariaDB's warnings.
+    Rows,
     /// What is LAST_INSERT_ID() here?
     AskInsertId,
     /// A condition like the one the client's last statement left is raised.

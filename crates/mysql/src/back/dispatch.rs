@@ -310,7 +310,7 @@ impl Back {
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let keeps = |ahead: &Ahead| match ahead {
             Ahead::Command => true,
-            Ahead::State | Ahead::AskInsertId => mariadb,
+            Ahead::State | Ahead::AskInsertId | Ahead::Rows => mariadb,
             Ahead::Prepare(prepare) => mariadb && !warnings::names_a_table(&prepare.key.text.text),
             Ahead::Login | Ahead::Signal | Ahead::Repeat(_) => false,
         };
@@ -407,7 +407,7 @@ impl Back {
         let leaves = |ahead: &Ahead| match ahead {
             Ahead::State | Ahead::Command => true,
             Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
-            Ahead::Prepare(_) | Ahead::Login | Ahead::Signal | Ahead::Repeat(_) => false,
+            Ahead::Prepare(_) | Ahead::Login | Ahead::Signal | Ahead::Repeat(_) | Ahead::Rows => false,
         };
         let found_is_here = self.found_here == front.id() && entry.ahead.iter().all(leaves);
         // A table may be a view that nobody has read yet.
@@ -463,7 +463,8 @@ impl Back {
         }
         if let Some(select) = &select {
             put_query(out, select);
-            entry.ahead.push_back(Ahead::Repeat(None));
+            let has_table = select.contains("FROM") && !select.contains("FROM DUAL");
+            entry.ahead.push_back(if has_table { Ahead::Repeat(None) } else { Ahead::Rows });
             self.found_here = if asks_found { front.id() } else { 0 };
         }
         if asks_count && answers.row_count == 0 {

@@ -35,7 +35,7 @@ impl Back {
             self.ahead_done(entry, way)?;
             return Ok(0);
         };
-        if matches!(ahead, Ahead::Repeat(_)) {
+        if matches!(ahead, Ahead::Repeat(_) | Ahead::Rows) {
             return self.read_repeated(entry, way, input);
         }
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
@@ -66,7 +66,7 @@ impl Back {
                     return Ok(header.total());
                 }
             }
-            Ahead::Repeat(_) => {}
+            Ahead::Repeat(_) | Ahead::Rows => {}
             Ahead::AskInsertId => {
                 if self.ask_insert_id_again(entry, payload, way.to_server) {
                     return Ok(header.total());
