@@ -30,6 +30,21 @@ fn calls(class: &Class) -> bool {
 /// ER_SP_DOES_NOT_EXIST.
 const NO_SUCH_ROUTINE: u16 = 1305;
 
+/// It neither opens a table nor has rows.
+fn opens_nothing(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Begin
+            | Verb::Commit
+            | Verb::Rollback
+            | Verb::Savepoint
+            | Verb::Release
+            | Verb::RollbackTo
+            | Verb::Use
+            | Verb::Unlock
+    )
+}
+
 impl Front {
     /// The reply to a command that runs no text is done.
     pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
@@ -162,16 +177,7 @@ impl Front {
                 Found::Kept
             }
             // A comment behind it has an OK of its own.
-            Verb::Begin
-            | Verb::Commit
-            | Verb::Rollback
-            | Verb::Savepoint
-            | Verb::Release
-            | Verb::RollbackTo
-            | Verb::Use
-            | Verb::Unlock
-                if single && class.first_end != 0 && outcome.results == 2 =>
-            {
+            verb if opens_nothing(verb) && single && class.first_end != 0 && outcome.results == 2 => {
                 Found::Kept
             }
             // So did what stands behind a single one.
@@ -441,19 +447,11 @@ impl Front {
             {
                 Leaves::Nothing
             }
-            (
-                Verb::Begin
-                | Verb::Commit
-                | Verb::Rollback
-                | Verb::Savepoint
-                | Verb::Release
-                | Verb::RollbackTo
-                | Verb::Use
-                | Verb::Unlock
-                | Verb::Deallocate
-                | Verb::Flush,
-                Flavour::MariaDb,
-            ) if single => Leaves::All,
+            (verb, Flavour::MariaDb)
+                if single && (opens_nothing(verb) || matches!(verb, Verb::Deallocate | Verb::Flush)) =>
+            {
+                Leaves::All
+            }
             (Verb::Create | Verb::Alter, Flavour::MariaDb)
                 if single && crate::warnings::is_about_a_schema(text) =>
             {
