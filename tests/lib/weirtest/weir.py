@@ -85,6 +85,7 @@ class Weir:
                                             env={**os.environ, "RUST_BACKTRACE": "1", "XDG_STATE_HOME": os.path.join(directory, "state"),
                                                  **(env or {})})
         self.argv = argv
+        self.also = also
         try:
             eventually(self._listens, "Weir listens", START_DEADLINE_S)
         except BaseException as e:
@@ -117,7 +118,16 @@ class Weir:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) != 0:
                     return False
-        return True
+        return all(self._listens_at(address) for address in self.also)
+
+    def _listens_at(self, address):
+        """A socket's file is there before it has its mode and takes clients; true for an address of another kind."""
+        if address[0] not in "/@":
+            return True
+        file, _, port = address.partition(":")
+        file = f"{file}/.s.PGSQL.{port}" if port else file
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(file if file[0] == "/" else "\0" + file[1:]) == 0
 
     def target(self, way="transaction", **kw):
         kw.setdefault("user", DEFAULT_USER[self.kind])
