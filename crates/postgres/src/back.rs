@@ -10,6 +10,7 @@
 use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
+use crate::follow::Questions;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
@@ -90,6 +91,8 @@ pub struct Back {
     pub(crate) told: Option<Box<SettingNames>>,
     /// Settings that SET LOCAL has put to the server's default, for the rest of the transaction.
     pub(crate) local_defaults: Vec<Box<str>>,
+    /// What its client has set and is to be asked for; `follow.rs`.
+    pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
 }
@@ -158,6 +161,7 @@ impl Back {
             home_of: None,
             told: None,
             local_defaults: Vec::new(),
+            questions: None,
             temporary_path: false,
         }
     }

@@ -182,9 +182,12 @@ impl Back {
         if first && known && !has_them {
             let mut bytes = Vec::new();
             let plan_key = front.settings.plan_key();
+            // Of the client before: it may cut off what takes it away.
+            let timed = self.applied.limits_time();
             if self.bring_settings(front, &mut bytes) {
                 self.write(&bytes, out);
-                if self.held.is_none() && plan_key != 0 && !self.accepted.contains(&plan_key) {
+                let accepted = plan_key == 0 || self.accepted.contains(&plan_key);
+                if self.held.is_none() && (timed || !accepted) {
                     self.held = Some(Box::new(Held { settings_of: number, ..Held::default() }));
                 }
             }

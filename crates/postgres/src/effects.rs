@@ -436,6 +436,13 @@ impl Traces {
         self.pins.insert(pin);
     }
 
+    /// This reason is gone.
+    pub fn unpin(&mut self, pin: Pin) {
+        if !self.lasting.contains(pin) {
+            self.pins.remove(pin);
+        }
+    }
+
     /// The next request may ask what this one has drawn from a sequence; any other takes this reason away.
     pub fn pin_softly(&mut self) {
         self.soft |= !self.pins.contains(Pin::LastResult);

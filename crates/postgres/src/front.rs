@@ -569,7 +569,7 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
         batch.texts = batch.texts.saturating_add(1);
-        self.ties |= !effects.pins.is_empty();
+        self.ties |= self.ties_by_text(effects);
         let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
             self.wish(effects, before, others);

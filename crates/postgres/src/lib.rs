@@ -16,6 +16,7 @@ pub mod catalogue;
 mod dispatch;
 pub mod effects;
 pub mod error;
+mod follow;
 pub mod frame;
 pub mod front;
 pub mod login;

@@ -14,6 +14,7 @@
 
 use crate::back::Back;
 use crate::effects::{Effects, SetName};
+use crate::follow::moves;
 use crate::front::Front;
 use crate::relay::{Internal, Owed};
 use crate::session_state::{Change, Reported, Settings, put_changes};
@@ -98,14 +99,29 @@ impl Front {
 
     /// It ties its client to a server, which has been told of placeholders by others.
     pub(crate) fn settles(&self, effects: &Effects) -> bool {
-        !effects.pins.is_empty() && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known()
+        self.ties_by_text(effects) && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known()
     }
 
     /// It may tie its client to its server, as far as that shows in its text.
     pub(crate) fn may_tie(&self, effects: &Effects) -> bool {
-        !effects.pins.is_empty()
+        self.ties_by_text(effects)
             || (effects.draws && self.asks_later)
             || (effects.creates && self.has_temporary_path())
+    }
+
+    /// It says that it leaves something on its server, and not only settings that move.
+    pub(crate) fn ties_by_text(&self, effects: &Effects) -> bool {
+        !effects.pins.is_empty() && !effects.only_moves(|name| self.is_told(name))
+    }
+
+    /// Servers report this setting.
+    fn is_told(&self, name: &str) -> bool {
+        is_reported(name) || (name == "search_path" && self.reports_path)
+    }
+
+    /// This setting is not what the server has by itself.
+    pub(crate) fn has_set(&self, name: &str) -> bool {
+        self.settings.get(name).is_some()
     }
 
     /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go
@@ -113,13 +129,13 @@ impl Front {
     fn is_to_stay(&self, effects: &Effects) -> bool {
         let mut pins = effects.pins;
         if let Some(names) = &effects.names {
-            let moves = |name: &str| is_reported(name) || (name == "search_path" && self.reports_path);
+            let moves = |name: &str| self.is_told(name) || moves(name);
             let stays = |set: &SetName| !(set.local || set.reset || moves(&set.name));
             if !names.iter().any(stays) {
                 pins.remove(Pin::Setting);
             }
         }
-        !pins.is_empty() || (effects.pins.is_empty() && self.may_tie(effects))
+        (!pins.is_empty() && self.ties_by_text(effects)) || (effects.pins.is_empty() && self.may_tie(effects))
     }
 
     /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may

@@ -26,6 +26,8 @@ pub(crate) enum Internal {
     Catalogue,
     /// What makes a client's request right, in front of it. An error in it would be the request's, too.
     Quiet,
+    /// A question for what its client has set; `follow.rs`.
+    Values,
 }
 
 /// What kind of request an entry is.

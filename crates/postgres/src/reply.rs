@@ -89,6 +89,17 @@ impl Back {
                 }
                 self.catalogue_row_too_long();
             }
+            if header.tag == ServerTag::DataRow && self.reads_values() {
+                if run > 0 {
+                    break;
+                }
+                // As long as the settings of a client may be, and as any other; or the question was in vain.
+                if header.total <= SERVER_GATHER_BYTES {
+                    let Some(row) = rest.get(..header.total) else { break };
+                    self.values_row(body(row));
+                    return Ok(Step::Consumed(header.total));
+                }
+            }
             let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
             if says_shape || is_gathered(header.tag) {
                 if header.total > SERVER_GATHER_BYTES {

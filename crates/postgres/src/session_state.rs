@@ -93,6 +93,12 @@ impl Settings {
         self.plan_key
     }
 
+    /// A statement may be cut off by them.
+    pub fn limits_time(&self) -> bool {
+        let limits = |name| self.get(name).is_some_and(|value| value != b"0");
+        limits("statement_timeout") || limits("transaction_timeout")
+    }
+
     /// Equal but for `application_name`.
     pub fn same_but_application_name(&self, other: &Settings) -> bool {
         let counts = |&(name, _): &(&str, &[u8])| name != APPLICATION_NAME;
@@ -263,7 +269,7 @@ pub(crate) fn put_changes<'a>(
 }
 
 /// A literal that is read the same whatever `standard_conforming_strings` and `backslash_quote` say.
-fn put_literal(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn put_literal(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"E'");
     for &byte in text {
         match byte {

@@ -554,12 +554,15 @@ pub struct Touched {
     pub tells: SettingNames,
     /// Placeholders that it may ask for.
     pub reads: SettingNames,
+    /// They may have another value in the session afterwards. There may be others if it pins for its settings
+    /// and none is listed.
+    pub sets: SettingNames,
 }
 
 impl Touched {
     /// Nothing of all that.
     pub fn is_empty(&self) -> bool {
-        self.resets.is_empty() && self.tells.is_empty() && self.reads.is_empty()
+        self.resets.is_empty() && self.tells.is_empty() && self.reads.is_empty() && self.sets.is_empty()
     }
 
     /// All of `other` as well.
@@ -567,6 +570,7 @@ impl Touched {
         self.resets.add_all(&other.resets);
         self.tells.add_all(&other.tells);
         self.reads.add_all(&other.reads);
+        self.sets.add_all(&other.sets);
     }
 }
 

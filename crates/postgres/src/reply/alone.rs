@@ -133,7 +133,11 @@ impl Back {
         };
         let quiet = matches!(
             self.queue.next(),
-            Some(Owed::Parse { quiet: true, .. } | Owed::HiddenSync | Owed::Internal(Internal::Quiet))
+            Some(
+                Owed::Parse { quiet: true, .. }
+                    | Owed::HiddenSync
+                    | Owed::Internal(Internal::Quiet | Internal::Values)
+            )
         );
         match self.queue.next() {
             Some(
@@ -156,7 +160,7 @@ impl Back {
             Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }
-                | Owed::Internal(Internal::Quiet)
+                | Owed::Internal(Internal::Quiet | Internal::Values)
                 | Owed::Query { .. }
                 | Owed::FunctionCall { .. }
                 | Owed::Sync

@@ -45,7 +45,7 @@ impl Back {
                 return Ok(Way::Hide);
             }
             Owed::Internal(what) => {
-                self.internal_done(what);
+                self.internal_done(front, what);
                 return Ok(Way::Hide);
             }
             Owed::HiddenSync => {
@@ -140,6 +140,7 @@ impl Back {
             {
                 prepared.end_portals();
             }
+            self.ask_what_was_set(front, to_server);
         }
         Ok(way)
     }
@@ -231,7 +232,10 @@ impl Back {
             }
         }
         let Some(front) = front else { return };
+        let reported = &self.reported;
+        let followed = |name: &str| follows(name) && reported.get(name).is_some();
         front.traces.apply(effects, outcome, followed);
+        self.question(front, effects, outcome);
         let resets_some = clears_settings || resets().next().is_some();
         if self.boundary == Boundary::InTransaction && outcome != Outcome::Doubtful {
             for set in effects.names.iter().flatten().filter(|set| set.reset && set.local) {
@@ -289,20 +293,24 @@ impl Back {
         }
     }
 
-    fn internal_done(&mut self, what: Internal) {
+    fn internal_done(&mut self, front: Option<&mut Front>, what: Internal) {
         let Some(entry) = self.queue.head_mut() else { return };
         entry.ready = entry.items == 0;
         let failed = entry.failed;
         if what == Internal::Catalogue {
             return self.catalogue_done(failed);
         }
+        if what == Internal::Values {
+            return self.values_done(front, failed);
+        }
         if failed {
             return;
         }
         match what {
-            Internal::Rollback | Internal::Catalogue | Internal::Quiet => {}
+            Internal::Rollback | Internal::Catalogue | Internal::Quiet | Internal::Values => {}
             Internal::Reset => {
                 self.traces.clear();
+                self.questions = None;
                 self.own_names = None;
                 self.doubtful = false;
                 self.temporary_path = false;

@@ -296,7 +296,11 @@ impl Builder {
                 impure: true,
                 pins: Pin::Setting.into(),
                 uses: Uses::ROLE,
-                settings: SettingBits { resets: SettingBits::OTHER, ..SettingBits::default() },
+                settings: SettingBits {
+                    resets: SettingBits::OTHER,
+                    sets: SettingBits::OTHER,
+                    ..SettingBits::default()
+                },
                 ..Doings::default()
             };
             names.entry(NameKey::of(b"pg_settings")).or_default().write.add(sets);
@@ -411,10 +415,12 @@ impl Facts {
             }
             bits
         };
-        let (resets, tells, reads) = (bits(&touched.resets), bits(&touched.tells), bits(&touched.reads));
+        let (resets, tells) = (bits(&touched.resets), bits(&touched.tells));
+        let (reads, sets) = (bits(&touched.reads), bits(&touched.sets));
         self.own.settings.resets |= resets;
         self.own.settings.tells |= tells;
         self.own.settings.reads |= reads;
+        self.own.settings.sets |= sets;
     }
 
     /// Assignments to local variables leave nothing; those to system variables change the session.

@@ -15,7 +15,7 @@ use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::token::{Kind, Sink, Token};
 use crate::words::{Word, lookup};
-use weir_wire::Pins;
+use weir_wire::{Pin, Pins};
 
 /// What is known of a piece of code by itself.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +101,9 @@ impl Code {
         }
         if class.clears.intersects(Clears::RESET_ALL | Clears::DISCARD_ALL) {
             facts.touched.resets.add_any();
+        }
+        if class.pins.contains(Pin::Setting) && facts.touched.sets.is_empty() {
+            facts.touched.sets.add_any();
         }
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);

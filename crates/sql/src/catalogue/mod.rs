@@ -52,6 +52,7 @@ pub struct SettingBits {
     pub(crate) resets: u32,
     pub(crate) tells: u32,
     pub(crate) reads: u32,
+    pub(crate) sets: u32,
 }
 
 impl SettingBits {
@@ -59,11 +60,11 @@ impl SettingBits {
     pub(crate) const NAMED: usize = 31;
     pub(crate) const OTHER: u32 = 1 << Self::NAMED;
     pub(crate) const ANY: SettingBits =
-        SettingBits { resets: Self::OTHER, tells: Self::OTHER, reads: Self::OTHER };
+        SettingBits { resets: Self::OTHER, tells: Self::OTHER, reads: Self::OTHER, sets: Self::OTHER };
 
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
-        self.resets | self.tells | self.reads == 0
+        self.resets | self.tells | self.reads | self.sets == 0
     }
 }
 
@@ -93,6 +94,7 @@ impl Doings {
         self.settings.resets |= other.settings.resets;
         self.settings.tells |= other.settings.tells;
         self.settings.reads |= other.settings.reads;
+        self.settings.sets |= other.settings.sets;
         self.statement_names |= other.statement_names;
     }
 
@@ -274,7 +276,12 @@ impl Catalogue {
             }
             names
         };
-        Touched { resets: names(bits.resets), tells: names(bits.tells), reads: names(bits.reads) }
+        Touched {
+            resets: names(bits.resets),
+            tells: names(bits.tells),
+            reads: names(bits.reads),
+            sets: names(bits.sets),
+        }
     }
 
     /// Operators are worth looking up.

@@ -38,10 +38,10 @@ impl Recogniser {
         }
         if self.now.config_depth == self.now.depth.saturating_add(1) {
             self.now.config_depth = 0;
-            self.end_set_config();
             let is_local = self.now.last.word == Word::True
                 && self.now.last.kind == Kind::Word
                 && self.now.before.kind == Kind::Comma;
+            self.end_set_config(is_local);
             if !is_local {
                 self.pin(Pin::Setting);
                 if !self.now.config_is_plain {

@@ -1,4 +1,4 @@
-//! Which settings of PostgreSQL a text does more with than to set them: puts back, makes known, asks for.
+//! What a text does with settings of PostgreSQL, by their names: sets, puts back, makes known, asks for.
 //!
 //! A lone RESET or SET is not listed as one that puts something back: its names stand in
 //! [`crate::SetTarget`], and nothing stands behind it that could see what it left.
@@ -7,7 +7,7 @@ use weir_wire::Pin;
 
 use super::steps::is_temporary_schema;
 use super::{Mode, Recogniser};
-use crate::class::{Clears, Touched, Uses, Verb};
+use crate::class::{Clears, Scope, Touched, Uses, Verb};
 use crate::token::{Kind, Token};
 
 /// How far the arguments of `set_config` or `current_setting` have been read.
@@ -51,8 +51,8 @@ impl Recogniser {
         }
     }
 
-    /// The end of a call of `set_config`.
-    pub(super) fn end_set_config(&mut self) {
+    /// The end of a call of `set_config`. `is_local`: its value ends with the transaction.
+    pub(super) fn end_set_config(&mut self, is_local: bool) {
         let Arguments { name, is_literal, is_temporary, .. } = std::mem::take(&mut self.now.arguments);
         let is_path = name.as_deref().is_none_or(|name| name == "search_path");
         if is_path && is_temporary {
@@ -67,6 +67,9 @@ impl Recogniser {
                 if name.contains('.') {
                     touched.tells.add(&name);
                 }
+                if !is_local {
+                    touched.sets.add(&name);
+                }
                 if name == "seed" {
                     self.uses(Uses::SEED);
                 }
@@ -80,6 +83,7 @@ impl Recogniser {
         let touched = self.touched();
         touched.resets.add_any();
         touched.tells.add_any();
+        touched.sets.add_any();
         self.uses(Uses::TEMPORARY_PATH);
     }
 
@@ -130,6 +134,12 @@ impl Recogniser {
             if one.name.contains('.') {
                 touched.tells.add(&one.name);
             }
+            if one.scope == Scope::Session {
+                touched.sets.add(&one.name);
+            }
+        }
+        if !set.complete {
+            touched.sets.add_any();
         }
         let seeds = set.assignments.iter().any(|one| one.name == "seed" && !one.default);
         if seeds {

@@ -118,8 +118,8 @@ fn a_parse_that_went_as_it_was_ties_its_client_although_a_reset_is_answered_late
 
 #[test]
 fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
-    let set = Effects::of_text(weir_sql::Dialect::POSTGRES, b"set app.v = 'x'", None).0;
-    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"reset app.v", None).0;
+    let set = Effects::of_text(weir_sql::Dialect::POSTGRES, b"set temp_buffers = '1MB'", None).0;
+    let reset = Effects::of_text(weir_sql::Dialect::POSTGRES, b"reset temp_buffers", None).0;
     let (mut f, mut b) = (front(1), back());
     let done = cat(&[s::complete("SET"), s::idle()]);
     for effects in [&set, &reset, &set] {
@@ -129,7 +129,11 @@ fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
         receive(&mut b, Some(&mut f), &done);
     }
     assert!(f.pins().contains(Pin::Setting));
-    assert_eq!(send(&mut f, &mut b, 1, &c::q("show app.v")).to_server, c::q("show app.v"), "it is still 'x'");
+    assert_eq!(
+        send(&mut f, &mut b, 1, &c::q("show temp_buffers")).to_server,
+        c::q("show temp_buffers"),
+        "it is still '1MB'"
+    );
     receive(&mut b, Some(&mut f), &done);
     // In a transaction that is rolled back.
     send_with(&mut f, &mut b, &c::q("x"), &Arc::default());
@@ -138,7 +142,7 @@ fn a_reset_in_doubt_leaves_alone_what_stays_with_its_server() {
     receive(&mut b, Some(&mut f), &cat(&[s::complete("RESET"), s::in_transaction()]));
     send_with(&mut f, &mut b, &c::q("rollback"), &Arc::default());
     receive(&mut b, Some(&mut f), &cat(&[s::complete("ROLLBACK"), s::idle()]));
-    assert_eq!(send(&mut f, &mut b, 1, &c::q("show app.v")).to_server, c::q("show app.v"));
+    assert_eq!(send(&mut f, &mut b, 1, &c::q("show temp_buffers")).to_server, c::q("show temp_buffers"));
 }
 
 #[test]

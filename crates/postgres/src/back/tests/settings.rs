@@ -12,12 +12,12 @@ fn settings_of(sent: &[u8]) -> String {
 
 #[test]
 fn settings_come_in_front_and_wait_only_the_first_time() {
-    let (mut f, mut b) = (front_with(1, &[("statement_timeout", "5s"), ("client_encoding", "UTF8")]), back());
+    let (mut f, mut b) = (front_with(1, &[("work_mem", "5MB"), ("client_encoding", "UTF8")]), back());
     let request = c::q("select 1");
     let sent = send(&mut f, &mut b, 1, &request);
     assert_eq!(
         settings_of(&sent.to_server),
-        "SELECT pg_catalog.set_config(E'statement_timeout',E'5s',false)",
+        "SELECT pg_catalog.set_config(E'work_mem',E'5MB',false)",
         "what the server has is not sent"
     );
     assert_eq!(tags(&sent.to_server), "Q", "the request waits: these settings are new here");
@@ -28,13 +28,28 @@ fn settings_come_in_front_and_wait_only_the_first_time() {
     // Another client without settings resets; then the first one's go ahead in the same packet.
     let mut g = front(2);
     let sent = send(&mut g, &mut b, 2, &request);
-    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'statement_timeout',NULL,false)");
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'work_mem',NULL,false)");
     assert_eq!(tags(&sent.to_server), "QQ");
     let got = receive(&mut b, Some(&mut g), &cat(&[s::settings_done(), reply.clone()]));
     assert_eq!((got.to_client, got.done), (reply.clone(), vec![(2, Boundary::Idle)]));
     let sent = send(&mut f, &mut b, 1, &request);
     assert_eq!(tags(&sent.to_server), "QQ");
     receive(&mut b, Some(&mut f), &cat(&[s::settings_done(), reply]));
+    assert!(b.is_reusable());
+}
+
+/// A time limit of the client before may cut off the query that takes it away: whoever comes behind it waits.
+#[test]
+fn a_request_waits_behind_settings_that_a_time_limit_may_cut_off() {
+    let (mut f, mut g, mut b) = (front_with(1, &[("statement_timeout", "5s")]), front(2), back());
+    let request = c::q("select 1");
+    let reply = cat(&[s::complete("SELECT 1"), s::idle()]);
+    send(&mut f, &mut b, 1, &request);
+    receive(&mut b, Some(&mut f), &cat(&[s::settings_done(), reply.clone()]));
+    assert_eq!(tags(&send(&mut g, &mut b, 2, &request).to_server), "Q");
+    let got = receive(&mut b, Some(&mut g), &s::settings_done());
+    assert_eq!((got.to_server, got.to_client.len()), (request.clone(), 0));
+    receive(&mut b, Some(&mut g), &reply);
     assert!(b.is_reusable());
 }
 
@@ -353,4 +368,68 @@ fn long_queries_and_binds_stream() {
     assert!(sent.to_server == cat(&[forget, query]) && sent.dispatched == 1);
     let done = cat(&[s::complete("X"), s::idle()]);
     assert_eq!(receive(&mut b, Some(&mut f), &cat(&[done.clone(), done.clone()])).to_client, done);
+}
+
+fn of(text: &str) -> Arc<Effects> {
+    Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0
+}
+
+/// What a client has set is asked behind its answer, and then the client may go elsewhere with it.
+#[test]
+fn what_a_client_has_set_is_asked_and_goes_with_it() {
+    let (mut f, mut g, mut b, mut other) = (front(1), front(2), back(), back());
+    send_with(&mut f, &mut b, &c::q("set work_mem = '7MB'"), &of("set work_mem = '7MB'"));
+    let reply = cat(&[s::complete("SET"), s::idle()]);
+    let got = receive(&mut b, Some(&mut f), &reply);
+    assert_eq!((got.to_client, got.done.len()), (reply, 0), "the client has its answer, the server is kept");
+    assert!(f.pins().contains(Pin::Setting) && !b.is_reusable());
+    assert_eq!(settings_of(&got.to_server), "SELECT pg_catalog.current_setting(E'work_mem',true)");
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::row(b"7MB"), s::complete("SELECT 1"), s::idle()]));
+    assert_eq!((got.to_client.len(), got.done), (0, vec![(1, Boundary::Idle)]));
+    assert!(f.pins().is_empty() && b.is_reusable());
+    let sent = send(&mut f, &mut other, 1, &c::q("select 1"));
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'work_mem',E'7MB',false)");
+    let sent = send(&mut g, &mut b, 2, &c::q("select 1"));
+    assert_eq!(settings_of(&sent.to_server), "SELECT pg_catalog.set_config(E'work_mem',NULL,false)");
+}
+
+#[test]
+fn what_cannot_be_asked_keeps_its_server() {
+    let told = cat(&[s::complete("SET"), s::idle()]);
+    for text in
+        ["set role boss", "set temp_buffers = '1MB'", "select set_config(a, 'x', false)", "select setseed(0)"]
+    {
+        let (mut f, mut b) = (front(1), back());
+        send_with(&mut f, &mut b, &c::q(text), &of(text));
+        assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, [], "{text}");
+        assert!(f.pins().contains(Pin::Setting) && !b.is_reusable(), "{text}");
+    }
+    for answer in [s::error("42501", "permission denied"), s::row(b"0.333333"), cat(&[])] {
+        let (mut f, mut b) = (front(1), back());
+        let set = "set pg_trgm.similarity_threshold = 0.3333333333";
+        send_with(&mut f, &mut b, &c::q(set), &of(set));
+        assert_eq!(tags(&receive(&mut b, Some(&mut f), &told).to_server), "Q");
+        let got = receive(&mut b, Some(&mut f), &cat(&[answer, s::idle()]));
+        assert_eq!((got.to_client.len(), got.done.len()), (0, 1));
+        assert!(f.pins().contains(Pin::Setting) && !b.is_reusable());
+        // Nor is it asked a second time.
+        send_with(&mut f, &mut b, &c::q(set), &of(set));
+        assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, []);
+    }
+}
+
+/// In a transaction it is not asked: a ROLLBACK may take it back.
+#[test]
+fn what_is_set_in_a_transaction_is_asked_behind_it() {
+    let (mut f, mut b) = (front(1), back());
+    send_with(&mut f, &mut b, &c::q("begin"), &of("begin"));
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("BEGIN"), s::in_transaction()]));
+    send_with(&mut f, &mut b, &c::q("x"), &of("set work_mem = '7MB'"));
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::complete("SET"), s::in_transaction()]));
+    assert_eq!(got.to_server, []);
+    send_with(&mut f, &mut b, &c::q("rollback"), &of("rollback"));
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::complete("ROLLBACK"), s::idle()]));
+    assert_eq!(settings_of(&got.to_server), "SELECT pg_catalog.current_setting(E'work_mem',true)");
+    receive(&mut b, Some(&mut f), &cat(&[s::row(b"4MB"), s::complete("SELECT 1"), s::idle()]));
+    assert!(f.pins().is_empty() && b.is_reusable());
 }

@@ -1,0 +1,330 @@
+//! Settings that a client has set and that no server reports: what they have come to is asked, so that they move.
+//!
+//! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their values, in secret
+//! and behind the client's own answer. They become the client's settings, and its pin goes. Until then the
+//! pin stands (`setting`), so nobody else has that server.
+//!
+//! Owns: which settings move by being asked for, and the question. Must not know: how settings are brought
+//! to a server (`session_state.rs`).
+//!
+//! Invariants: a value moves only if the server takes it for the same when it is given back; in doubt the pin
+//! stays. Names that are asked for were set by the client that holds the server.
+
+use crate::back::Back;
+use crate::effects::{Effects, Outcome};
+use crate::front::Front;
+use crate::message::query::put_query;
+use crate::relay::{Internal, Owed};
+use crate::session_state::{Settings, follows, put_literal};
+use std::sync::Arc;
+use weir_sql::Clears;
+use weir_wire::{Boundary, Pin, Pins, Reader};
+
+/// Settings asked for at a time; who sets more in one transaction keeps its server.
+const QUESTIONS: usize = 64;
+
+/// What a client has set on the server that it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    /// What is to be asked for, in lower case.
+    names: Vec<Box<str>>,
+    /// So many of them are being asked for.
+    asked: usize,
+    /// The answer.
+    values: Vec<Option<Box<[u8]>>>,
+    /// Something was set that is not known, or does not move.
+    in_vain: bool,
+}
+
+/// What SET SESSION CHARACTERISTICS sets.
+const CHARACTERISTICS: [&str; 3] =
+    ["default_transaction_deferrable", "default_transaction_isolation", "default_transaction_read_only"];
+
+/// A client that sets this takes its value along.
+pub(crate) fn moves(name: &str) -> bool {
+    const STAYS: [&str; 11] = [
+        // What may be done there hangs on them.
+        "role",
+        "session_authorization",
+        // Cannot be read.
+        "seed",
+        // The server would end for want of its client's requests.
+        "idle_session_timeout",
+        // Fixed by the first temporary table of a session.
+        "temp_buffers",
+        // Of one transaction.
+        "transaction_deferrable",
+        "transaction_isolation",
+        "transaction_read_only",
+        // Facts.
+        "is_superuser",
+        "in_hot_standby",
+        "server_encoding",
+    ];
+    !STAYS.contains(&name)
+}
+
+/// A server that is given this value back has what it had.
+fn is_whole(name: &str, value: &[u8]) -> bool {
+    match name {
+        // A question of Weir's own must not be cut off by it, nor wait for others.
+        "statement_timeout" | "transaction_timeout" => is_long(value),
+        "default_transaction_deferrable" => value == b"off",
+        // Shown with six digits (`%g` of guc.c): there may have been more.
+        _ => value.is_ascii() && !is_rounded(value),
+    }
+}
+
+/// A time of a second or more, or none. PostgreSQL shows times in the largest unit that fits.
+fn is_long(value: &[u8]) -> bool {
+    value == b"0" || (value.is_ascii() && !value.ends_with(b"ms")) || {
+        let digits = value.strip_suffix(b"ms").unwrap_or_default();
+        digits.len() >= 4 && digits.iter().all(u8::is_ascii_digit)
+    }
+}
+
+/// A number with a point or an exponent and as many digits as PostgreSQL shows.
+fn is_rounded(value: &[u8]) -> bool {
+    let number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e');
+    let head = value.iter().take_while(|byte| number(byte)).count();
+    let Some((number, unit)) = value.split_at_checked(head) else { return false };
+    let mantissa = number.split(|&byte| byte == b'e').next().unwrap_or_default();
+    let digits = mantissa.iter().filter(|byte| byte.is_ascii_digit());
+    let significant = digits.skip_while(|&&byte| byte == b'0').count();
+    (number.contains(&b'.') || number.contains(&b'e'))
+        && unit.iter().all(u8::is_ascii_alphabetic)
+        && significant >= 6
+}
+
+impl Effects {
+    /// All that it may tie its client to a server by is settings that move. `reported`: servers report this
+    /// one.
+    pub(crate) fn only_moves(&self, reported: impl Fn(&str) -> bool) -> bool {
+        if self.role || self.seeds || self.temporary_path || self.pins != Pins::from(Pin::Setting) {
+            return false;
+        }
+        let goes = |name: &str| reported(name) || moves(name);
+        match (&self.names, self.touched.as_deref()) {
+            (Some(names), _) => names.iter().filter(|set| !set.local).all(|set| goes(&set.name)),
+            (None, Some(touched)) => {
+                !touched.sets.is_empty() && !touched.sets.is_any() && touched.sets.iter().all(goes)
+            }
+            (None, None) => false,
+        }
+    }
+}
+
+impl Back {
+    /// A text of these effects has succeeded, and pins its client for its settings: which those are.
+    pub(crate) fn question(&mut self, front: &mut Front, effects: &Effects, outcome: Outcome) {
+        let reported = &self.reported;
+        let followed = |name: &str| follows(name) && reported.get(name).is_some();
+        let mut names: Vec<&str> = Vec::new();
+        let mut in_vain = effects.role || effects.seeds || effects.temporary_path;
+        let mut pins = false;
+        match (&effects.names, effects.touched.as_deref()) {
+            (Some(sets), _) => {
+                let may_return = outcome == Outcome::InTransaction;
+                for set in sets.iter().filter(|set| !set.local && !followed(&set.name)) {
+                    if !set.reset {
+                        names.push(&set.name);
+                    } else if may_return && front.has_set(&set.name) {
+                        // A ROLLBACK brings back what it was.
+                        pins = true;
+                        names.push(&set.name);
+                    }
+                }
+            }
+            (None, _) if !effects.pins.contains(Pin::Setting) => {}
+            (None, Some(touched)) if !touched.sets.is_empty() => {
+                in_vain |= touched.sets.is_any();
+                names.extend(touched.sets.iter().filter(|name| !followed(name)));
+            }
+            (None, _) => in_vain = true,
+        }
+        let settings = Arc::clone(&front.settings);
+        if outcome == Outcome::InTransaction && effects.clears.intersects(Clears::RESET_ALL) {
+            let set = settings.iter().map(|(name, _)| name).filter(|name| !followed(name));
+            names.extend(set.filter(|name| front.has_set(name)));
+            pins |= !names.is_empty();
+        }
+        if pins {
+            self.traces.pin(Pin::Setting);
+            front.traces.pin(Pin::Setting);
+        }
+        if !in_vain && names.is_empty() {
+            return;
+        }
+        let questions = self.questions.get_or_insert_default();
+        questions.in_vain |= in_vain;
+        for name in names {
+            questions.add(name, &followed);
+        }
+    }
+
+    /// What the client has set can be asked for now, and is worth it.
+    fn is_worth_asking(&self, front: &Front) -> bool {
+        let pins = Pins::from(Pin::Setting);
+        self.questions.as_deref().is_some_and(|asked| !asked.in_vain && asked.asked == 0)
+            && self.boundary == Boundary::Idle
+            && self.queue.len() == 1
+            && self.own.is_none()
+            && !(self.spoiled || self.skipping || self.needs_sync || self.copy_in || self.temporary_path)
+            && self.held.is_none()
+            && self.outgoing == 0
+            && !self.traces.is_lasting()
+            && !front.traces.is_lasting()
+            && self.traces.pins() == pins
+            && front.traces.pins() == pins
+    }
+
+    /// A request has ended: the server is asked what its client has set.
+    pub(crate) fn ask_what_was_set(&mut self, front: &Front, out: &mut Vec<u8>) {
+        if !self.traces.pins().contains(Pin::Setting) {
+            // All of it was put back.
+            self.questions = None;
+        }
+        if !self.is_worth_asking(front) {
+            return;
+        }
+        let Some(questions) = self.questions.as_deref_mut() else { return };
+        questions.asked = questions.names.len();
+        questions.values.clear();
+        let mut text = Vec::new();
+        let mut before: &[u8] = b"SELECT ";
+        for name in &questions.names {
+            text.extend_from_slice(before);
+            before = b",";
+            text.extend_from_slice(b"pg_catalog.current_setting(");
+            put_literal(&mut text, name.as_bytes());
+            text.extend_from_slice(b",true)");
+        }
+        put_query(out, &text);
+        self.queue.push(Owed::Internal(Internal::Values));
+        self.unnamed = None;
+    }
+
+    /// The values asked for are being told.
+    pub(crate) fn reads_values(&self) -> bool {
+        self.questions.as_deref().is_some_and(|questions| questions.asked > 0)
+            && matches!(self.queue.next(), Some(Owed::Internal(Internal::Values)))
+    }
+
+    /// They are these: the body of a DataRow.
+    pub(crate) fn values_row(&mut self, body: &[u8]) {
+        let Some(questions) = self.questions.as_deref_mut() else { return };
+        questions.values = read_values(body).unwrap_or_default();
+    }
+
+    /// They have been told, or were refused.
+    pub(crate) fn values_done(&mut self, front: Option<&mut Front>, failed: bool) {
+        let Some(mut questions) = self.questions.take() else { return };
+        let asked = std::mem::take(&mut questions.asked);
+        let told = !failed && questions.values.len() == asked && asked <= questions.names.len();
+        // Set again behind the question: that is asked for by itself.
+        let more = questions.names.split_off(asked.min(questions.names.len()));
+        let moved = told.then(|| front.and_then(|front| self.take_along(front, &questions))).flatten();
+        if moved.is_some() && more.is_empty() && !questions.in_vain {
+            return;
+        }
+        questions.in_vain |= moved.is_none();
+        questions.names = more;
+        questions.values.clear();
+        self.questions = Some(questions);
+    }
+
+    /// The client takes these values along. `None` if one of them must stay.
+    fn take_along(&mut self, front: &mut Front, questions: &Questions) -> Option<()> {
+        let told = || questions.names.iter().zip(&questions.values);
+        let (mut settings, mut applied) = (Settings::clone(&front.settings), Settings::clone(&self.applied));
+        for (name, value) in told() {
+            match value {
+                Some(value) if is_whole(name, value) => {
+                    settings = settings.with(name, value).ok()?;
+                    applied = applied.with(name, value).ok()?;
+                }
+                Some(_) => return None,
+                // A placeholder that the server has never been told of.
+                None => {
+                    settings = settings.without(name);
+                    applied = applied.without(name);
+                }
+            }
+        }
+        front.settings = Arc::new(settings);
+        self.applied =
+            if applied == *front.settings { Arc::clone(&front.settings) } else { Arc::new(applied) };
+        front.traces.unpin(Pin::Setting);
+        self.traces.unpin(Pin::Setting);
+        Some(())
+    }
+}
+
+impl Questions {
+    fn add(&mut self, name: &str, followed: &impl Fn(&str) -> bool) {
+        if name == "transaction characteristics" {
+            CHARACTERISTICS.iter().filter(|name| !followed(name)).for_each(|name| self.add(name, followed));
+            return;
+        }
+        // What is being asked for may be told as it was before this.
+        let waits = self.names.get(self.asked..).unwrap_or_default();
+        if waits.iter().any(|known| **known == *name) {
+            return;
+        }
+        self.in_vain |= !moves(name) || self.names.len() >= QUESTIONS;
+        if !self.in_vain {
+            self.names.push(name.into());
+        }
+    }
+}
+
+/// The columns of a DataRow (section 55.7).
+fn read_values(body: &[u8]) -> Result<Vec<Option<Box<[u8]>>>, weir_wire::Short> {
+    let mut cursor = Reader::new(body);
+    let mut values = Vec::new();
+    for _ in 0..cursor.u16_be()? {
+        values.push(match cursor.u32_be()? {
+            u32::MAX => None,
+            length => Some(cursor.take(length as usize)?.into()),
+        });
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_shown_rounded_stays() {
+        for whole in [
+            "4MB",
+            "off",
+            "1.5",
+            "0.99999",
+            "12345",
+            "1234567",
+            "\"$user\", public",
+            "a.b.c.1234567",
+            "5s",
+            "",
+        ] {
+            assert!(is_whole("work_mem", whole.as_bytes()), "{whole}");
+        }
+        for rounded in ["0.333333", "1.23457e+10", "123.456", "0.0333333ms"] {
+            assert!(!is_whole("seq_page_cost", rounded.as_bytes()), "{rounded}");
+        }
+        assert!(!is_whole("app.x", "\u{e9}".as_bytes()), "read in the client's encoding of that moment");
+    }
+
+    #[test]
+    fn a_time_that_cuts_off_weir_s_own_questions_stays() {
+        for long in ["0", "1s", "1500ms", "5min", "1d"] {
+            assert!(is_whole("statement_timeout", long.as_bytes()), "{long}");
+        }
+        for short in ["1ms", "999ms"] {
+            assert!(!is_whole("statement_timeout", short.as_bytes()), "{short}");
+        }
+        assert!(!is_whole("default_transaction_deferrable", b"on"));
+    }
+}
