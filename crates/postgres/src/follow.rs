@@ -204,6 +204,12 @@ impl Back {
         self.unnamed = None;
     }
 
+    /// In front of the request at the end of the queue stands only a question of what its client has set.
+    pub(crate) fn only_asks(&self) -> bool {
+        let asks = matches!(self.queue.next(), Some(Owed::Internal(Internal::Values)));
+        asks && self.queue.len() == 2 && self.queue.head().is_some_and(|entry| entry.items == 1)
+    }
+
     /// The values asked for are being told.
     pub(crate) fn reads_values(&self) -> bool {
         self.questions.as_deref().is_some_and(|questions| questions.asked > 0)

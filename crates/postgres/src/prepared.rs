@@ -16,6 +16,7 @@
 pub mod known;
 
 use crate::effects::{Effects, Judge};
+use crate::session_state::Settings;
 use arc_swap::ArcSwap;
 use known::KnownStatements;
 use std::collections::HashMap;
@@ -97,6 +98,8 @@ fn columns_of(body: &[u8]) -> Result<u64, weir_wire::Short> {
 pub struct Statement {
     key: Key,
     origin: Origin,
+    /// What was in force when it was parsed, as far as known.
+    settings: Arc<Settings>,
     /// No other has this number.
     id: u64,
     /// When its Parse was answered; 0 before that.
@@ -161,7 +164,8 @@ impl Statement {
         let fingerprint = fingerprint_of(&content);
         let (id, since, shape) = (now(), AtomicU64::new(0), OnceLock::new());
         let judged = ArcSwap::from_pointee(Judged { effects, state });
-        Arc::new(Statement { key, origin, id, since, content, judged, fingerprint, shape })
+        let settings = Arc::default();
+        Arc::new(Statement { key, origin, settings, id, since, content, judged, fingerprint, shape })
     }
 
     /// One whose Parse is answered, although no server has read it yet: the first that runs it must.
@@ -172,11 +176,34 @@ impl Statement {
         statement
     }
 
+    /// It was parsed under these settings.
+    pub fn under(self: Arc<Self>, settings: &Arc<Settings>) -> Arc<Statement> {
+        let mut statement = self;
+        if let Some(new) = Arc::get_mut(&mut statement) {
+            new.settings = Arc::clone(settings);
+        }
+        statement
+    }
+
+    /// It may have literals, which are read when it is parsed: not if all that it is given comes as parameters.
+    pub fn has_literals(&self) -> bool {
+        let text = self.content.split(|&b| b == 0).next().unwrap_or_default();
+        let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+        let quoted_by_dollars = |pair: &[u8]| matches!(pair, [b'$', next] if !next.is_ascii_digit());
+        text.contains(&b'\'') || text.windows(2).any(quoted_by_dollars) || has(b"null") || has(b"xml")
+    }
+
+    /// What it was parsed under.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
     /// The same statement of the same client, to be prepared again under other settings.
     pub fn moved_to(&self, origin: Origin) -> Arc<Statement> {
         Arc::new(Statement {
             key: Statement::key_of(&self.content, origin),
             origin,
+            settings: Arc::clone(&self.settings),
             id: now(),
             since: AtomicU64::new(self.since.load(Ordering::Relaxed)),
             content: Arc::clone(&self.content),

@@ -159,6 +159,8 @@ pub(crate) enum Owed {
     KnownShape { statement: Arc<Statement> },
     /// CloseComplete for a Close that Weir added. With a name when that must not stay behind.
     HiddenClose { leftover: Option<Box<[u8]>> },
+    /// Replies to a statement of Weir's own among the client's messages: so many are still to come.
+    Aside { left: u8 },
     /// ReadyForQuery.
     Sync,
     /// ReadyForQuery for a Sync that Weir added.
@@ -182,6 +184,7 @@ impl Owed {
             | Owed::Execute { undo, .. }
             | Owed::Query { undo, .. } => undo.take(),
             Owed::HiddenClose { .. }
+            | Owed::Aside { .. }
             | Owed::Settings { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
@@ -213,6 +216,7 @@ impl Owed {
             }
             Owed::HiddenClose { leftover } => prepared.leftovers.extend(leftover),
             Owed::Settings { .. }
+            | Owed::Aside { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
@@ -324,6 +328,7 @@ impl Queue {
             | Owed::Close { .. }
             | Owed::KnownClose { .. }
             | Owed::HiddenClose { .. }
+            | Owed::Aside { .. }
             | Owed::Sync
             | Owed::HiddenSync
             | Owed::CopyEnd => None,
@@ -442,6 +447,7 @@ impl Queue {
                 | Owed::Execute { .. }
                 | Owed::Close { .. }
                 | Owed::HiddenClose { .. }
+                | Owed::Aside { .. }
                 | Owed::HiddenSync => return false,
                 Owed::KnownClose { .. } | Owed::KnownShape { .. } => at += 1,
             }

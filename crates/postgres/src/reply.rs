@@ -226,6 +226,7 @@ impl Back {
                 | Owed::Internal(_)
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync
+                | Owed::Aside { .. }
                 | Owed::Shape { visible: false, .. }
                 | Owed::Doomed(_)
                 | Owed::Parse { hidden: true, .. },
@@ -295,6 +296,15 @@ impl Back {
             }
             (Owed::HiddenClose { .. }, T::CloseComplete) => {
                 self.queue.pop();
+            }
+            (
+                Owed::Aside { left },
+                T::ParseComplete | T::BindComplete | T::DataRow | T::CommandComplete | T::CloseComplete,
+            ) => {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    self.queue.pop();
+                }
             }
             (Owed::Shape { types, .. }, T::ParameterDescription) => *types = Some(body(message).into()),
             (Owed::Shape { .. }, T::RowDescription | T::NoData) => {

@@ -268,6 +268,67 @@ pub(crate) fn put_changes<'a>(
     });
 }
 
+/// It bears on how literals are read, which is done once, when a statement is parsed. (What else does is looked
+/// at again when the statement runs: `search_path`.)
+pub(crate) fn decides_reading(name: &str) -> bool {
+    READ_BY.contains(&name)
+}
+
+const READ_BY: [&str; 10] = [
+    "array_nulls",
+    "backslash_quote",
+    "client_encoding",
+    "datestyle",
+    "intervalstyle",
+    "lc_monetary",
+    "standard_conforming_strings",
+    "timezone",
+    "transform_null_equals",
+    "xmloption",
+];
+
+/// All of that, as these settings have it.
+pub(crate) fn all_that_decides_reading(settings: &Settings) -> Vec<Change<'_>> {
+    READ_BY.iter().map(|&name| Change { name, value: settings.get(name) }).collect()
+}
+
+/// Writes two texts: one that makes these changes for a moment within a transaction, and one that goes back. `before` says what
+/// there is now, if that is known; else the server keeps it in placeholders of Weir's own.
+pub(crate) fn put_visit<'a>(
+    there: &mut Vec<u8>,
+    here: &mut Vec<u8>,
+    changes: &[Change<'a>],
+    before: impl Fn(&str) -> Option<Option<&'a [u8]>>,
+) {
+    let call = |out: &mut Vec<u8>, prefix: &[u8], name: &str, value: &dyn Fn(&mut Vec<u8>)| {
+        out.extend_from_slice(if out.is_empty() { b"SELECT " } else { b"," });
+        out.extend_from_slice(b"pg_catalog.set_config(");
+        put_literal(out, &[prefix, name.as_bytes()].concat());
+        out.push(b',');
+        value(out);
+        out.extend_from_slice(b",true)");
+    };
+    let current = |out: &mut Vec<u8>, prefix: &[u8], name: &str| {
+        out.extend_from_slice(b"pg_catalog.current_setting(");
+        put_literal(out, &[prefix, name.as_bytes()].concat());
+        out.push(b')');
+    };
+    let plain = |out: &mut Vec<u8>, value: Option<&[u8]>| match value {
+        Some(value) => put_literal(out, value),
+        None => out.extend_from_slice(b"NULL"),
+    };
+    for &Change { name, value } in changes {
+        match before(name) {
+            Some(now) => call(here, b"", name, &|out| plain(out, now)),
+            None => {
+                call(there, b"weir.", name, &|out| current(out, b"", name));
+                call(here, b"", name, &|out| current(out, b"weir.", name));
+            }
+        }
+        call(there, b"", name, &|out| plain(out, value));
+    }
+}
+
 /// A literal that is read the same whatever `standard_conforming_strings` and `backslash_quote` say.
 pub(crate) fn put_literal(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"E'");

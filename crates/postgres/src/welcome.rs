@@ -178,7 +178,8 @@ impl Welcomes {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
-        let statement = Statement::by_heart(parse.content, origin, effects, front.judge().state());
+        let statement =
+            Statement::by_heart(parse.content, origin, effects, front.judge().state()).under(&front.settings);
         front.prepared_mut().insert(parse.name, statement);
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);

@@ -13,7 +13,7 @@ use crate::front::Front;
 use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
 use crate::relay::{Internal, Owed, Undo};
-use crate::session_state::{Change, put_changes};
+use crate::session_state::{Change, all_that_decides_reading, decides_reading, put_changes};
 use std::sync::Arc;
 use weir_sql::Scope;
 use weir_wire::Boundary;
@@ -67,8 +67,15 @@ impl Back {
         let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
         // One that cannot be read any more must not fail its client's transaction, nor lock anything in it.
         // What is prepared survives the savepoint.
-        let in_transaction = self.boundary == Boundary::InTransaction || self.queue.len() > 1;
-        let differs = self.has_other_settings();
+        let in_transaction =
+            self.boundary == Boundary::InTransaction || (self.queue.len() > 1 && !self.only_asks());
+        let applied = Arc::clone(&self.applied);
+        let reads = |name: &str| decides_reading(name) || name == "search_path";
+        let unknown = self.has_other_settings();
+        let differs = unknown
+            || statements
+                .iter()
+                .any(|(_, statement)| !self.changes_to_read(&applied, statement, reads).is_empty());
         let guarded = at_start && (in_transaction || differs) && !statements.is_empty();
         if guarded {
             self.end_ahead(at_start, bytes);
@@ -78,11 +85,20 @@ impl Back {
             self.put_quietly(b"SAVEPOINT weir_names", bytes);
         }
         for (name, statement) in statements {
-            if guarded && differs && statement.origin().private == 0 {
-                // It was read under the search path of its client's start.
-                let path = Change { name: "search_path", value: front.startup.get("search_path") };
-                put_changes(bytes, std::iter::once(&path), Scope::Transaction);
+            if guarded && unknown && statement.origin().private == 0 {
+                // What is in force now is not known, what was then is.
+                let then = statement.settings();
+                let path = Change { name: "search_path", value: then.get("search_path") };
+                let mut changes = all_that_decides_reading(then);
+                changes.push(path);
+                put_changes(bytes, changes.iter(), Scope::Transaction);
                 self.queue.push(Owed::Internal(Internal::Quiet));
+            } else if guarded {
+                let changes = self.changes_to_read(&applied, &statement, reads);
+                if !changes.is_empty() {
+                    put_changes(bytes, changes.iter(), Scope::Transaction);
+                    self.queue.push(Owed::Internal(Internal::Quiet));
+                }
             } else if !guarded {
                 self.end_ahead(at_start, bytes);
             }

@@ -7,15 +7,19 @@
 use super::own_names::effects_of_named;
 use super::{Message, malformed};
 use crate::back::{Back, Unnamed};
-use crate::effects::{Effects, Judge};
+use crate::effects::Effects;
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
 use crate::message::query::{
-    Bind, FLUSH, Object, count_parameters, put_parse, put_statement, read_bind, read_object, read_parse,
+    ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_parse, put_statement, read_bind,
+    read_object, read_parse,
 };
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
+use crate::session_state::{
+    Change, Settings, all_that_decides_reading, decides_reading, difference, put_visit,
+};
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 
@@ -39,24 +43,27 @@ impl Back {
         if effects.executes.is_none() && effects.deallocates.is_none() {
             return (effects, undo, names);
         }
-        let judge = Judge { dialect: front.dialect, knowledge: &front.knowledge };
         // They are there under their names.
         let has_own = self.own_names.is_some();
-        let Some(prepared) = front.prepared.as_deref_mut() else { return (effects, undo, names) };
         let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = execute
-            && let Some(statement) = prepared.get(&name)
+            && let Some(statement) =
+                front.prepared.as_deref().and_then(|prepared| prepared.get(&name)).cloned()
         {
-            let judged = statement.effects(judge);
+            let judged = statement.effects(front.judge());
             if !has_own {
+                let back = self.go_back_to(front, &statement, out);
                 self.put_stand_in(&name, &statement.resolved_content(), out);
+                if let Some(back) = back {
+                    self.put_aside(&back, out);
+                }
                 names.push(name);
             }
             effects = Arc::new(effects.and(&judged));
         }
         let deallocate = effects.deallocates.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = deallocate
-            && let Some(statement) = prepared.remove(&name)
+            && let Some(statement) = front.prepared.as_deref_mut().and_then(|prepared| prepared.remove(&name))
         {
             if !has_own && !names.contains(&name) {
                 self.put_stand_in(&name, b"\0\0\0", out);
@@ -151,7 +158,8 @@ impl Back {
         let origin = self.origin(front);
         let key = Statement::key_of(parse.content, origin);
         let content = self.prepared.content(&key).unwrap_or_else(|| parse.content.into());
-        let statement = Statement::new(content, key, origin, effects, front.judge().state());
+        let statement =
+            Statement::new(content, key, origin, effects, front.judge().state()).under(&self.applied);
         front.prepared_mut().insert(parse.name, Arc::clone(&statement));
         let undo = Box::new(Undo::Named { name: parse.name.into(), statement: Arc::clone(&statement) });
         let (server_name, number) = self.prepared.prepare(&statement, front.owner, false);
@@ -236,8 +244,14 @@ impl Back {
         prepared.unnamed_is_raw = false;
         let statement = match &before {
             // One of which the client was told anything is read anew.
-            Some(same) if same.content() == content && same.shape().is_none() => Arc::clone(same),
-            _ => Statement::unnamed(content, effects, state),
+            Some(same)
+                if same.content() == content
+                    && same.shape().is_none()
+                    && same.settings().plan_key() == self.applied.plan_key() =>
+            {
+                Arc::clone(same)
+            }
+            _ => Statement::unnamed(content, effects, state).under(&self.applied),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
         let undo = Some(Box::new(Undo::Replaced(Some(Arc::clone(&statement)))));
@@ -287,10 +301,14 @@ impl Back {
             || self.may_have_set
     }
 
+    /// What is in force for what is sent now is what Weir has applied.
+    fn knows_settings(&self, front: &Front) -> bool {
+        !self.has_other_settings() && !self.queue.may_change_settings(front.owner)
+    }
+
     /// Under which settings a statement that is sent now will be parsed.
     fn origin(&self, front: &mut Front) -> Origin {
-        let unknown = self.has_other_settings() || self.queue.may_change_settings(front.owner);
-        let private = if unknown { front.next_private() } else { 0 };
+        let private = if self.knows_settings(front) { 0 } else { front.next_private() };
         Origin { plan_key: self.applied.plan_key(), private }
     }
 
@@ -308,8 +326,13 @@ impl Back {
         if let Some(server_name) = self.prepared.find(&statement, front.owner) {
             return (statement, server_name);
         }
-        let origin = self.origin(front);
+        let mut origin = self.origin(front);
+        let mut back = None;
         if origin != statement.origin() {
+            back = self.go_back_to(front, &statement, out);
+            if back.is_some() && origin.private == 0 {
+                origin.private = front.next_private();
+            }
             statement = statement.moved_to(origin);
             front.prepared_mut().insert(name, Arc::clone(&statement));
         }
@@ -326,8 +349,55 @@ impl Back {
         // While the server skips, nothing is answered, and nothing done.
         let stops = statement.keeps_columns() && !self.skipping;
         self.ask_shape(Arc::clone(&statement), &server_name, number, stops, out);
+        if let Some(back) = back {
+            self.put_aside(&back, out);
+        }
         self.evict(out);
         (statement, server_name)
+    }
+
+    /// What decides how a statement is read, and was something else when its client had it
+    /// parsed than it is now.
+    pub(super) fn changes_to_read<'a>(
+        &'a self,
+        applied: &'a Settings,
+        statement: &'a Statement,
+        reads: impl Fn(&str) -> bool,
+    ) -> Vec<Change<'a>> {
+        let mut changes = difference(applied, statement.settings(), &self.base);
+        changes.retain(|change| reads(change.name));
+        changes
+    }
+
+    /// What decides how the literals of a statement are read is put to what it was when its client had it
+    /// parsed: PostgreSQL reads them then, once. Returns the text that puts it back; `None` if nothing has to
+    /// be done.
+    fn go_back_to(&mut self, front: &Front, statement: &Statement, out: &mut Vec<u8>) -> Option<Vec<u8>> {
+        if self.skipping || self.boundary == Boundary::Failed || !statement.has_literals() {
+            return None;
+        }
+        let applied = Arc::clone(&self.applied);
+        let known = self.knows_settings(front);
+        let mut changes = match known {
+            true => self.changes_to_read(&applied, statement, decides_reading),
+            // What is in force now is not known, what was then is.
+            false => all_that_decides_reading(statement.settings()),
+        };
+        // Bytes of ASCII are the same in every encoding of a client.
+        changes.retain(|change| change.name != "client_encoding" || !statement.content().is_ascii());
+        if changes.is_empty() {
+            return None;
+        }
+        let (mut there, mut here) = (Vec::new(), Vec::new());
+        put_visit(&mut there, &mut here, &changes, |name| known.then(|| applied.get(name)));
+        self.put_aside(&there, out);
+        Some(here)
+    }
+
+    /// A statement of Weir's own among the client's messages, which is answered in secret and fails with them.
+    fn put_aside(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        put_aside(out, b"weir_aside", text);
+        self.queue.push(Owed::Aside { left: ASIDE_REPLIES });
     }
 
     /// The same for the unnamed statement of a client. Another client's must never stand in for it.
@@ -343,6 +413,7 @@ impl Back {
                     Arc::ptr_eq(&unnamed.statement, &wanted) && (unnamed.confirmed || unnamed.entry == here)
                 });
                 if !there {
+                    let back = self.go_back_to(front, &wanted, out);
                     put_parse(out, b"", &wanted.resolved_content());
                     self.injected_prepares += 1;
                     self.sent_unnamed(Arc::clone(&wanted));
@@ -356,6 +427,9 @@ impl Back {
                     // Its client may have been told its columns by the server that had it before.
                     if wanted.keeps_columns() && !self.skipping {
                         self.ask_shape(wanted, b"", 0, true, out);
+                    }
+                    if let Some(back) = back {
+                        self.put_aside(&back, out);
                     }
                 }
             }

@@ -125,6 +125,30 @@ pub fn put_parse(out: &mut Vec<u8>, name: &[u8], content: &[u8]) {
     });
 }
 
+/// A statement of no parameters, prepared, run and closed under a name that nobody else has. It is answered by
+/// [`ASIDE_REPLIES`] messages.
+pub fn put_aside(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
+    put(out, b'P', |out| {
+        put_cstr(out, name);
+        put_cstr(out, text);
+        out.extend_from_slice(&[0; 2]);
+    });
+    put(out, b'B', |out| {
+        put_cstr(out, name);
+        put_cstr(out, name);
+        out.extend_from_slice(&[0; 6]);
+    });
+    put(out, b'E', |out| {
+        put_cstr(out, name);
+        out.extend_from_slice(&[0; 4]);
+    });
+    put_close_portal(out, name);
+    put_statement(out, b'C', name);
+}
+
+/// ParseComplete, BindComplete, one DataRow, CommandComplete, and CloseComplete twice.
+pub const ASIDE_REPLIES: u8 = 6;
+
 /// Describe or Close of a statement.
 pub fn put_statement(out: &mut Vec<u8>, tag: u8, name: &[u8]) {
     put(out, tag, |out| {

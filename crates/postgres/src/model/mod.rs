@@ -35,7 +35,7 @@ fn act(bytes: Vec<u8>) -> Act {
 
 fn text() -> impl Strategy<Value = &'static str> {
     prop_oneof![
-        4 => Just("select 1"),
+        4 => Just("select 'a'"),
         4 => Just("select 2"),
         2 => Just("show timezone"),
         1 => Just("select 1/0"),

@@ -29,8 +29,9 @@ pub struct Server {
     zone_before: String,
     zone_at_savepoint: Option<String>,
     zone_reported: String,
+    zone_kept: String,
     prepared: HashMap<String, Statement>,
-    portals: HashMap<String, String>,
+    portals: HashMap<String, Statement>,
     skipping: bool,
     copying: Copying,
     pub listens: bool,
@@ -51,6 +52,7 @@ impl Server {
             zone_before: zone.into(),
             zone_at_savepoint: None,
             zone_reported: zone.into(),
+            zone_kept: String::new(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
             skipping: false,
@@ -88,7 +90,7 @@ impl Server {
                 self.prepared.remove("");
                 let text = String::from_utf8(read_query(body).unwrap().to_vec()).unwrap();
                 for one in text.split(';').map(str::trim).filter(|t| !t.is_empty()) {
-                    match self.run(one, true) {
+                    match self.run(one, None) {
                         Ok(reply) => self.output.extend(reply),
                         Err(error) => {
                             self.error(&error);
@@ -191,7 +193,7 @@ impl Server {
                 if self.prepared.contains_key(&name) {
                     return Err(("42P05", format!("prepared statement \"{name}\" already exists")));
                 }
-                if name.starts_with("weir_") {
+                if name.starts_with("weir_") && name != "weir_aside" {
                     self.parsed.push((name.clone(), self.zone.clone()));
                 }
                 self.prepared.insert(name, Statement { text: query, zone_at_parse: self.zone.clone() });
@@ -201,7 +203,7 @@ impl Server {
                 let bind = read_bind(body).unwrap();
                 let statement = self.statement(&text(bind.statement))?.clone();
                 self.check_transaction(&statement.text)?;
-                self.portals.insert(text(bind.portal), statement.text);
+                self.portals.insert(text(bind.portal), statement);
                 Ok(s::bind_complete())
             }
             b'D' => match read_object(body).unwrap() {
@@ -226,10 +228,10 @@ impl Server {
             }
             _ => {
                 let portal = text(read_execute(body).unwrap());
-                let Some(query) = self.portals.get(&portal).cloned() else {
+                let Some(statement) = self.portals.get(&portal).cloned() else {
                     return Err(("34000", format!("portal \"{portal}\" does not exist")));
                 };
-                self.run(&query, false)
+                self.run(&statement.text, Some(&statement.zone_at_parse))
             }
         }
     }
@@ -240,11 +242,15 @@ impl Server {
             .ok_or_else(|| ("26000", format!("prepared statement \"{name}\" does not exist")))
     }
 
-    fn run(&mut self, text: &str, simple: bool) -> Reply {
+    /// `prepared`: under which time zone, if it was prepared by the protocol.
+    fn run(&mut self, text: &str, prepared: Option<&str>) -> Reply {
+        let simple = prepared.is_none();
         self.check_transaction(text)?;
         let words: Vec<&str> = text.split(' ').collect();
         if text.starts_with("SELECT pg_catalog.set_config(") {
-            return self.set_config(text);
+            let described: &[u8] = if simple { &s::row_description() } else { b"" };
+            let done = self.set_config(text)?;
+            return Ok([described, &done].concat());
         }
         let done = |tag: &str| Ok(s::complete(tag));
         match words.as_slice() {
@@ -292,7 +298,9 @@ impl Server {
             ["show", "timezone"] => Ok([s::row(self.zone.as_bytes()), s::complete("SHOW")].concat()),
             ["select", "1/0"] => Err(("22012", "division by zero".into())),
             ["select", _] => {
-                let value = format!("{text}|{}", self.zone);
+                // Its literals were read when it was parsed.
+                let read_in = prepared.filter(|_| text.contains('\''));
+                let value = format!("{text}|{}|{}", read_in.unwrap_or(&self.zone), self.zone);
                 Ok([s::row(value.as_bytes()), s::complete("SELECT 1")].concat())
             }
             ["deallocate", "all"] => {
@@ -304,11 +312,11 @@ impl Server {
                 None => Err(("26000", format!("prepared statement \"{name}\" does not exist"))),
             },
             ["execute", name] => {
-                let inner = self.statement(name)?.text.clone();
+                let Statement { text: inner, zone_at_parse } = self.statement(name)?.clone();
                 if inner.starts_with("execute") || inner.contains("copy") {
                     return Err(("0A000", "not in a prepared statement".into()));
                 }
-                self.run(&inner, simple)
+                self.run(&inner, Some(&zone_at_parse))
             }
             ["DISCARD", "SEQUENCES"] => done("DISCARD SEQUENCES"),
             ["discard" | "DISCARD", _] => {
@@ -339,16 +347,22 @@ impl Server {
     fn set_config(&mut self, text: &str) -> Reply {
         for call in text.split("pg_catalog.set_config(").skip(1) {
             let (name, value) = call.split_once(',').unwrap();
-            if name == "E'search_path'" {
+            if name == "E'weir.timezone'" {
+                self.zone_kept.clone_from(&self.zone);
                 continue;
             }
-            assert_eq!(name, "E'timezone'");
-            self.zone = match value.split_once(",false").unwrap().0 {
+            if name != "E'timezone'" {
+                continue;
+            }
+            // What is set for a transaction only is followed by a rollback here.
+            let value = value.split_once(",false").or_else(|| value.split_once(",true"));
+            self.zone = match value.unwrap().0 {
                 "NULL" => self.startup_zone.clone(),
+                kept if kept.contains("weir.timezone") => self.zone_kept.clone(),
                 quoted => quoted.trim_start_matches("E'").trim_end_matches('\'').into(),
             };
         }
-        Ok([s::row_description(), s::row(b"x"), s::complete("SELECT 1")].concat())
+        Ok([s::row(b"x"), s::complete("SELECT 1")].concat())
     }
 
     /// Under which time zone a statement of Weir's was parsed here.

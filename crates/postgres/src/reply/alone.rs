@@ -151,6 +151,7 @@ impl Back {
                 | Owed::KnownClose { .. }
                 | Owed::KnownShape { .. }
                 | Owed::HiddenClose { .. }
+                | Owed::Aside { .. }
                 | Owed::CopyEnd,
             ) => {
                 taken_name = self.fail_extended(front.as_deref_mut(), body);
