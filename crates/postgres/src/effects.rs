@@ -43,6 +43,8 @@ pub struct Effects {
     pub touched: Option<Arc<Touched>>,
     /// It begins a sequence of random numbers, which nothing ends but the session.
     pub seeds: bool,
+    /// It may free what was left before: locks, temporary objects, cursors, channels.
+    pub may_free: bool,
     /// It may put `pg_temp` into the search path.
     pub temporary_path: bool,
     /// It reads where settings come from.
@@ -163,6 +165,7 @@ impl Effects {
             role: class.uses.intersects(Uses::ROLE),
             touched: class.touched().map(|touched| Arc::new(touched.clone())),
             seeds: class.uses.intersects(Uses::SEED),
+            may_free: may_free(class),
             temporary_path: class.uses.intersects(Uses::TEMPORARY_PATH),
             setting_source: class.uses.intersects(Uses::SETTING_SOURCE),
             names,
@@ -176,7 +179,7 @@ impl Effects {
             doubtful: !class.proven && runs_user_code(class),
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 9] = {
+            static PLAIN: [Arc<Effects>; 13] = {
                 let planned = || Effects { is_planned: true, ..Effects::default() };
                 [
                     Arc::new(Effects { shareable: true, ..planned() }),
@@ -188,6 +191,10 @@ impl Effects {
                     Arc::new(Effects::default()),
                     Arc::new(Effects { doubtful: true, ..planned() }),
                     Arc::new(Effects { doubtful: true, draws: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, draws: true, may_set: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, doubtful: true, draws: true, may_set: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, draws: true, may_set: true, ..Effects::default() }),
                 ]
             };
         }
@@ -239,6 +246,7 @@ impl Effects {
             && !self.doubtful
             && !self.seeds
             && !self.temporary_path
+            && !self.may_free
             && !self.may_set
             && self.pins.is_empty()
             && self.releases.is_empty()
@@ -279,6 +287,7 @@ impl Effects {
         both.controls |= other.controls;
         both.role |= other.role;
         both.seeds |= other.seeds;
+        both.may_free |= other.may_free;
         both.temporary_path |= other.temporary_path;
         both.setting_source |= other.setting_source;
         if let Some(touched) = &other.touched {
@@ -349,6 +358,14 @@ fn is_planned(verb: Verb) -> bool {
             | Verb::Merge
             | Verb::Unrecognised
     )
+}
+
+/// Who is pinned for what it may free is asked behind it whether that is still so.
+fn may_free(class: &Class) -> bool {
+    let frees = matches!(class.verb, Verb::Drop | Verb::Close | Verb::Unlisten | Verb::Discard);
+    // Functions free locks, and may take one in vain.
+    let calls = matches!(class.verb, Verb::Select | Verb::Values | Verb::Call | Verb::Do | Verb::Execute);
+    frees || (calls && !class.only_reads()) || class.statements > 1
 }
 
 /// Not a known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
@@ -441,6 +458,15 @@ impl Traces {
         if !self.lasting.contains(pin) {
             self.pins.remove(pin);
         }
+        if pin == Pin::SessionLock {
+            self.locks = Locks::NONE;
+        }
+    }
+
+    /// This reason stands, and a server can be asked whether what it speaks of is still there.
+    pub fn asks_for(&self, pin: Pin) -> bool {
+        let only_advisory = || !self.locks.is_empty() && Locks::ADVISORY.contains(self.locks);
+        self.pins.contains(pin) && (pin != Pin::SessionLock || only_advisory())
     }
 
     /// The next request may ask what this one has drawn from a sequence; any other takes this reason away.

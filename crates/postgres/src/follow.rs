@@ -1,8 +1,10 @@
-//! Settings that a client has set and that no server reports: what they have come to is asked, so that they move.
+//! What a client has left on its server, asked of that server: settings that it has set and that no server
+//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with them.
 //!
-//! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their values, in secret
-//! and behind the client's own answer. They become the client's settings, and its pin goes. Until then the
-//! pin stands (`setting`), so nobody else has that server.
+//! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their
+//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes. Until then
+//! the pin stands (`setting`), so nobody else has that server. The same question asks, behind a request that may have
+//! freed something, whether the other reasons still are.
 //!
 //! Owns: which settings move by being asked for, and the question. Must not know: how settings are brought
 //! to a server (`session_state.rs`).
@@ -11,7 +13,7 @@
 //! stays. Names that are asked for were set by the client that holds the server.
 
 use crate::back::Back;
-use crate::effects::{Effects, Outcome};
+use crate::effects::{Effects, Outcome, Traces};
 use crate::front::Front;
 use crate::message::query::put_query;
 use crate::relay::{Internal, Owed};
@@ -23,18 +25,46 @@ use weir_wire::{Boundary, Pin, Pins, Reader};
 /// Settings asked for at a time; who sets more in one transaction keeps its server.
 const QUESTIONS: usize = 64;
 
-/// What a client has set on the server that it holds.
+/// What a client has left on the server that it holds, as far as that server can be asked for it.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    /// What is to be asked for, in lower case.
+    /// Settings to be asked for, in lower case.
     names: Vec<Box<str>>,
-    /// So many of them are being asked for.
-    asked: usize,
+    /// A setting was set that is not known, or does not move.
+    in_vain: bool,
+    /// Something may have been freed.
+    freed: bool,
+    /// What is being asked.
+    asked: Option<Asked>,
+}
+
+/// A question on its way.
+#[derive(Debug, Default)]
+struct Asked {
+    /// For so many settings.
+    settings: usize,
+    /// Whether these are still there.
+    rest: Pins,
     /// The answer.
     values: Vec<Option<Box<[u8]>>>,
-    /// Something was set that is not known, or does not move.
-    in_vain: bool,
 }
+
+/// Reasons for which a server can be asked whether they still are, with what is true as long as they are.
+/// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a transaction no lock of it is left.
+const ASKED: [(Pin, &str); 4] = [
+    (
+        Pin::SessionLock,
+        "EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
+         AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())",
+    ),
+    (
+        Pin::TemporaryTable,
+        "EXISTS (SELECT FROM pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 2615::pg_catalog.oid \
+         AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())",
+    ),
+    (Pin::Cursor, "EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)"),
+    (Pin::Listen, "EXISTS (SELECT FROM pg_catalog.pg_listening_channels())"),
+];
 
 /// What SET SESSION CHARACTERISTICS sets.
 const CHARACTERISTICS: [&str; 3] =
@@ -96,6 +126,10 @@ fn is_rounded(value: &[u8]) -> bool {
         && significant >= 6
 }
 
+fn is_askable(traces: &Traces) -> bool {
+    ASKED.iter().any(|(pin, _)| traces.asks_for(*pin))
+}
+
 impl Effects {
     /// All that it may tie its client to a server by is settings that move. `reported`: servers report this
     /// one.
@@ -152,53 +186,77 @@ impl Back {
             self.traces.pin(Pin::Setting);
             front.traces.pin(Pin::Setting);
         }
-        if !in_vain && names.is_empty() {
+        let frees = effects.may_free && is_askable(&self.traces);
+        if !in_vain && !frees && names.is_empty() {
             return;
         }
         let questions = self.questions.get_or_insert_default();
         questions.in_vain |= in_vain;
+        questions.freed |= frees;
         for name in names {
             questions.add(name, &followed);
         }
     }
 
-    /// What the client has set can be asked for now, and is worth it.
-    fn is_worth_asking(&self, front: &Front) -> bool {
-        let pins = Pins::from(Pin::Setting);
-        self.questions.as_deref().is_some_and(|asked| !asked.in_vain && asked.asked == 0)
-            && self.boundary == Boundary::Idle
+    /// A request of this client has ended, or a whole transaction (`ends`): something may have been freed.
+    pub(crate) fn note_freed(&mut self, ends: bool) {
+        if ends && is_askable(&self.traces) {
+            self.questions.get_or_insert_default().freed = true;
+        }
+    }
+
+    /// The server can be asked now what its client has left.
+    fn may_ask(&self, front: &Front) -> bool {
+        self.boundary == Boundary::Idle
             && self.queue.len() == 1
             && self.own.is_none()
-            && !(self.spoiled || self.skipping || self.needs_sync || self.copy_in || self.temporary_path)
+            && !(self.spoiled || self.skipping || self.needs_sync || self.copy_in)
             && self.held.is_none()
             && self.outgoing == 0
             && !self.traces.is_lasting()
             && !front.traces.is_lasting()
-            && self.traces.pins() == pins
-            && front.traces.pins() == pins
     }
 
-    /// A request has ended: the server is asked what its client has set.
-    pub(crate) fn ask_what_was_set(&mut self, front: &Front, out: &mut Vec<u8>) {
-        if !self.traces.pins().contains(Pin::Setting) {
+    /// A request has ended: the server is asked what its client has set, and whether what it has left is
+    /// still there.
+    pub(crate) fn ask_what_is_left(&mut self, front: &Front, out: &mut Vec<u8>) {
+        let pins = self.traces.pins();
+        let may_ask = self.may_ask(front);
+        let with_path = self.temporary_path;
+        let Some(questions) = self.questions.as_deref_mut() else { return };
+        if !pins.contains(Pin::Setting) {
             // All of it was put back.
-            self.questions = None;
+            questions.names.clear();
+            questions.in_vain = false;
         }
-        if !self.is_worth_asking(front) {
+        if !may_ask || questions.asked.is_some() {
             return;
         }
-        let Some(questions) = self.questions.as_deref_mut() else { return };
-        questions.asked = questions.names.len();
-        questions.values.clear();
+        let others =
+            pins.iter().any(|pin| pin != Pin::Setting && !ASKED.iter().any(|(asked, _)| *asked == pin));
+        let settings = !questions.in_vain && !questions.names.is_empty() && !others && !with_path;
+        let mut rest = Pins::NONE;
+        if std::mem::take(&mut questions.freed) {
+            ASKED.iter().filter(|(pin, _)| self.traces.asks_for(*pin)).for_each(|(pin, _)| rest.insert(*pin));
+        }
+        if !settings && rest.is_empty() {
+            return;
+        }
+        let settings = if settings { questions.names.len() } else { 0 };
         let mut text = Vec::new();
-        let mut before: &[u8] = b"SELECT ";
-        for name in &questions.names {
-            text.extend_from_slice(before);
-            before = b",";
+        for name in questions.names.iter().take(settings) {
+            text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
             text.extend_from_slice(b"pg_catalog.current_setting(");
             put_literal(&mut text, name.as_bytes());
             text.extend_from_slice(b",true)");
         }
+        for (pin, is_there) in &ASKED {
+            if rest.contains(*pin) {
+                text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
+                text.extend_from_slice(is_there.as_bytes());
+            }
+        }
+        questions.asked = Some(Asked { settings, rest, values: Vec::new() });
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
         self.unnamed = None;
@@ -210,40 +268,57 @@ impl Back {
         asks && self.queue.len() == 2 && self.queue.head().is_some_and(|entry| entry.items == 1)
     }
 
-    /// The values asked for are being told.
+    /// The answer to such a question is being told.
     pub(crate) fn reads_values(&self) -> bool {
-        self.questions.as_deref().is_some_and(|questions| questions.asked > 0)
+        self.questions.as_deref().is_some_and(|questions| questions.asked.is_some())
             && matches!(self.queue.next(), Some(Owed::Internal(Internal::Values)))
     }
 
-    /// They are these: the body of a DataRow.
+    /// It is this: the body of a DataRow.
     pub(crate) fn values_row(&mut self, body: &[u8]) {
-        let Some(questions) = self.questions.as_deref_mut() else { return };
-        questions.values = read_values(body).unwrap_or_default();
-    }
-
-    /// They have been told, or were refused.
-    pub(crate) fn values_done(&mut self, front: Option<&mut Front>, failed: bool) {
-        let Some(mut questions) = self.questions.take() else { return };
-        let asked = std::mem::take(&mut questions.asked);
-        let told = !failed && questions.values.len() == asked && asked <= questions.names.len();
-        // Set again behind the question: that is asked for by itself.
-        let more = questions.names.split_off(asked.min(questions.names.len()));
-        let moved = told.then(|| front.and_then(|front| self.take_along(front, &questions))).flatten();
-        if moved.is_some() && more.is_empty() && !questions.in_vain {
-            return;
+        let asked = self.questions.as_deref_mut().and_then(|questions| questions.asked.as_mut());
+        if let Some(asked) = asked {
+            asked.values = read_values(body).unwrap_or_default();
         }
-        questions.in_vain |= moved.is_none();
-        questions.names = more;
-        questions.values.clear();
-        self.questions = Some(questions);
     }
 
-    /// The client takes these values along. `None` if one of them must stay.
-    fn take_along(&mut self, front: &mut Front, questions: &Questions) -> Option<()> {
-        let told = || questions.names.iter().zip(&questions.values);
+    /// It has been told, or was refused.
+    pub(crate) fn values_done(&mut self, front: Option<&mut Front>) {
+        let Some(mut questions) = self.questions.take() else { return };
+        let Some(Asked { settings, rest, values }) = questions.asked.take() else { return };
+        let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
+        // Set again behind the question: that is asked for by itself.
+        let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
+        let front = front.filter(|_| values.len() == settings + asked.len());
+        let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
+        let moved = match front {
+            Some(front) => {
+                for (pin, _) in
+                    asked.iter().zip(is_there).filter(|(_, is_there)| is_there.as_deref() == Some(b"f"))
+                {
+                    front.traces.unpin(*pin);
+                    self.traces.unpin(*pin);
+                }
+                settings == 0 || self.take_along(front, &names, values, questions.names.is_empty()).is_some()
+            }
+            None => settings == 0,
+        };
+        questions.in_vain |= !moved;
+        if questions.in_vain || questions.freed || !questions.names.is_empty() {
+            self.questions = Some(questions);
+        }
+    }
+
+    /// The client takes these values along; `all`: there are no others. `None` if one of them must stay.
+    fn take_along(
+        &mut self,
+        front: &mut Front,
+        names: &[Box<str>],
+        values: &[Option<Box<[u8]>>],
+        all: bool,
+    ) -> Option<()> {
         let (mut settings, mut applied) = (Settings::clone(&front.settings), Settings::clone(&self.applied));
-        for (name, value) in told() {
+        for (name, value) in names.iter().zip(values) {
             match value {
                 Some(value) if is_whole(name, value) => {
                     settings = settings.with(name, value).ok()?;
@@ -260,8 +335,10 @@ impl Back {
         front.settings = Arc::new(settings);
         self.applied =
             if applied == *front.settings { Arc::clone(&front.settings) } else { Arc::new(applied) };
-        front.traces.unpin(Pin::Setting);
-        self.traces.unpin(Pin::Setting);
+        if all {
+            front.traces.unpin(Pin::Setting);
+            self.traces.unpin(Pin::Setting);
+        }
         Some(())
     }
 }
@@ -273,7 +350,8 @@ impl Questions {
             return;
         }
         // What is being asked for may be told as it was before this.
-        let waits = self.names.get(self.asked..).unwrap_or_default();
+        let asked = self.asked.as_ref().map_or(0, |asked| asked.settings);
+        let waits = self.names.get(asked..).unwrap_or_default();
         if waits.iter().any(|known| **known == *name) {
             return;
         }

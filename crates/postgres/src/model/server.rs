@@ -328,6 +328,10 @@ impl Server {
                 self.listens = false;
                 done("DISCARD ALL")
             }
+            _ if text.starts_with("SELECT EXISTS (") && text.contains("pg_listening_channels") => {
+                let there: &[u8] = if self.listens { b"t" } else { b"f" };
+                Ok([s::row_description(), s::row(there), s::complete("SELECT 1")].concat())
+            }
             ["listen", _] => {
                 self.listens = true;
                 done("LISTEN")

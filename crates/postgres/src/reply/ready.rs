@@ -87,6 +87,7 @@ impl Back {
             entry.ready = entry.items == 0;
             let (drew, asked) = (entry.draws && boundary == Boundary::Idle, entry.asks);
             let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
+            let ends = !settled && boundary == Boundary::Idle;
             let outcome = match (entry.failed, settled) {
                 (true, _) => Outcome::Doubtful,
                 (false, true) => Outcome::Settled,
@@ -101,6 +102,7 @@ impl Back {
             {
                 self.keep_own(front);
             }
+            self.note_freed(ends);
             if drew && let Some(front) = front.as_deref_mut() {
                 self.keep_drawn(front, asked);
             }
@@ -140,7 +142,7 @@ impl Back {
             {
                 prepared.end_portals();
             }
-            self.ask_what_was_set(front, to_server);
+            self.ask_what_is_left(front, to_server);
         }
         Ok(way)
     }
@@ -301,7 +303,7 @@ impl Back {
             return self.catalogue_done(failed);
         }
         if what == Internal::Values {
-            return self.values_done(front, failed);
+            return self.values_done(front);
         }
         if failed {
             return;
