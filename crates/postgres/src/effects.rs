@@ -216,6 +216,12 @@ impl Effects {
             || self.names.iter().flatten().any(|set| set.reset && set.name.eq_ignore_ascii_case(name))
     }
 
+    /// By the names in its text, these are all that it may set; not those of a lone SET.
+    fn sets_only(&self, which: impl Fn(&str) -> bool) -> bool {
+        let sets = self.touched.as_deref().map(|touched| &touched.sets);
+        sets.is_some_and(|sets| !sets.is_empty() && !sets.is_any() && sets.iter().all(which))
+    }
+
     /// It may give this parameter another value.
     pub fn may_set_name(&self, name: &str) -> bool {
         match &self.names {
@@ -532,6 +538,8 @@ impl Traces {
                     pins.insert(Pin::Setting);
                 }
             }
+        } else if !effects.role && effects.sets_only(&followed) {
+            pins.remove(Pin::Setting);
         }
         // RESET ROLE and its kin leave something behind only where something was. Nothing but DISCARD ALL
         // takes it away: each of them may be rolled back, and one does not undo the other.

@@ -211,10 +211,11 @@ impl Back {
         front.wants_own = false;
         let pinned = !front.traces.pins().is_empty();
         if let Some(rare) = front.rare.as_deref_mut().filter(|rare| !rare.reads.is_empty()) {
-            // A client that is pinned may have given them values here, and of a server that was told of more
-            // names than are kept it is not known which it lacks.
-            if !(pinned && self.told.as_deref().is_some_and(SettingNames::is_any)) {
-                self.tell(rare, out);
+            // A client that is pinned, or in a transaction, may have given them values here, and of a server
+            // that was told of more names than are kept it is not known which it lacks.
+            let stays = pinned || self.boundary == Boundary::InTransaction;
+            if !(stays && self.told.as_deref().is_some_and(SettingNames::is_any)) {
+                self.tell(rare, &front.settings, out);
             }
             rare.reads = SettingNames::default();
         }
@@ -243,7 +244,7 @@ impl Back {
 
     /// In front of a request that asks for placeholders: those that its client has named elsewhere are made
     /// known.
-    fn tell(&mut self, Rare { told: named, reads, .. }: &Rare, out: &mut Vec<u8>) {
+    fn tell(&mut self, Rare { told: named, reads, .. }: &Rare, settings: &Settings, out: &mut Vec<u8>) {
         if self.boundary == Boundary::Failed || self.skipping || self.needs_sync {
             return;
         }
@@ -251,6 +252,8 @@ impl Back {
             .iter()
             .filter(|name| reads.may_contain(name))
             .filter(|name| self.told.as_deref().is_none_or(|told| !told.contains(name)))
+            // It has a value, which comes with the settings or is here.
+            .filter(|name| settings.get(name).is_none())
             .collect();
         if unknown.is_empty() {
             return;

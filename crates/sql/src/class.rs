@@ -499,7 +499,7 @@ const SETTING_NAMES: usize = 64;
 impl SettingNames {
     /// One more.
     pub fn add(&mut self, name: &str) {
-        if self.any || self.contains(name) {
+        if self.contains(name) {
             return;
         }
         if self.names.len() >= SETTING_NAMES || name.len() > MAX_NAME_BYTES * 2 {

@@ -433,3 +433,22 @@ fn what_is_set_in_a_transaction_is_asked_behind_it() {
     receive(&mut b, Some(&mut f), &cat(&[s::row(b"4MB"), s::complete("SELECT 1"), s::idle()]));
     assert!(f.pins().is_empty() && b.is_reusable());
 }
+
+/// What servers report moves with its client also where `set_config` sets it.
+#[test]
+fn a_reported_setting_made_by_a_function_keeps_no_server() {
+    let (mut f, mut b) = (front(1), back());
+    let text = "select set_config('TimeZone', 'Asia/Tokyo', false)";
+    let known = weir_sql::catalogue::Proof { catalogue: Arc::default(), state: 1 };
+    let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(known)).0;
+    send_with(&mut f, &mut b, &c::q(text), &effects);
+    let told = cat(&[
+        s::row(b"Asia/Tokyo"),
+        s::complete("SELECT 1"),
+        s::parameter("TimeZone", "Asia/Tokyo"),
+        s::idle(),
+    ]);
+    assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, []);
+    assert!(f.pins().is_empty() && b.is_reusable());
+    assert_eq!(f.settings.get("timezone"), Some(&b"Asia/Tokyo"[..]));
+}
