@@ -45,7 +45,10 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
         },
     ),
     ("application_name_add_host", Missing("application_name is what the client says")),
-    ("track_extra_parameters", Missing("a parameter that Weir does not follow pins its server")),
+    (
+        "track_extra_parameters",
+        Missing("what a client sets moves with it, whether the server reports it or not"),
+    ),
     ("reserve_pool_size", Missing("a pool never grows over its size")),
     ("reserve_pool_timeout", Missing("a pool never grows over its size")),
     (

@@ -19,7 +19,7 @@ use crate::front::Front;
 use crate::relay::{Internal, Owed};
 use crate::session_state::{Change, Reported, Settings, put_changes};
 use std::sync::Arc;
-use weir_sql::{Scope, SettingNames, Touched};
+use weir_sql::{Locks, Scope, SettingNames, Touched};
 use weir_wire::{Boundary, Pin};
 
 /// What few clients have.
@@ -134,6 +134,13 @@ impl Front {
             if !names.iter().any(stays) {
                 pins.remove(Pin::Setting);
             }
+        }
+        if Locks::ADVISORY.contains(effects.takes) {
+            pins.remove(Pin::SessionLock);
+        }
+        // These end, and then it may go elsewhere.
+        for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
+            pins.remove(pin);
         }
         (!pins.is_empty() && self.ties_by_text(effects)) || (effects.pins.is_empty() && self.may_tie(effects))
     }

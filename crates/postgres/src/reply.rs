@@ -109,7 +109,11 @@ impl Back {
                     break;
                 }
             }
-            let way = self.way(front.is_some());
+            let mut way = self.way(front.is_some());
+            if header.tag == ServerTag::NotificationResponse && self.head_listens(front.is_some()) {
+                // It is its client's also beside a question of Weir's.
+                way = Way::Forward;
+            }
             if run > 0 && (way != run_way || stands_alone(header.tag)) {
                 break;
             }
@@ -247,6 +251,11 @@ impl Back {
             )
             | None => Way::Forward,
         }
+    }
+
+    /// What is notified now is for the head's owner.
+    fn head_listens(&self, has_front: bool) -> bool {
+        has_front && self.queue.head().is_some_and(|entry| entry.owner != INTERNAL)
     }
 
     /// A message that passes as it is. Changes what is owed; returns where it goes.

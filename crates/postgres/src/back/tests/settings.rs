@@ -452,3 +452,18 @@ fn a_reported_setting_made_by_a_function_keeps_no_server() {
     assert!(f.pins().is_empty() && b.is_reusable());
     assert_eq!(f.settings.get("timezone"), Some(&b"Asia/Tokyo"[..]));
 }
+
+/// A notification that comes beside the question of what is left is its client's.
+#[test]
+fn a_notification_beside_a_question_of_weirs_reaches_its_client() {
+    let (mut f, mut b) = (front(1), back());
+    send_with(&mut f, &mut b, &c::q("listen a; unlisten b"), &of("listen a; unlisten b"));
+    let got =
+        receive(&mut b, Some(&mut f), &cat(&[s::complete("LISTEN"), s::complete("UNLISTEN"), s::idle()]));
+    assert_eq!(tags(&got.to_server), "Q");
+    let notified = s::notification();
+    let answer = cat(&[s::row(b"t"), s::complete("SELECT 1"), notified.clone(), s::idle()]);
+    let got = receive(&mut b, Some(&mut f), &answer);
+    assert_eq!((got.to_client, got.done.len()), (notified, 1));
+    assert!(f.pins().contains(Pin::Listen));
+}

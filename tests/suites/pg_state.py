@@ -1,0 +1,116 @@
+"""What PostgreSQL clients set follows them: many clients that are alive at once on two servers, each with settings of its own, as
+frameworks set them at their connect. Nobody waits for a pin, and nobody sees another's setting."""
+
+import random
+import threading
+
+import psycopg
+from weirtest.case import in_threads, weir
+from weirtest.weir import Weir
+
+SERVERS = ["postgres"]
+CLIENTS = 40
+ZONES = ["UTC", "Asia/Tokyo", "America/New_York", "Europe/Paris"]
+
+# What they send at connect; {} is the client's number. Each leaves something that the client asks for later.
+CONNECTS = {
+    "rails": ["SET client_min_messages TO 'warning'", "SET standard_conforming_strings = on", "SET SESSION timezone TO '{zone}'", "SET statement_timeout TO '{n}s'"],
+    "laravel": ["set names 'utf8'", "set search_path to \"s{n}\", public", "set time zone '{zone}'", "set application_name to 'app{n}'"],
+    "django": ["SELECT set_config('TimeZone', '{zone}', false)", "SET lock_timeout = '{n}s'"],
+    "jdbc": ["SET extra_float_digits = 3", "SET application_name = 'app{n}'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+             "SET search_path = s{n}", "SET TimeZone = '{zone}'"],
+    "tenants": ["SELECT set_config('app.tenant', 't{n}', false), set_config('TimeZone', '{zone}', false)", "SET work_mem = '{n}MB'"],
+    "migrations": ["BEGIN", "SET search_path = s{n}", "SET lock_timeout = '{n}s'", "SAVEPOINT a", "SET search_path = nowhere", "ROLLBACK TO a", "COMMIT",
+                   "SELECT pg_advisory_lock({n})", "SELECT pg_advisory_unlock({n})", "CREATE TEMP TABLE tt (a int)", "DROP TABLE tt"],
+}
+ASK = ("select current_setting('search_path'), current_setting('TimeZone'), current_setting('statement_timeout'), current_setting('lock_timeout'), "
+       "current_setting('work_mem'), current_setting('default_transaction_isolation'), "
+       "current_setting('client_min_messages'), current_setting('application_name')")
+# A name with a dot is '' instead of NULL in a transaction on a server that others have told it: docs/src/pins.md.
+ASK_TENANT = ASK + ", current_setting('app.tenant', true)"
+
+
+def connection(target, **startup):
+    return psycopg.connect(host=target.host, port=target.port, user=target.user, password=target.password, dbname="app", autocommit=True,
+                           **startup)
+
+
+def play(target, count=CLIENTS):
+    """What each client sees of itself, asked again and again while all are there."""
+    there = threading.Barrier(count, timeout=120)
+    seen = {}
+
+    def work(i):
+        name = sorted(CONNECTS)[i % len(CONNECTS)]
+        fill = {"n": i + 2, "zone": ZONES[i % len(ZONES)]}
+        with connection(target, application_name="none") as c:
+            for text in CONNECTS[name]:
+                try:
+                    c.execute(text.format(**fill), prepare=False)
+                except psycopg.Error as e:
+                    there.abort()
+                    raise AssertionError(f"{name}: {text}: {e}") from None
+            there.wait()
+            ask = ASK_TENANT if name == "tenants" else ASK
+            mine = set()
+            dice = random.Random(i)
+            for turn in range(12):
+                if dice.random() < 0.3:
+                    c.execute("begin")
+                    mine.add(c.execute(ask, prepare=False).fetchone())
+                    c.execute("set local work_mem = '64kB'")
+                    c.execute(dice.choice(["commit", "rollback"]))
+                else:
+                    mine.add(c.execute(ask, prepare=dice.random() < 0.5).fetchone())
+            seen[i] = mine
+            there.wait()
+            # Back to what it began with.
+            c.execute("reset all")
+            there.wait()
+            seen[-1 - i] = {c.execute(ASK).fetchone()}
+
+    failed = in_threads(count, work)
+    assert not failed, failed[:3]
+    return seen
+
+
+@weir
+def forty_clients_with_settings_of_their_own_share_two_servers(context):
+    direct = play(context.direct())
+    with Weir.before("postgres", pool_size=2, settings=["pool.query_wait_timeout=20"]) as w:
+        through = play(w.target())
+        assert w.metric("weir_server_connections", protocol="postgres") <= 2
+        assert w.metric("weir_pinned_servers", protocol="postgres") == 0
+    different = {i: (direct[i], through[i]) for i in direct if direct[i] != through[i]}
+    assert not different, list(different.items())[:2]
+    assert len({next(iter(mine)) for i, mine in through.items() if i >= 0}) == CLIENTS
+
+
+@weir
+def a_setting_is_its_clients_own_when_it_fails_or_is_taken_back(context):
+    """One server; what one client does must not show in the other."""
+    steps = [
+        ("a", "set work_mem = '7MB'; select 1/0"), ("a", "show work_mem"),
+        ("a", "set work_mem = '8MB'"), ("b", "show work_mem"),
+        ("a", "begin"), ("a", "set work_mem = '9MB'"), ("a", "select 1/0"), ("a", "rollback"), ("b", "show work_mem"), ("a", "show work_mem"),
+        ("b", "set work_mem = 'nonsense'"), ("b", "show work_mem"), ("a", "show work_mem"),
+        ("a", "reset work_mem"), ("b", "show work_mem"), ("a", "show work_mem"),
+        ("a", "set temp_buffers = '2MB'"), ("a", "show temp_buffers"), ("a", "reset all"), ("b", "show temp_buffers"),
+    ]
+
+    def run(target):
+        clients = {"a": connection(target), "b": connection(target)}
+        seen = []
+        for who, text in steps:
+            try:
+                done = clients[who].execute(text, prepare=False)
+                seen.append(done.fetchall() if done.description else done.statusmessage)
+            except psycopg.Error as e:
+                seen.append(e.sqlstate)
+        for c in clients.values():
+            c.close()
+        return seen
+
+    with Weir.before("postgres", pool_size=1, settings=["pool.query_wait_timeout=20"]) as w:
+        through, direct = run(w.target()), run(context.direct())
+        assert through == direct, [(step, a, b) for step, a, b in zip(steps, direct, through) if a != b]
