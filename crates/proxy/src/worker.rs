@@ -44,7 +44,7 @@ impl<N: Net> Door<N> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Serving,
-    /// Until all clients have gone, or this time (milliseconds).
+    /// Until all clients have gone, or this time (milliseconds; `u64::MAX`: however long that takes).
     Draining(u64),
     Over,
 }
@@ -177,7 +177,7 @@ impl<N: Net> Worker<N> {
         }
         let now_ms = self.net.now_ns() / 1_000_000;
         let drained_ms = match self.life {
-            Life::Draining(until_ms) => Some(until_ms),
+            Life::Draining(until_ms) => Some(until_ms).filter(|&until_ms| until_ms < u64::MAX),
             Life::Serving | Life::Over => None,
         };
         let leaves_ms = self.empty_since_ms.map(|since_ms| since_ms + EMPTY_MS);
@@ -330,7 +330,10 @@ impl<N: Net> Worker<N> {
             Mail::Drain => {
                 let drain_ms = self.settings.timeouts.drain_ms;
                 self.doors.clear();
-                self.life = Life::Draining(self.net.now_ns() / 1_000_000 + drain_ms);
+                self.life = Life::Draining(match drain_ms {
+                    0 => u64::MAX,
+                    drain_ms => self.net.now_ns() / 1_000_000 + drain_ms,
+                });
                 self.with(|postgres, mysql, cx| {
                     postgres.drain(cx);
                     mysql.drain(cx);
