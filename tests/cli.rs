@@ -64,12 +64,19 @@ fn check_config() {
 #[test]
 fn a_strict_check_fails_for_a_warning() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strict.ini");
-    std::fs::write(&file, "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nadmin_users = me\n")
-        .unwrap();
+    std::fs::write(
+        &file,
+        "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nserver_round_robin = 1\n",
+    )
+    .unwrap();
     let name = file.to_str().unwrap();
     let output = weir(&["check-config", name]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("admin_users is not supported yet"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).contains("server_round_robin is not supported yet"),
+        "{}",
+        text(&output.stdout)
+    );
     assert_eq!(weir(&["check-config", "--strict", name]).status.code(), Some(2));
 }
 
@@ -77,8 +84,11 @@ fn a_strict_check_fails_for_a_warning() {
 fn a_check_in_json_says_what_is_wrong_and_where() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.ini");
     let name = file.to_str().unwrap();
-    std::fs::write(&file, "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nadmin_users = me\n")
-        .unwrap();
+    std::fs::write(
+        &file,
+        "[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nserver_round_robin = 1\n",
+    )
+    .unwrap();
     let output = weir(&["check-config", "--json", name]);
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["good"], true);

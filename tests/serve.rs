@@ -281,7 +281,7 @@ fn pgbouncer_ini(folder: &Path) -> PathBuf {
     std::fs::write(folder.join("users.txt"), "\"app\" \"secret\"\n").unwrap();
     let text = format!(
         "[databases]\napp = host=127.0.0.1 port=1\n[pgbouncer]\nunix_socket_dir = {0}\nauth_file = {0}/users.txt\n\
-         logfile = {0}/p.log\npidfile = {0}/p.pid\nadmin_users = app\nworkers = 1\nhttp.listen = 127.0.0.1:0\n",
+         logfile = {0}/p.log\npidfile = {0}/p.pid\nserver_round_robin = 1\nworkers = 1\nhttp.listen = 127.0.0.1:0\n",
         folder.display()
     );
     std::fs::write(&file, text).unwrap();
@@ -308,7 +308,7 @@ fn in_the_place_of_pgbouncer() {
     weir.signal("TERM");
     assert_eq!(weir.end().0, Some(0));
     let log = std::fs::read_to_string(folder.join("p.log")).unwrap();
-    assert!(log.contains("WARN") && log.contains("admin_users is not supported yet"), "{log}");
+    assert!(log.contains("WARN") && log.contains("server_round_robin is not supported yet"), "{log}");
     // Quiet: the same lines in the file, none on standard error.
     let mut command = pgbouncer(&folder);
     let child = command.arg("-q").arg(&file).stderr(Stdio::piped()).spawn().unwrap();

@@ -300,6 +300,7 @@ impl World {
             proven: AtomicUsize::new(0),
             rsa: None,
             greetings: Arc::new(Greetings::new("8.0.0-model")),
+            console: Default::default(),
         });
         let mut listeners = [Vec::new(), Vec::new()];
         let mut workers = Vec::new();

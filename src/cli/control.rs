@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use weir_admin::Pages;
-use weir_config::{Snapshot, Sources, diff, load};
+use weir_admin::console::{Act, Console};
+use weir_config::{SetArgument, Snapshot, Sources, diff, load};
 use weir_net::Target;
 use weir_net::listener::cure_of_taken_port;
 use weir_proxy::Proxy;
@@ -59,6 +61,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
         Proxy::start(&snapshot, super::doctor::memory(), plan.logging.flusher())
             .map_err(|error| Failure::Runtime(anyhow!("{error}")))?,
     );
+    let (console, mut acts) = Console::open(&proxy, snapshot.clone(), VERSION);
     announce(&proxy);
     reach::look(&started);
     let draining = Arc::new(AtomicBool::new(false));
@@ -77,7 +80,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let mut sizes = interval_at(Instant::now() + sizing::EVERY, sizing::EVERY);
     sizes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
-    let mut reloads = Reloads { sources: plan.sources.clone(), started, under_way: None, again: false };
+    let mut reloads = Reloads::new(plan.sources.clone(), started);
     loop {
         tokio::select! {
             outcome = &mut end => {
@@ -90,25 +93,28 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
                 return Ok(());
             }
             order = signals.next() => match order {
-                Order::Drain if !draining.swap(true, Ordering::Relaxed) => {
-                    tracing::info!("stops: takes no new clients and lets transactions end; a second signal stops at once");
-                    plan.ready.tell_stopping();
-                    proxy.drain();
-                }
-                Order::Drain | Order::Stop => {
-                    tracing::info!("stops at once");
-                    draining.store(true, Ordering::Relaxed);
-                    plan.ready.tell_stopping();
-                    proxy.stop();
-                }
+                Order::Drain | Order::Stop => stop(&proxy, &draining, order, plan.ready),
                 Order::Reload => {
                     plan.logging.reopen();
                     reloads.begin(&proxy, &snapshot);
                 }
             },
+            Some(act) = acts.recv() => match act {
+                Act::Drain => stop(&proxy, &draining, Order::Drain, plan.ready),
+                Act::Stop => stop(&proxy, &draining, Order::Stop, plan.ready),
+                Act::Reload(done) => {
+                    plan.logging.reopen();
+                    reloads.overrides.clear();
+                    reloads.begin_for(&proxy, &snapshot, done, None);
+                }
+                Act::Set(name, value, done) => {
+                    reloads.begin_for(&proxy, &snapshot, done, Some(SetArgument::new("SET", &name, &value)));
+                }
+            },
             renewed = reloads.ended() => {
                 if let Some(renewed) = renewed {
                     dns = dns_interval(&renewed);
+                    console.renew(renewed.clone());
                     snapshot = renewed;
                 }
                 reloads.begin_again(&proxy, &snapshot);
@@ -124,6 +130,19 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// Ends the process: when transactions have ended, or, when that is under way already or so ordered, at once.
+fn stop(proxy: &Proxy, draining: &AtomicBool, order: Order, ready: Ready) {
+    ready.tell_stopping();
+    if !draining.swap(true, Ordering::Relaxed) && order == Order::Drain {
+        tracing::info!(
+            "stops: takes no new clients and lets transactions end; a second signal stops at once"
+        );
+        return proxy.drain();
+    }
+    tracing::info!("stops at once");
+    proxy.stop();
 }
 
 fn pages(proxy: &Arc<Proxy>, draining: &Arc<AtomicBool>) -> Arc<Pages> {
@@ -182,22 +201,61 @@ fn dns_interval(snapshot: &Snapshot) -> Interval {
 /// signal that comes meanwhile begins another one when it has ended.
 struct Reloads {
     sources: Sources,
+    /// Settings that the console has changed since the file was last read for its own sake.
+    overrides: Vec<SetArgument>,
     /// What Weir was started with: settings that take a restart are compared with it.
     started: Arc<Snapshot>,
     under_way: Option<JoinHandle<Option<Arc<Snapshot>>>>,
     again: bool,
+    /// Who waits for the one under way, and for the one after it; and the setting that one of them changes.
+    waiting: Vec<Waiter>,
+    later: Vec<Waiter>,
 }
 
+/// Who waits for a reload, and which setting it is about.
+type Waiter = (oneshot::Sender<bool>, Option<String>);
+
 impl Reloads {
+    fn new(sources: Sources, started: Arc<Snapshot>) -> Reloads {
+        Reloads {
+            sources,
+            overrides: Vec::new(),
+            started,
+            under_way: None,
+            again: false,
+            waiting: Vec::new(),
+            later: Vec::new(),
+        }
+    }
+
     fn begin(&mut self, proxy: &Arc<Proxy>, running: &Arc<Snapshot>) {
         if self.under_way.is_some() {
             self.again = true;
             return;
         }
+        self.waiting = std::mem::take(&mut self.later);
         let (proxy, running) = (proxy.clone(), running.clone());
-        let (sources, started) = (self.sources.clone(), self.started.clone());
+        let (mut sources, started) = (self.sources.clone(), self.started.clone());
+        sources.settings.extend(self.overrides.iter().cloned());
         self.under_way =
             Some(tokio::task::spawn_blocking(move || reload(&sources, &started, &running, &proxy)));
+    }
+
+    /// One that somebody waits for, perhaps with a setting that is another one from now on.
+    fn begin_for(
+        &mut self,
+        proxy: &Arc<Proxy>,
+        running: &Arc<Snapshot>,
+        done: oneshot::Sender<bool>,
+        setting: Option<SetArgument>,
+    ) {
+        let name = setting.as_ref().map(|setting| setting.name.clone());
+        if let Some(setting) = setting {
+            self.overrides.retain(|known| known.name != setting.name);
+            self.overrides.push(setting);
+        }
+        self.later.push((done, name));
+        self.begin(proxy, running);
     }
 
     fn begin_again(&mut self, proxy: &Arc<Proxy>, running: &Arc<Snapshot>) {
@@ -211,10 +269,19 @@ impl Reloads {
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let outcome = under_way.await;
         self.under_way = None;
-        outcome.unwrap_or_else(|error| {
+        let renewed = outcome.unwrap_or_else(|error| {
             tracing::error!("the reload has failed, the old configuration holds: {error}");
             None
-        })
+        });
+        for (done, setting) in self.waiting.drain(..) {
+            if renewed.is_none() {
+                // A value that is refused now would be refused again.
+                self.overrides.retain(|known| Some(&known.name) != setting.as_ref());
+            }
+            // Who has asked may have gone.
+            let _ = done.send(renewed.is_some());
+        }
+        renewed
     }
 }
 

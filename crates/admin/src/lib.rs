@@ -1,3 +1,5 @@
+//! What is said to those who look after Weir: the console ([`console`]), and HTTP.
+//!
 //! The HTTP endpoint: `/metrics`, `/healthz`, `/readyz` and a page that names them.
 //!
 //! Owns: paths, status codes, media types.
@@ -5,6 +7,8 @@
 //!
 //! Runs on the control thread; nothing here is on the data path.
 #![forbid(unsafe_code)]
+
+pub mod console;
 
 use axum::Router;
 use axum::extract::State;

@@ -10,6 +10,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod build;
+pub mod console;
 mod describe;
 mod diff;
 mod draft;

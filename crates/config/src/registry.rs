@@ -328,6 +328,13 @@ settings! {
     ServerTlsEcdhcurve "tls.server" "ecdhcurve", Kind::Text, "auto", Live, All,
         "Key exchange groups, as for tls.client.";
 
+    AdminUsers "console" "admin_users" = "admin_users", Kind::List, "", Live, All,
+        "Users who may run every command of the administration console (database pgbouncer or weir; MySQL: schema weir). They log in as others do.";
+    StatsUsers "console" "stats_users" = "stats_users", Kind::List, "", Live, All,
+        "Users who may only look: SHOW, but nothing that changes anything.";
+    StatsPeriod "console" "stats_period" = "stats_period", Kind::Seconds { max_ms: DAY_MS }, "60", Live, All,
+        "Over how long the averages of the console are taken.";
+
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
     LogConnections "log" "log_connections" = "log_connections", Kind::Bool, "false" ini "true", Live, All,

@@ -223,7 +223,7 @@ fn a_key_that_pgbouncer_does_not_know_is_an_error_as_it_is_there() {
 fn warnings_of_pgbouncer_ini() {
     let text = "[databases]\na = host=h user=u reserve_pool=5\n[users]\nann = pool_mode=session\n[peers]\n1 = host=x\n\
                 [pgbouncer]\nauth_type = any\nreserve_pool_size = 5\nreserve_pool_timeout = 0\n\
-                admin_users = postgres\nso_reuseport = 1\nignore_startup_parameters = x\nclient_tls_sslmode = prefer\n";
+                server_round_robin = 1\nso_reuseport = 1\nignore_startup_parameters = x\nclient_tls_sslmode = prefer\n";
     let loaded = load_text(Path::new("p.ini"), text, &Sources::default()).unwrap();
     let found: Vec<_> = loaded.warnings.iter().map(|w| (w.kind, w.to_string())).collect();
     let wanted = [
@@ -239,7 +239,10 @@ fn warnings_of_pgbouncer_ini() {
             WarningKind::NotSupported,
             "p.ini:9:1: reserve_pool_size is not supported yet: a pool never grows over its size",
         ),
-        (WarningKind::NotSupported, "p.ini:11:1: admin_users is not supported yet: there is no console yet"),
+        (
+            WarningKind::NotSupported,
+            "p.ini:11:1: server_round_robin is not supported yet: the server used last is used first",
+        ),
         (WarningKind::Doubtful, "p.ini:4:1: user ann is not in auth_file and cannot log in"),
     ];
     assert_eq!(found, wanted.map(|(kind, text)| (kind, text.to_owned())));

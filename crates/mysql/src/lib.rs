@@ -17,6 +17,7 @@ mod back;
 mod binding;
 mod cancel;
 mod catalogue;
+mod console;
 pub mod error;
 pub mod frame;
 mod front;

@@ -120,7 +120,7 @@ impl Kernel {
 }
 
 /// The monotonic clock. All workers read the same one, so that their waiting times can be compared.
-fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
@@ -145,6 +145,10 @@ impl Net for Kernel {
 
     fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    fn local(&self, socket: &Socket) -> Option<std::net::SocketAddr> {
+        std::net::SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()
     }
 
     fn gather(&mut self, gathers: bool) {

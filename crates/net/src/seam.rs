@@ -101,6 +101,11 @@ pub trait Net {
     /// Nanoseconds of a monotonic clock, as it was when [`Net::wait`] last returned. Cheap: no system call.
     fn now_ns(&self) -> u64;
 
+    /// This end's address of a TCP connection, if the system tells.
+    fn local(&self, _socket: &Self::Socket) -> Option<std::net::SocketAddr> {
+        None
+    }
+
     /// Waits until something happened or `timeout` has passed, and fills `events` (cleared first).
     /// `None` waits for ever. An interrupted wait returns no events.
     ///

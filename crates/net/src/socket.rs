@@ -215,6 +215,11 @@ fn is_connected_to_itself(socket: &Socket, peer: SocketAddr) -> bool {
     peer.ip().is_loopback() && local() == Some(peer)
 }
 
+/// The user id of this process.
+pub fn own_uid() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
 /// The effective user id of a Unix socket's other end, as the kernel vouches for it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn peer_uid(descriptor: BorrowedFd<'_>) -> Option<u32> {

@@ -13,6 +13,7 @@
 pub mod back;
 pub mod cancel;
 pub mod catalogue;
+mod console;
 mod dispatch;
 pub mod effects;
 pub mod error;

@@ -57,6 +57,8 @@ pub struct Client<W: Wing, S> {
     pub pinned: Pins,
     /// Requests sent on and not answered.
     pub inflight: u32,
+    /// When it connected (seconds of the worker's clock).
+    pub connected_s: u32,
     /// Facts in single bits.
     pub is: Flags,
 }
@@ -103,6 +105,8 @@ pub struct Flags {
     pub opening: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
+    /// It is a client of the administration console: the hall has its seat.
+    pub console: bool,
 }
 
 /// Where a client is in its life.

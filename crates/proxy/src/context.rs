@@ -1,6 +1,7 @@
 //! What a hall borrows from its worker while it handles one thing.
 
 use crate::berths::Berths;
+use crate::console::Hatch;
 use crate::crypto::Submit;
 use crate::greeting::Greetings;
 use crate::mail::{Mail, WingMail};
@@ -50,6 +51,8 @@ pub struct Shared<N: Net> {
     pub rsa: Option<Arc<RsaKey>>,
     /// How MySQL clients are greeted.
     pub greetings: Arc<Greetings>,
+    /// What the administration console needs.
+    pub console: Hatch,
 }
 
 /// Where the result of slow work goes.

@@ -4,6 +4,7 @@
 //! Signals, HTTP and reading files are the caller's (`src/cli`).
 
 use crate::berths::Berths;
+use crate::console::Hatch;
 use crate::context::{Shared, Ticket};
 use crate::crypto::{self, Submit};
 use crate::front_tls::FrontTls;
@@ -72,7 +73,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
 
 /// A running data plane.
 pub struct Proxy {
-    shared: Arc<Shared<Kernel>>,
+    pub(crate) shared: Arc<Shared<Kernel>>,
     routes: Mutex<Arc<ConfigRoutes>>,
     front_tls: Mutex<FrontTls>,
     workers: Mutex<Vec<JoinHandle<()>>>,
@@ -140,6 +141,7 @@ impl Proxy {
             proven: AtomicUsize::new(0),
             rsa: rsa_key(snapshot),
             greetings: greetings(snapshot, &routes),
+            console: Hatch::default(),
         });
         let mut handles = Vec::new();
         for (worker, (doors, mailbox)) in doors.into_iter().zip(mailboxes).enumerate() {
@@ -214,7 +216,7 @@ impl Proxy {
         &self.room
     }
 
-    fn routes(&self) -> Arc<ConfigRoutes> {
+    pub(crate) fn routes(&self) -> Arc<ConfigRoutes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -123,6 +123,10 @@ impl<T> Arena<T> {
         place.value.as_ref()?;
         Some(Key::new(place.generation, slot))
     }
+    /// Slots there are, used or not: all are below this number.
+    pub fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
     /// All keys, lowest slot first.
     pub fn keys(&self) -> Vec<Key> {
         (0..self.slots.len() as u32).filter_map(|slot| self.key_of(slot)).collect()

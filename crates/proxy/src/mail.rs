@@ -1,5 +1,6 @@
 //! What workers and the control thread tell each other.
 
+use crate::console::Letter;
 use crate::crypto::WorkDone;
 use crate::ids::{Key, Kind};
 use crate::line::Tls;
@@ -66,6 +67,8 @@ pub enum WingMail<W: Wing, N: Net> {
         /// The pool.
         pool: Arc<PoolEntry<W::Welcomes>>,
     },
+    /// Something of the administration console.
+    Console(Letter<W>),
     /// End a client or its running request.
     Kill(Kill),
     /// What became of a [`Kill`] that this worker asked for.

@@ -6,6 +6,7 @@ use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_auth::{Admission, AuthMethod, Login};
+use weir_config::console::Rights;
 use weir_config::{Auth, Network, Origin, Protocol, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_wire::{Fault, FaultKind};
@@ -74,6 +75,23 @@ impl ConfigRoutes {
         servers.into_iter().map(|server| self.targets_of(server)).collect()
     }
 
+    /// Hosts that are looked up by name, and their addresses now.
+    pub(crate) fn hosts(&self) -> Vec<(String, Vec<Target>)> {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts: Vec<_> = targets
+            .iter()
+            .filter_map(|(server, targets)| match server {
+                Server::Tcp { host, .. } if host.parse::<std::net::IpAddr>().is_err() => {
+                    Some((host.clone(), targets.all()))
+                }
+                Server::Tcp { .. } | Server::Unix(_) => None,
+            })
+            .collect();
+        hosts.sort_by(|a, b| a.0.cmp(&b.0));
+        hosts.dedup_by(|a, b| a.0 == b.0);
+        hosts
+    }
+
     fn targets_of(&self, server: &Server) -> Targets {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         targets.entry(server.clone()).or_default().clone()
@@ -103,6 +121,10 @@ impl Routes for ConfigRoutes {
             Peer::Unix { .. } => *network == Network::Unix,
             Peer::Unknown => false,
         })
+    }
+
+    fn console(&self, wing: u8, login: &Login, peer: &Peer) -> Option<Option<Rights>> {
+        self.snapshot.console(protocol(wing), login, origin(peer), weir_net::socket::own_uid())
     }
 
     fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_auth::login::{TlsOffer, Trust};
 use weir_auth::{Admission, Login, Secret};
 use weir_config::ServerTls;
+use weir_config::console::Rights;
 use weir_net::{Peer, Target};
 use weir_tls::Acceptor;
 use weir_wire::Fault;
@@ -55,7 +56,7 @@ pub struct Timeouts {
     /// What a request may still take whose client has gone; then it is cancelled, and after the same time
     /// again its server is closed.
     pub cancel_wait_ms: u64,
-    /// Transactions may take this long to end after SIGTERM.
+    /// Transactions may take this long to end after SIGTERM; 0: as long as they like.
     pub drain_ms: u64,
 }
 
@@ -110,6 +111,10 @@ impl Targets {
     /// One of them is this.
     pub fn contains(&self, target: &Target) -> bool {
         self.0.load().contains(target)
+    }
+    /// All of them.
+    pub fn all(&self) -> Vec<Target> {
+        self.0.load().to_vec()
     }
     /// The address for the `turn`-th try.
     pub fn pick(&self, turn: usize) -> Option<Target> {
@@ -231,6 +236,10 @@ pub trait Routes: Send + Sync {
     /// This peer is a load balancer: its connections begin with a PROXY header.
     fn is_balancer(&self, _wing: u8, _peer: &Peer) -> bool {
         false
+    }
+    /// This login names the administration console: what it may do there (`None`: nothing), if it is who it says.
+    fn console(&self, _wing: u8, _login: &Login, _peer: &Peer) -> Option<Option<Rights>> {
+        None
     }
     /// The pool of a proven login, and the name of its database on the server.
     ///

@@ -74,7 +74,10 @@ impl Sizing {
             let pool = self.pools.entry(name).or_default();
             let may_try = self.trying.is_none_or(|trying| trying == name);
             let patience = Duration::from_millis(shared.settings.load().timeouts.query_wait_ms);
-            pool.decide(entry, elapsed, patience, may_try);
+            // A pool that is paused tells nothing of what it could do.
+            if !entry.shared.is_paused() {
+                pool.decide(entry, elapsed, patience, may_try);
+            }
             if pool.auto.as_ref().is_some_and(AutoSize::is_trying) {
                 self.trying = Some(name);
             } else if self.trying == Some(name) {

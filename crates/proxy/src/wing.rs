@@ -18,6 +18,7 @@ use weir_auth::login::{
 };
 use weir_net::Net;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
+use weir_wire::console::{Heard, Progress};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 /// One database protocol.
@@ -61,6 +62,24 @@ pub trait Wing: Sized + 'static {
     fn startup_of(_front: &Self::Front) -> Option<Vec<(String, String)>> {
         None
     }
+    /// Ends the login of a client of the console; see `console.rs` of the wings.
+    fn console_greet(front: &mut Self::Front, version: &str, out: &mut Vec<u8>);
+    /// Last words to a client that is not let in: to the console, or to a database that takes nobody now.
+    fn console_refuse(front: &mut Self::Front, text: &str, out: &mut Vec<u8>);
+    /// The database's own number of a connection; 0: it has told none.
+    fn console_pid(back: &Self::Back) -> u64;
+    /// Last words to a client in its session.
+    fn console_farewell(front: &mut Self::Front, text: &str, out: &mut Vec<u8>);
+    /// Looks at the start of the bytes of a client of the console.
+    fn console_find(front: &mut Self::Front, input: &[u8], out: &mut Vec<u8>) -> Heard;
+    /// Puts an answer of the console into bytes, of rows about `most` at a time. True: all of it.
+    fn console_put(
+        front: &mut Self::Front,
+        answer: &weir_wire::console::Answer,
+        progress: &mut Progress,
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> bool;
     /// Login, we are the server.
     type Accept: Accept<Self> + Send;
     /// Login, we are the client.

@@ -68,3 +68,19 @@ pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;
 
 /// Users of pools that are logged in as another one whose own names a worker keeps for its log.
 pub const LOGGED_NAMES: usize = 1024;
+
+/// Clients of the administration console at a time, in the whole process.
+pub const CONSOLES: usize = 128;
+
+/// Bytes of one statement of the console.
+pub const CONSOLE_STATEMENT_BYTES: usize = 8 * 1024;
+
+/// Rows that one statement of the console shows of clients, servers and the like. A client's row is some 300 bytes.
+pub const CONSOLE_ROWS: usize = 250_000;
+
+/// Clients and servers that a worker looks at for the console in one turn, some 0.1 us each, or 1 us where each
+/// becomes a row.
+pub const CONSOLE_LOOKS: usize = 1024;
+
+/// Bytes of a name that the console shows.
+pub const CONSOLE_NAME_BYTES: usize = 128;

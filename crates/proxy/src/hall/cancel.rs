@@ -187,6 +187,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn cancel_request(&mut self, cx: &mut Cx<'_, N>, key: Key, asker: (usize, Key)) {
+        if let Some(seat) = self.consoles.get(&key) {
+            seat.cancel();
+            return self.answer_kill(cx, asker, KillOutcome::Killed);
+        }
         if self.stop_waiting(key) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);

@@ -361,6 +361,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             log_client!(info, self, cx, key, broken, "client has left");
         }
         let Some(client) = self.clients.remove(key) else { return };
+        if client.is.console {
+            self.consoles.remove(&key);
+        }
         cx.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         if client.is.proven {
             cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
@@ -403,6 +406,8 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.link.is_linked() => {
             bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
         }
+        // Whoever looks after Weir may look at it for as long as he likes.
+        Phase::Session(_) if client.is.console => None,
         // It waits for the answer to a KILL.
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
         Phase::Session(front) if client.server().is_none() => {

@@ -29,6 +29,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.pool_of(cx, &pool);
                 self.open_for_waiters(cx, id);
             }
+            WingMail::Console(letter) => self.console_letter(cx, letter),
             WingMail::Sweep { pools } => self.sweep(&pools),
             WingMail::Sized { pool } => self.sized(cx, &pool),
             WingMail::Place(place) => self.placed(cx, place),
@@ -99,6 +100,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.login_queue.clear();
         self.staging = Vec::new();
         self.heir = None;
+        self.consoles.clear();
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());

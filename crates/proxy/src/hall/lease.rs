@@ -577,7 +577,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let too_old = server.is.used && lifetime_ms.is_some_and(|most_ms| age_ms >= most_ms);
         let stale = matches!(&server.phase, ServerPhase::Live(back) if back.is_outdated());
         let (id, retire, spec_epoch) = (server.pool, server.is.retire, server.spec_epoch);
+        let opened_ms = server.opened_ms;
         let Some(pool) = self.pool(id) else { return false };
+        let retire = retire || pool.entry.shared.is_from_before(opened_ms);
         let retire = retire || stale && pool.entry.welcomes().is_current();
         let outdated = spec_epoch < pool.spec.servers_since;
         retire || too_old || outdated || pool.entry.shared.is_over_limit()

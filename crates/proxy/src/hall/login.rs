@@ -100,6 +100,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             armed_ms: u64::MAX,
             pinned: Pins::NONE,
             inflight: 0,
+            connected_s: (cx.now_ms() / 1_000) as u32,
             is: Flags { counted: true, header_due, ..Flags::default() },
         });
         counted.stays();
@@ -164,7 +165,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         used
     }
 
-    fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
+    pub(super) fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
         match &mut self.clients.get_mut(key)?.phase {
             Phase::Login(phase) => Some(phase),
             Phase::Session(_) | Phase::Closing => None,
@@ -253,6 +254,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
+        if self.comes_to_console(cx, key, &login) {
+            return self.console_lookup(cx, key, login);
+        }
         // Who has not proved himself yet takes no place from who has.
         let proven = self.clients.get(key).is_some_and(|client| client.is.proven);
         if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
@@ -278,7 +282,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.todo.push_back(Task::PumpClient(key));
     }
 
-    fn after_answer(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<AcceptStep, Fault>, out: Vec<u8>) {
+    pub(super) fn after_answer(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        step: Result<AcceptStep, Fault>,
+        out: Vec<u8>,
+    ) {
         if let Ok(AcceptStep::LoggedIn) = step {
             return self.logged_in(cx, key, out);
         }
@@ -393,6 +403,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// greeting, in one packet.
     fn logged_in(&mut self, cx: &mut Cx<'_, N>, key: Key, mut out: Vec<u8>) {
         inject::here("logged_in");
+        if self.seat_at_console(cx, key, &mut out) {
+            return self.recycle(out);
+        }
         let Some(client) = self.clients.get_mut(key) else { return };
         if !std::mem::replace(&mut client.is.proven, true)
             && cx.shared.proven.fetch_add(1, Relaxed) >= cx.settings.max_client_conn
@@ -409,11 +422,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
         match cx.settings.routes.resolve(W::INDEX, &login, variant) {
+            Ok((spec, _)) if cx.shared.console.orders().is_disabled(&spec.database) => {
+                client.user = self.names.number(&login.user);
+                self.refuse_disabled(cx, key, &spec.database, out);
+            }
             Ok((spec, schema)) => {
                 if let Phase::Session(front) = &mut client.phase {
                     W::set_schema(front, &schema);
                 }
                 let entry = W::registry(cx.shared).enter(spec);
+                Self::heed_orders(cx, &entry);
                 if let Phase::Session(front) = &mut client.phase {
                     front.know(&entry.knowledge);
                 }

@@ -15,10 +15,12 @@ mod caps;
 mod choosy;
 mod clock;
 mod connect;
+mod console;
 mod drain;
 mod handshake;
 mod kept;
 mod lease;
+mod listing;
 mod login;
 mod reload;
 mod reply;
@@ -30,6 +32,7 @@ mod who;
 pub use cancel::Canceller;
 
 use crate::client::{Client, Phase};
+use crate::console::Seat;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
@@ -39,7 +42,7 @@ use crate::pool::{Pool, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::silent::Silent;
 use crate::wing::Wing;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use weir_metrics::{PoolCells, WorkerCells};
 use weir_net::{Event, Net};
@@ -79,6 +82,8 @@ pub struct Hall<W: Wing, N: Net> {
     crowd: Crowd,
     /// Users whose name is not that of their pool.
     names: who::Names,
+    /// What is kept of clients of the administration console.
+    consoles: HashMap<Key, Seat>,
 }
 
 /// Work left for later.
@@ -118,6 +123,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             heir: None,
             crowd: Crowd::default(),
             names: who::Names::default(),
+            consoles: HashMap::new(),
         }
     }
 }

@@ -16,6 +16,7 @@ use weir_wire::{Fault, FaultKind, Found, Needs, limits};
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Looks at what a client has sent, and reads more.
     pub(super) fn pump_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.pump_console(cx, key);
         self.consume_kept(cx, key);
         let mut scratch = std::mem::take(cx.scratch);
         for read in 0.. {
@@ -199,6 +200,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Finds the next request and deals with it. `None`: nothing more can be done with these bytes now.
     fn look(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
+        if self.clients.get(key).is_some_and(|client| client.is.console) {
+            return self.look_at_console(cx, key, rest);
+        }
         inject::arm(rest);
         let mut out = std::mem::take(&mut self.staging);
         let found = match self.clients.get_mut(key)?.front() {

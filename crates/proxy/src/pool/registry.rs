@@ -59,7 +59,7 @@ impl<X> PoolEntry<X> {
         }
         let [database, user] = self.shared.caps();
         // A size that was found is still the best guess.
-        let limit = spec.auto.map_or(spec.size, |bounds| self.shared.limit().clamp(bounds.min, bounds.max));
+        let limit = spec.auto.map_or(spec.size, |bounds| self.shared.size().clamp(bounds.min, bounds.max));
         self.shared.set_limit(limit);
         self.shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         database.set_limit(spec.max_of_database);

@@ -15,7 +15,7 @@
 use super::Cap;
 use crate::sync::Arc;
 use crate::sync::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::OnceLock;
@@ -40,6 +40,10 @@ pub enum Opening {
 #[derive(Debug)]
 pub struct PoolShared {
     limit: AtomicUsize,
+    /// It may have no server for now, whatever the limit says.
+    paused: AtomicBool,
+    /// Servers that were opened by then are to be replaced (milliseconds of the process's clock); 0: none.
+    reconnected_ms: AtomicU64,
     opened: AtomicUsize,
     /// Clients that may wait.
     max_waiting: AtomicUsize,
@@ -126,6 +130,8 @@ impl PoolShared {
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
         PoolShared {
             limit: AtomicUsize::new(limit),
+            paused: AtomicBool::new(false),
+            reconnected_ms: AtomicU64::new(0),
             opened: AtomicUsize::new(0),
             max_waiting: AtomicUsize::new(usize::MAX),
             caps,
@@ -188,9 +194,35 @@ impl PoolShared {
         &places.tallies[number]
     }
 
-    /// Servers the pool may have.
+    /// Servers the pool may have now: none while it is paused.
     pub fn limit(&self) -> usize {
+        if self.is_paused() { 0 } else { self.size() }
+    }
+
+    /// Servers it may have while it is not paused.
+    pub fn size(&self) -> usize {
         self.limit.load(SeqCst)
+    }
+
+    /// It may have no server for now.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(SeqCst)
+    }
+
+    /// From now on it may have no server, or may again. Servers in use go when they are next free.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, SeqCst);
+    }
+
+    /// Servers that were opened by this time are to be replaced when they are next free.
+    pub fn reconnect(&self, now_ms: u64) {
+        self.reconnected_ms.fetch_max(now_ms, SeqCst);
+    }
+
+    /// A server that was opened then is to be replaced.
+    pub fn is_from_before(&self, opened_ms: u64) -> bool {
+        let since_ms = self.reconnected_ms.load(SeqCst);
+        since_ms > 0 && opened_ms <= since_ms
     }
 
     /// Changes the limit. Servers over a smaller limit go when they are next free.
@@ -279,10 +311,11 @@ impl PoolShared {
         self.max_waiting.store(most, Relaxed);
     }
 
-    /// As many clients wait as may, or a few more: workers count by themselves.
+    /// As many clients wait as may, or a few more: workers count by themselves. While the pool is paused all may:
+    /// nobody is to notice it.
     pub fn queue_is_full(&self) -> bool {
         let most = self.max_waiting.load(Relaxed);
-        most != usize::MAX && self.waiting() >= most
+        most != usize::MAX && self.waiting() >= most && !self.is_paused()
     }
 
     /// Clients that wait on all workers.

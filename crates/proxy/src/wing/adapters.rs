@@ -12,6 +12,7 @@ use weir_auth::login::{
 };
 use weir_net::Net;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
+use weir_wire::console::{Heard, Progress};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 macro_rules! adapter {
@@ -28,6 +29,30 @@ macro_rules! adapter {
             const ASKS_ACCOUNTS: bool = $index == 0;
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
+            }
+            fn console_greet(front: &mut $room::Front, version: &str, out: &mut Vec<u8>) {
+                front.console_greet(version, out);
+            }
+            fn console_refuse(front: &mut $room::Front, text: &str, out: &mut Vec<u8>) {
+                front.console_refuse(text, out);
+            }
+            fn console_pid(back: &$room::Back) -> u64 {
+                back.console_pid()
+            }
+            fn console_farewell(front: &mut $room::Front, text: &str, out: &mut Vec<u8>) {
+                front.console_farewell(text, out);
+            }
+            fn console_find(front: &mut $room::Front, input: &[u8], out: &mut Vec<u8>) -> Heard {
+                front.console_find(input, out)
+            }
+            fn console_put(
+                front: &mut $room::Front,
+                answer: &weir_wire::console::Answer,
+                progress: &mut Progress,
+                most: usize,
+                out: &mut Vec<u8>,
+            ) -> bool {
+                front.console_put(answer, progress, most, out)
             }
             $($own)*
             type Accept = $room::Accept;

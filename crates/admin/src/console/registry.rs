@@ -1,0 +1,124 @@
+//! The one table of what the console can do: the parser, SHOW HELP and the reference of the manual read it.
+
+/// Who may give a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// `admin_users` and `stats_users`.
+    All,
+    /// `admin_users`.
+    Admins,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// `show pools`, in lower case.
+    pub name: &'static str,
+    /// What follows, as the help writes it.
+    pub argument: &'static str,
+    /// Who may.
+    pub who: Who,
+    /// PgBouncer has it, too.
+    pub pgbouncer: bool,
+    /// What it does, in one sentence.
+    pub text: &'static str,
+}
+
+macro_rules! rows {
+    ($($who:ident $of:ident $name:literal $argument:literal $text:literal;)*) => {
+        &[$(Row { name: $name, argument: $argument, who: Who::$who, pgbouncer: rows!(@$of), text: $text },)*]
+    };
+    (@both) => { true };
+    (@weir) => { false };
+}
+
+/// All commands.
+pub static COMMANDS: &[Row] = rows! {
+    All both "show help" "" "What the console can do.";
+    All both "show version" "" "The version, as PgBouncer writes it, and Weir's.";
+    All both "show config" "" "Each setting: its value, its default, and whether RELOAD and SET can change it.";
+    All both "show databases" "" "Each database: where it is, its limits, and whether it is paused or disabled.";
+    All both "show pools" "" "Each pool (database and user): its clients and servers by state, and the longest wait now.";
+    All both "show clients" "" "Each client.";
+    All both "show servers" "" "Each server connection.";
+    All both "show sockets" "" "Clients and servers together, those that log in included.";
+    All both "show active_sockets" "" "Those of them that have something under way.";
+    All both "show lists" "" "How many databases, users, pools, clients and servers there are.";
+    All both "show users" "" "Each user: limits, servers and clients.";
+    All both "show stats" "" "Each database: what was counted since the start, and averages over stats_period.";
+    All both "show stats_totals" "" "What was counted since the start.";
+    All both "show stats_averages" "" "Averages over stats_period.";
+    All both "show totals" "" "The same for all databases together.";
+    All both "show mem" "" "Memory of clients, servers and pools, without buffers.";
+    All both "show dns_hosts" "" "Hosts that are looked up by name, and their addresses.";
+    All both "show dns_zones" "" "None: Weir does not watch zones.";
+    All both "show state" "" "Whether Weir is paused.";
+    All both "show peers" "" "None: Weir has no peers.";
+    All both "show peer_pools" "" "None: Weir has no peers.";
+    All weir "show pins" "" "Each client that keeps its server beyond its transaction: why, and for how long it has had it.";
+    All weir "show queue" "" "Each client that waits for a server, the longest first.";
+    All weir "show limits" "" "Each limit that clients and servers can meet, and how much of it is used.";
+    Admins both "set" "key = value" "Changes a setting until the next RELOAD.";
+    Admins both "reload" "" "Reads the configuration again.";
+    Admins both "pause" "[db]" "Closes all servers, each when its client is done with it, and answers when none is left; until RESUME, requests wait.";
+    Admins both "resume" "[db]" "Ends PAUSE and KILL.";
+    Admins both "disable" "db" "The database takes no new clients.";
+    Admins both "enable" "db" "It takes new clients again.";
+    Admins both "reconnect" "[db]" "Replaces all servers, each when its client is done with it.";
+    Admins both "kill" "[db]" "Ends all clients and servers at once; the database is paused then.";
+    Admins both "kill_client" "id" "Ends one client, of the protocol that the console is spoken to by.";
+    Admins both "wait_close" "[db]" "Answers when all servers that RECONNECT or RELOAD is to replace are closed.";
+    Admins both "shutdown" "[wait_for_servers]" "Stops at once; or takes no new clients, lets transactions end within drain_timeout, and stops.";
+};
+
+/// The row of a command.
+pub fn find(name: &str) -> Option<&'static Row> {
+    COMMANDS.iter().find(|row| row.name == name)
+}
+
+/// The text of SHOW HELP.
+pub fn help() -> &'static str {
+    static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    TEXT.get_or_init(|| {
+        let mut text = String::from("\n");
+        let shown: Vec<_> = COMMANDS.iter().filter_map(|row| row.name.strip_prefix("show ")).collect();
+        for some in shown.chunks(6) {
+            text.push_str(&format!("\tSHOW {}\n", some.join("|").to_uppercase()));
+        }
+        let others = COMMANDS.iter().filter(|row| !row.name.starts_with("show "));
+        let lines: Vec<_> = others
+            .map(|row| format!("\t{} {}", row.name.to_uppercase(), row.argument).trim_end().to_owned())
+            .collect();
+        text.push_str(&lines.join("\n"));
+        text
+    })
+}
+
+/// The reference of the manual: a table in Markdown.
+pub fn reference() -> String {
+    let mut text = String::from("| command | who | does |\n|---|---|---|\n");
+    for row in COMMANDS {
+        let who = match row.who {
+            Who::All => "all",
+            Who::Admins => "admins",
+        };
+        let own = if row.pgbouncer { "" } else { " (Weir's own)" };
+        let name = format!("{} {}", row.name.to_uppercase(), row.argument);
+        text.push_str(&format!("| `{}`{own} | {who} | {} |\n", name.trim_end(), row.text));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_there_once() {
+        for row in COMMANDS {
+            assert_eq!(COMMANDS.iter().filter(|other| other.name == row.name).count(), 1, "{}", row.name);
+            assert!(row.text.ends_with('.') && row.name == row.name.to_lowercase());
+        }
+        assert!(help().contains("PAUSE [db]") && help().contains("PINS") && reference().contains("`RELOAD`"));
+    }
+}

@@ -1,0 +1,603 @@
+//! What the administration console needs of the data plane: statements come out, answers and orders go in, and
+//! what there is can be listed.
+//!
+//! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and the
+//! answers come back by mail. So the console costs the data path nothing but one look at a bit for each read.
+//!
+//! Owns: what is said ([`Statement`], [`Letter`]), the orders in force ([`Orders`]), and the rows of a list. Must
+//! not know: what a statement means (`weir_admin` does).
+//!
+//! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most; what
+//! it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes of a
+//! worker.
+
+use crate::context::Ticket;
+use crate::control::Proxy;
+use crate::ids::{Key, worker_of};
+use crate::mail::{Mail, WingMail};
+use crate::pool::{PoolEntry, PoolId};
+use crate::settings::PoolSpec;
+use crate::wing::{MySql, Postgres, Wing};
+use arc_swap::{ArcSwap, Guard};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use weir_net::{Peer, Target};
+use weir_wire::console::{Answer, Progress};
+use weir_wire::{Pins, limits};
+
+/// What a client of the console has asked. Dropped without an answer, it is answered by an error.
+pub struct Statement {
+    /// Its words.
+    pub text: String,
+    /// Who asks.
+    pub user: String,
+    /// The name by which he has come: `pgbouncer` or `weir`.
+    pub database: String,
+    /// 0: by PostgreSQL's protocol, 1: by MySQL's.
+    pub wing: u8,
+    /// He may change things.
+    pub admin: bool,
+    fate: Arc<AtomicU8>,
+    /// Takes the answer.
+    reply: Option<Box<dyn FnOnce(Answer) + Send + Sync>>,
+}
+
+impl Statement {
+    /// Its client has asked for its end (a cancel request).
+    pub fn is_cancelled(&self) -> bool {
+        self.fate.load(Relaxed) == CANCELLED
+    }
+
+    /// Its client has gone: nobody waits for the answer.
+    pub fn is_gone(&self) -> bool {
+        self.fate.load(Relaxed) == GONE
+    }
+
+    /// Answers it.
+    pub fn answer(mut self, answer: Answer) {
+        if let Some(reply) = self.reply.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            reply(Answer::Error("the console could not answer".to_owned()));
+        }
+    }
+}
+
+/// What has become of a statement meanwhile.
+const CANCELLED: u8 = 1;
+const GONE: u8 = 2;
+
+/// A statement on its way, and where its answer goes.
+pub(crate) struct Ask {
+    ticket: Ticket,
+    statement: Statement,
+}
+
+/// Takes statements, at once and without waiting.
+pub type Clerk = Box<dyn Fn(Statement) + Send + Sync>;
+
+/// What an operator has ordered of databases, by their names in Weir.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// All are paused.
+    pub all_paused: bool,
+    /// These are paused.
+    pub paused: BTreeSet<String>,
+    /// These take no new clients.
+    pub disabled: BTreeSet<String>,
+}
+
+impl Orders {
+    /// Nobody gets a server of this database.
+    pub fn is_paused(&self, database: &str) -> bool {
+        self.all_paused || self.paused.contains(database)
+    }
+
+    /// It takes no new clients.
+    pub fn is_disabled(&self, database: &str) -> bool {
+        self.disabled.contains(database)
+    }
+}
+
+/// Where the console and the data plane meet.
+#[derive(Default)]
+pub struct Hatch {
+    clerk: OnceLock<Box<dyn Fn(Ask) + Send + Sync>>,
+    orders: ArcSwap<Orders>,
+    clients: Arc<AtomicUsize>,
+}
+
+impl Hatch {
+    /// The orders in force.
+    pub fn orders(&self) -> Guard<Arc<Orders>> {
+        self.orders.load()
+    }
+
+    /// A place for one more client; `None`: there are too many.
+    pub(crate) fn seat(&self, admin: bool, user: &str, database: &str) -> Option<Seat> {
+        let place = Place(self.clients.clone());
+        let before = self.clients.fetch_add(1, Relaxed);
+        let (user, database) = (user.into(), database.into());
+        (before < limits::CONSOLES).then_some(Seat {
+            admin,
+            user,
+            database,
+            answer: None,
+            fate: Arc::default(),
+            _place: place,
+        })
+    }
+
+    /// Passes a statement on. False: nobody takes any.
+    pub(crate) fn ask(&self, ask: Ask) -> bool {
+        let Some(clerk) = self.clerk.get() else { return false };
+        clerk(ask);
+        true
+    }
+}
+
+/// A place among the clients of the console.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What is kept of a client of the console.
+pub struct Seat {
+    /// It may change things.
+    pub(crate) admin: bool,
+    pub(crate) user: Box<str>,
+    pub(crate) database: Box<str>,
+    /// The answer that it is being given.
+    pub(crate) answer: Option<(Box<Answer>, Progress)>,
+    /// Of its last statement.
+    fate: Arc<AtomicU8>,
+    _place: Place,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.fate.store(GONE, Relaxed);
+    }
+}
+
+impl Seat {
+    /// Its client has asked for the end of its statement.
+    pub(crate) fn cancel(&self) {
+        self.fate.store(CANCELLED, Relaxed);
+    }
+
+    /// A statement of its client.
+    pub(crate) fn ask(&mut self, ticket: Ticket, text: String) -> Ask {
+        self.fate = Arc::default();
+        let fate = self.fate.clone();
+        let (user, database) = (self.user.to_string(), self.database.to_string());
+        Ask {
+            ticket,
+            statement: Statement {
+                text,
+                user,
+                database,
+                wing: ticket.wing,
+                admin: self.admin,
+                fate,
+                reply: None,
+            },
+        }
+    }
+}
+
+/// Something of the console for a hall.
+pub enum Letter<W: Wing> {
+    /// The answer for one of its clients.
+    Answer {
+        /// Which one.
+        client: Key,
+        /// The answer.
+        answer: Box<Answer>,
+    },
+    /// What is ordered of this pool has changed.
+    Ordered {
+        /// The pool.
+        pool: Arc<PoolEntry<W::Welcomes>>,
+    },
+    /// End all clients of this pool, from this slot on.
+    KillAll {
+        /// The pool.
+        pool: Arc<PoolEntry<W::Welcomes>>,
+        /// The slot.
+        from: u32,
+    },
+    /// End this client.
+    KillClient {
+        /// Its number.
+        number: u32,
+        /// Is told whether there was such a client.
+        told: Box<dyn FnOnce(bool) + Send>,
+    },
+    /// List what there is, from this slot on: first clients, then servers.
+    List {
+        /// What.
+        list: Arc<List>,
+        /// Clients are done.
+        servers: bool,
+        /// The slot.
+        from: u32,
+    },
+}
+
+/// What is to be listed. The list is complete when the last copy of the pointer to this is dropped.
+pub struct List {
+    /// Clients.
+    pub clients: bool,
+    /// Servers.
+    pub servers: bool,
+    /// Each as a row; else only how many there are.
+    pub rows: bool,
+    /// Clients only that keep their server for a stated reason.
+    pub pinned: bool,
+    /// How many clients each user has.
+    pub users: bool,
+    /// Clients only that wait.
+    pub waiting: bool,
+    /// Takes what a worker has found, piece by piece.
+    pub sink: Box<dyn Fn(Part) + Send + Sync>,
+}
+
+/// A piece of a list.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// 0: PostgreSQL, 1: MySQL.
+    pub wing: u8,
+    /// The clock of the process when it was made (nanoseconds).
+    pub now_ns: u64,
+    /// Clients.
+    pub clients: Vec<ClientRow>,
+    /// Servers.
+    pub servers: Vec<ServerRow>,
+    /// How many there are, by pool.
+    pub counts: Vec<(PoolId, Counts)>,
+    /// Clients that are logging in.
+    pub logins: usize,
+    /// Clients by their user, if those are wanted.
+    pub users: Vec<(String, usize)>,
+}
+
+/// Clients and servers of a pool, by PgBouncer's states.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Clients, those that wait left out.
+    pub cl_active: usize,
+    /// Clients that wait for a server.
+    pub cl_waiting: usize,
+    /// Servers that clients have.
+    pub sv_active: usize,
+    /// Connections under way that carry a cancel request.
+    pub sv_active_cancel: usize,
+    /// Servers that wait for the end of such a connection.
+    pub sv_being_canceled: usize,
+    /// Servers that are free.
+    pub sv_idle: usize,
+    /// Servers that are being reset or checked.
+    pub sv_tested: usize,
+    /// Servers that are logging in.
+    pub sv_login: usize,
+}
+
+impl Counts {
+    /// Both together.
+    pub fn add(&mut self, other: &Counts) {
+        self.cl_active += other.cl_active;
+        self.cl_waiting += other.cl_waiting;
+        self.sv_active += other.sv_active;
+        self.sv_active_cancel += other.sv_active_cancel;
+        self.sv_being_canceled += other.sv_being_canceled;
+        self.sv_idle += other.sv_idle;
+        self.sv_tested += other.sv_tested;
+        self.sv_login += other.sv_login;
+    }
+}
+
+/// What a client is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientState {
+    /// Logging in.
+    Login,
+    /// It has a server.
+    Active,
+    /// It has none and wants none.
+    Idle,
+    /// It waits for one.
+    Waiting,
+}
+
+/// A client. Times are milliseconds of the process's clock.
+#[derive(Debug, Clone)]
+pub struct ClientRow {
+    /// Weir's number of it, which is also what its program was told.
+    pub number: u32,
+    /// Its user.
+    pub user: String,
+    /// Its database.
+    pub database: String,
+    /// What its program calls itself.
+    pub application_name: String,
+    /// Where it comes from.
+    pub peer: Peer,
+    /// Where it has come to.
+    pub local: Option<SocketAddr>,
+    /// What it is at.
+    pub state: ClientState,
+    /// When it connected.
+    pub connected_ms: u64,
+    /// When it last asked or was answered.
+    pub active_ms: u64,
+    /// For how long it has waited for a server (nanoseconds).
+    pub waited_ns: u64,
+    /// The number of its server in the list of servers.
+    pub server: Option<u32>,
+    /// Since when it has that.
+    pub leased_ms: u64,
+    /// Why it keeps it.
+    pub pins: Pins,
+    /// Requests under way.
+    pub inflight: u32,
+    /// Version and cipher of its TLS.
+    pub tls: Option<(&'static str, &'static str)>,
+    /// It is a client of the console.
+    pub console: bool,
+}
+
+/// What a server is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerMark {
+    /// Connecting or logging in.
+    Login,
+    /// Free.
+    Idle,
+    /// A client has it, or several share it.
+    Active,
+    /// Being reset or checked.
+    Tested,
+}
+
+/// A server. Times are milliseconds of the process's clock.
+#[derive(Debug, Clone)]
+pub struct ServerRow {
+    /// Its number among those of Weir.
+    pub number: u32,
+    /// The user it is logged in as.
+    pub user: String,
+    /// The database's name in Weir.
+    pub database: String,
+    /// Where it leads.
+    pub target: Target,
+    /// This end of it.
+    pub local: Option<SocketAddr>,
+    /// What it is at.
+    pub state: ServerMark,
+    /// When its connect began.
+    pub opened_ms: u64,
+    /// When it entered its state.
+    pub since_ms: u64,
+    /// It is closed when it is next free.
+    pub close_needed: bool,
+    /// The number of the client that has it.
+    pub client: Option<u32>,
+    /// The database's own number of the connection.
+    pub pid: u64,
+    /// Version and cipher of its TLS.
+    pub tls: Option<(&'static str, &'static str)>,
+}
+
+/// A pool, as all workers know it.
+#[derive(Debug, Clone)]
+pub struct PoolRow {
+    /// 0: PostgreSQL, 1: MySQL.
+    pub wing: u8,
+    /// Its number there.
+    pub id: PoolId,
+    /// Its settings.
+    pub spec: Arc<PoolSpec>,
+    /// Servers it has.
+    pub opened: usize,
+    /// Servers it may have, were it not paused.
+    pub size: usize,
+    /// It is paused.
+    pub paused: bool,
+    /// Clients that wait.
+    pub waiting: usize,
+    /// Since when the one that has waited longest does (nanoseconds of the process's clock).
+    pub waits_since_ns: Option<u64>,
+    /// What it has served.
+    pub served: crate::pool::Served,
+}
+
+impl Proxy {
+    /// From now on this takes the statements of the console.
+    pub fn open_console(&self, clerk: Clerk) {
+        let shared = Arc::downgrade(&self.shared);
+        let take = move |ask: Ask| {
+            let (Ask { ticket, mut statement }, shared) = (ask, shared.clone());
+            statement.reply = Some(Box::new(move |answer| {
+                let Some(shared) = shared.upgrade() else { return };
+                let (client, answer) = (ticket.key, Box::new(answer));
+                let mail = if ticket.wing == Postgres::INDEX {
+                    Mail::Postgres(WingMail::Console(Letter::Answer { client, answer }))
+                } else {
+                    Mail::MySql(WingMail::Console(Letter::Answer { client, answer }))
+                };
+                (shared.post)(ticket.worker, mail);
+            }));
+            clerk(statement);
+        };
+        drop(self.shared.console.clerk.set(Box::new(take)));
+    }
+
+    /// The clock of [`ClientRow`] and its like, in nanoseconds.
+    pub fn clock_ns(&self) -> u64 {
+        weir_net::kernel::monotonic_ns()
+    }
+
+    /// The orders in force.
+    pub fn orders(&self) -> Arc<Orders> {
+        self.shared.console.orders.load_full()
+    }
+
+    /// Clients there may be.
+    pub fn max_clients(&self) -> usize {
+        self.shared.settings.load().max_client_conn
+    }
+
+    /// Clients there are, those that log in included.
+    pub fn clients(&self) -> usize {
+        self.shared.clients.load(Relaxed)
+    }
+
+    /// Clients of the console.
+    pub fn consoles(&self) -> usize {
+        self.shared.console.clients.load(Relaxed)
+    }
+
+    /// Hosts that are looked up by name, and their addresses now.
+    pub fn hosts(&self) -> Vec<(String, Vec<Target>)> {
+        self.routes().hosts()
+    }
+
+    /// Bytes of a client and of a server of PostgreSQL, without their buffers.
+    pub fn sizes(&self) -> (usize, usize) {
+        type Socket = weir_net::socket::Socket;
+        (
+            size_of::<crate::client::Client<Postgres, Socket>>(),
+            size_of::<crate::server::Server<Postgres, Socket>>(),
+        )
+    }
+
+    /// All pools.
+    pub fn pools(&self) -> Vec<PoolRow> {
+        let mut rows = Vec::new();
+        rows_of::<Postgres>(self.shared.postgres.all().iter(), &mut rows);
+        rows_of::<MySql>(self.shared.mysql.all().iter(), &mut rows);
+        rows
+    }
+
+    /// Lists what the workers have.
+    pub fn list(&self, list: List) {
+        let list = Arc::new(list);
+        for worker in self.shared.berths.open() {
+            let letter = || Letter::List { list: list.clone(), servers: false, from: 0 };
+            (self.shared.post)(worker, Mail::Postgres(WingMail::Console(letter())));
+            let letter = Letter::List { list: list.clone(), servers: false, from: 0 };
+            (self.shared.post)(worker, Mail::MySql(WingMail::Console(letter)));
+        }
+    }
+
+    /// Changes the orders; pools of databases that are paused otherwise than before hear of it.
+    pub fn order(&self, change: impl Fn(&mut Orders)) {
+        let before = self.orders();
+        let mut orders = Orders::clone(&before);
+        change(&mut orders);
+        self.shared.console.orders.store(Arc::new(orders.clone()));
+        for entry in self.shared.postgres.all().iter() {
+            self.pause::<Postgres>(entry, &orders);
+        }
+        for entry in self.shared.mysql.all().iter() {
+            self.pause::<MySql>(entry, &orders);
+        }
+    }
+
+    fn pause<W: Wing>(&self, entry: &Arc<PoolEntry<W::Welcomes>>, orders: &Orders) {
+        let paused = orders.is_paused(&entry.spec().database);
+        if entry.shared.is_paused() != paused {
+            entry.shared.set_paused(paused);
+            self.tell::<W>(|| Letter::Ordered { pool: entry.clone() });
+        }
+    }
+
+    fn tell<W: Wing>(&self, letter: impl Fn() -> Letter<W>) {
+        for worker in self.shared.berths.open() {
+            (self.shared.post)(worker, W::mail(WingMail::Console(letter())));
+        }
+    }
+
+    /// Servers of these databases that are there now are replaced when they are next free.
+    pub fn reconnect(&self, is_meant: impl Fn(&str) -> bool) {
+        let now_ms = self.clock_ns() / 1_000_000;
+        self.each_pool(
+            &is_meant,
+            |entry| {
+                entry.shared.reconnect(now_ms);
+                self.tell::<Postgres>(|| Letter::Ordered { pool: entry.clone() });
+            },
+            |entry| {
+                entry.shared.reconnect(now_ms);
+                self.tell::<MySql>(|| Letter::Ordered { pool: entry.clone() });
+            },
+        );
+    }
+
+    /// Ends all clients of these databases.
+    pub fn kill_all(&self, is_meant: impl Fn(&str) -> bool) {
+        self.each_pool(
+            &is_meant,
+            |entry| self.tell::<Postgres>(|| Letter::KillAll { pool: entry.clone(), from: 0 }),
+            |entry| self.tell::<MySql>(|| Letter::KillAll { pool: entry.clone(), from: 0 }),
+        );
+    }
+
+    fn each_pool(
+        &self,
+        is_meant: &impl Fn(&str) -> bool,
+        postgres: impl Fn(&Arc<PoolEntry<<Postgres as Wing>::Welcomes>>),
+        mysql: impl Fn(&Arc<PoolEntry<<MySql as Wing>::Welcomes>>),
+    ) {
+        self.shared.postgres.all().iter().filter(|it| is_meant(&it.spec().database)).for_each(postgres);
+        self.shared.mysql.all().iter().filter(|it| is_meant(&it.spec().database)).for_each(mysql);
+    }
+
+    /// Ends the client of this number. `told` hears whether there was one, unless its worker ends meanwhile.
+    pub fn kill_client(&self, wing: u8, number: u32, told: impl FnOnce(bool) + Send + 'static) {
+        let (worker, told) = (worker_of(number), Box::new(told));
+        let mail = if wing == Postgres::INDEX {
+            Mail::Postgres(WingMail::Console(Letter::KillClient { number, told }))
+        } else {
+            Mail::MySql(WingMail::Console(Letter::KillClient { number, told }))
+        };
+        if self.shared.berths.is_open(worker) {
+            (self.shared.post)(worker, mail);
+        }
+    }
+}
+
+fn rows_of<'a, W: Wing>(
+    entries: impl Iterator<Item = &'a Arc<PoolEntry<W::Welcomes>>>,
+    rows: &mut Vec<PoolRow>,
+) where
+    W::Welcomes: 'a,
+{
+    rows.extend(entries.map(|entry| {
+        let shared = &entry.shared;
+        PoolRow {
+            wing: W::INDEX,
+            id: entry.id,
+            spec: entry.spec(),
+            opened: shared.opened(),
+            size: shared.size(),
+            paused: shared.is_paused(),
+            waiting: shared.waiting(),
+            waits_since_ns: Some(shared.longest_waiting()).filter(|&it| it != crate::pool::shared::NOBODY),
+            served: shared.served(),
+        }
+    }));
+}
