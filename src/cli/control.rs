@@ -65,7 +65,9 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     announce(&proxy);
     reach::look(&started);
     let draining = Arc::new(AtomicBool::new(false));
-    let pages = pages(&proxy, &draining);
+    // It is to end, when its clients have.
+    let leaving = Arc::new(AtomicBool::new(false));
+    let pages = pages(&proxy, [&draining, &leaving]);
     for listener in http {
         if let Ok(address) = listener.local_addr() {
             tracing::info!("listens on http://{address}: /metrics, /healthz, /readyz");
@@ -86,7 +88,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             outcome = &mut end => {
                 outcome.context("the thread that waits for the workers has panicked")?;
                 drop(pidfile);
-                if !draining.load(Ordering::Relaxed) {
+                if !draining.load(Ordering::Relaxed) && !leaving.load(Ordering::Relaxed) {
                     return Err(Failure::Runtime(anyhow!("all workers have ended by themselves")));
                 }
                 tracing::info!("stopped");
@@ -100,6 +102,12 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
                 }
             },
             Some(act) = acts.recv() => match act {
+                Act::Leave => {
+                    tracing::info!("stops when all clients have left: takes no new ones; a signal lets transactions end and stops");
+                    leaving.store(true, Ordering::Relaxed);
+                    plan.ready.tell_stopping();
+                    proxy.leave();
+                }
                 Act::Drain => stop(&proxy, &draining, Order::Drain, plan.ready),
                 Act::Stop => stop(&proxy, &draining, Order::Stop, plan.ready),
                 Act::Reload(done) => {
@@ -145,14 +153,18 @@ fn stop(proxy: &Proxy, draining: &AtomicBool, order: Order, ready: Ready) {
     proxy.stop();
 }
 
-fn pages(proxy: &Arc<Proxy>, draining: &Arc<AtomicBool>) -> Arc<Pages> {
+fn pages(proxy: &Arc<Proxy>, ends: [&Arc<AtomicBool>; 2]) -> Arc<Pages> {
     let metrics = proxy.metrics().clone();
-    let draining = draining.clone();
+    let ends = ends.map(Arc::clone);
     Arc::new(Pages {
         metrics: Box::new(move || weir_metrics::expose(&metrics, VERSION)),
         metrics_type: weir_metrics::CONTENT_TYPE,
         ready: Box::new(move || {
-            if draining.load(Ordering::Relaxed) { Err("Weir is stopping".to_owned()) } else { Ok(()) }
+            if ends.iter().any(|end| end.load(Ordering::Relaxed)) {
+                Err("Weir is stopping".to_owned())
+            } else {
+                Ok(())
+            }
         }),
         version: VERSION,
     })

@@ -4,6 +4,7 @@ both protocols, with clients alive under load."""
 import contextlib
 import os
 import pwd
+import signal
 import socket
 import struct
 import subprocess
@@ -367,10 +368,12 @@ def the_console_has_room_when_weir_is_full(_context):
 @weir(only="postgres")
 def pause_and_resume_lose_nobody(_context):
     server = PrivateServer("postgres")
-    with weir_of_ini(port=server.port) as w, console(w) as wire, Wire(server.superuser()) as s, Load(w, 16) as load:
+    with weir_of_ini(port=server.port, pool="default_pool_size = 4\nmin_pool_size = 2") as w, console(w) as wire, \
+            Wire(server.superuser()) as s, Load(w, 16) as load:
         for _ in range(3):
             wire.ask("pause")
-            assert s.ask(ON_SERVER) == [["0"]], "nobody is left on the server"
+            # The server notices a little later than Weir.
+            eventually(lambda: s.ask(ON_SERVER) == [["0"]], "nobody is left on the server")
             assert table(wire, "SHOW STATE")[1]["value"] == "yes"
             waits = lambda: int(table(wire, "SHOW POOLS")[0]["cl_waiting"]) == 16
             eventually(waits, "all wait")
@@ -380,10 +383,17 @@ def pause_and_resume_lose_nobody(_context):
             s.close()
             s = Wire(server.superuser())
             refused(wire, "pause", "already paused")
+            came = []
+            late = threading.Thread(target=lambda: came.append(Wire(w.target(database="app2")).ask("select 'new pool'")))
+            late.start()
+            eventually(lambda: len(table(wire, "SHOW QUEUE")) == 17 or came, "who comes to a new pool waits, too")
+            assert not came and s.ask(ON_SERVER) == [["0"]], "nor is one opened for it, or to be kept"
             wire.ask("resume")
             load.all_have_asked()
+            late.join(30)
+            assert came == [[["new pool"]]]
         wire.ask("pause app")
-        assert s.ask(ON_SERVER) == [["0"]]
+        eventually(lambda: s.ask(ON_SERVER + "and datname = 'app'") == [["0"]], "nobody is left on the server")
         assert {r["name"]: r["paused"] for r in table(wire, "SHOW DATABASES")} == {"app": "1", "app2": "0", "pgbouncer": "0"}
         with Wire(w.target(database="app2")) as other:
             assert other.ask("select 1") == [["1"]], "another database"
@@ -548,11 +558,10 @@ def set_and_reload_change_settings(_context):
 
 
 @weir(only="postgres")
-def shutdown_has_two_modes(_context):
+def shutdown_has_three_modes(_context):
     with weir_of_ini() as w, console(w) as wire, Wire(w.target()) as client:
         client.ask("begin")
         client.ask("select 1")
-        refused(wire, "shutdown wait_for_clients", "not supported")
         wire.ask("shutdown wait_for_servers")
         eventually(lambda: "stops: takes no new clients" in w.log(), "it is about to stop")
         assert client.ask("select 'mine'") == [["mine"]], "its transaction goes on"
@@ -564,6 +573,31 @@ def shutdown_has_two_modes(_context):
         client.ask("begin")
         wire.send(query("shutdown"))
         assert [k for k, _ in wire.closed_by_peer()] in ([], ["E"]), "no answer but the end"
+        assert w.wait() == 0
+        w.ended = True
+    with weir_of_ini() as w, console(w) as wire:
+        clients = [Wire(w.target()) for _ in range(3)]
+        wire.ask("shutdown wait_for_clients")
+        eventually(lambda: "stops when all clients have left" in w.log(), "it is about to stop")
+
+        def refuses():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", w.port)) != 0
+        eventually(refuses, "nobody new comes in")
+        for client in clients:
+            assert w.alive() and client.ask("select 'still served'") == [["still served"]]
+            assert table(wire, "SHOW POOLS")[0]["database"] == "app", "the console serves, too"
+            client.close()
+        assert w.wait() == 0, "the console is not waited for"
+        w.ended = True
+    with weir_of_ini() as w, console(w) as wire, Wire(w.target()) as client:
+        wire.ask("shutdown wait_for_clients")
+        client.ask("begin")
+        client.ask("select 1")
+        w.signal(signal.SIGTERM)
+        eventually(lambda: "stops: takes no new clients" in w.log(), "it stops sooner")
+        assert client.ask("select 'mine'") == [["mine"]]
+        client.ask("commit")
         assert w.wait() == 0
         w.ended = True
 

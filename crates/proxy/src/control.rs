@@ -253,6 +253,13 @@ impl Proxy {
         self.tell_all(|| Mail::Drain);
     }
 
+    /// Accepts nobody new, and stops when all clients have left of their own accord. Those of the console are not
+    /// waited for.
+    pub fn leave(&self) {
+        self.shared.berths.end();
+        self.tell_all(|| Mail::Leave);
+    }
+
     /// Stops now.
     pub fn stop(&self) {
         self.shared.berths.end();

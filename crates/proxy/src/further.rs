@@ -63,7 +63,7 @@ impl Posts {
             Mail::Postgres(WingMail::Kill(kill)) => self.return_kill::<Postgres>(worker, kill),
             Mail::MySql(WingMail::Kill(kill)) => self.return_kill::<MySql>(worker, kill),
             Mail::Postgres(_) | Mail::MySql(_) => {}
-            Mail::Reload | Mail::Readdressed | Mail::Drain | Mail::Stop => {}
+            Mail::Reload | Mail::Readdressed | Mail::Leave | Mail::Drain | Mail::Stop => {}
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Mail<N: Net> {
     Reload,
     /// A host has other addresses than before.
     Readdressed,
+    /// Accept nobody new, and stop when all clients have left of their own accord.
+    Leave,
     /// Accept nobody new, let transactions end, then stop.
     Drain,
     /// Stop now.

@@ -46,6 +46,8 @@ enum Life {
     Serving,
     /// Until all clients have gone, or this time (milliseconds; `u64::MAX`: however long that takes).
     Draining(u64),
+    /// Until all clients have left.
+    Leaving,
     Over,
 }
 
@@ -178,7 +180,7 @@ impl<N: Net> Worker<N> {
         let now_ms = self.net.now_ns() / 1_000_000;
         let drained_ms = match self.life {
             Life::Draining(until_ms) => Some(until_ms).filter(|&until_ms| until_ms < u64::MAX),
-            Life::Serving | Life::Over => None,
+            Life::Serving | Life::Leaving | Life::Over => None,
         };
         let leaves_ms = self.empty_since_ms.map(|since_ms| since_ms + EMPTY_MS);
         let next_ms = [self.wheel.next_ms(), drained_ms, leaves_ms].into_iter().flatten().min()?;
@@ -256,6 +258,9 @@ impl<N: Net> Worker<N> {
         }
         if self.number >= self.shared.berths.first() {
             self.leave_if_empty(now_ns / 1_000_000);
+        }
+        if self.life == Life::Leaving && self.postgres.has_left() && self.mysql.has_left() {
+            self.stop();
         }
         if let Life::Draining(until_ms) = self.life {
             let clients = self.postgres.client_count() + self.mysql.client_count();
@@ -338,6 +343,12 @@ impl<N: Net> Worker<N> {
                     postgres.drain(cx);
                     mysql.drain(cx);
                 });
+            }
+            Mail::Leave => {
+                self.doors.clear();
+                if self.life == Life::Serving {
+                    self.life = Life::Leaving;
+                }
             }
             Mail::Stop => self.stop(),
         }

@@ -42,6 +42,8 @@ pub enum Act {
     Reload(oneshot::Sender<bool>),
     /// Change a setting: its full name and value.
     Set(String, String, oneshot::Sender<bool>),
+    /// Take no new clients, and stop when all have left.
+    Leave,
     /// Take no new clients, let transactions end, stop.
     Drain,
     /// Stop now.
@@ -130,7 +132,7 @@ impl Console {
                 left = Duration::from_millis(period).max(second);
                 self.stats().turn(&self.proxy);
             } else {
-                self.stats().look(&self.proxy);
+                self.stats().note(&self.proxy);
             }
             tokio::time::sleep(second).await;
         }
@@ -190,7 +192,8 @@ impl Console {
                     return Err("admin access needed".into());
                 }
                 self.check_arguments(statement, row.name, &argument)?;
-                tracing::info!(user = statement.user, "{} command issued", statement.text.trim());
+                let words = statement.text.trim().replace(char::is_control, " ");
+                tracing::info!(user = statement.user, "{words} command issued");
                 self.order(statement, row.name, argument).await
             }
             Some(_) | None => Err(invalid(&statement.text)),

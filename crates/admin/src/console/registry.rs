@@ -68,7 +68,7 @@ pub static COMMANDS: &[Row] = rows! {
     Admins both "kill" "[db]" "Ends all clients and servers at once; the database is paused then.";
     Admins both "kill_client" "id" "Ends one client, of the protocol that the console is spoken to by.";
     Admins both "wait_close" "[db]" "Answers when all servers that RECONNECT or RELOAD is to replace are closed.";
-    Admins both "shutdown" "[wait_for_servers]" "Stops at once; or takes no new clients, lets transactions end within drain_timeout, and stops.";
+    Admins both "shutdown" "[wait_for_servers|wait_for_clients]" "Stops at once; or takes no new clients, and stops when transactions have ended (at most drain_timeout), or when all clients have left.";
 };
 
 /// The row of a command.

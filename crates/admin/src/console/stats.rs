@@ -51,8 +51,8 @@ impl Stats {
         }
     }
 
-    /// Looks at what there is. To be called at least once in some seconds, so that no pool comes and goes unseen.
-    pub fn look(&mut self, proxy: &Proxy) -> Sums {
+    /// Notes what pools have served. To be called at least once in some seconds, so that none comes and goes unseen.
+    pub fn note(&mut self, proxy: &Proxy) {
         let before = std::mem::take(&mut self.seen);
         for pool in proxy.pools() {
             self.seen.insert((pool.wing, pool.id), (pool.spec.database.clone(), pool.served));
@@ -64,6 +64,11 @@ impl Stats {
                 plus(self.gone.entry((name.0, database)).or_default(), served);
             }
         }
+    }
+
+    /// Looks at what there is.
+    pub fn look(&mut self, proxy: &Proxy) -> Sums {
+        self.note(proxy);
         let mut times = self.gone.clone();
         for ((wing, _), (database, served)) in &self.seen {
             plus(times.entry((*wing, database.clone())).or_default(), *served);

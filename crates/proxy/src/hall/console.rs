@@ -29,6 +29,11 @@ const VERSION: &str = "1.26.1/bouncer";
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl<W: Wing, N: Net> Hall<W, N> {
+    /// Nobody is here but clients of the console.
+    pub(crate) fn has_left(&self) -> bool {
+        self.clients.len() == self.consoles.len()
+    }
+
     fn rights_at_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Option<Rights>> {
         cx.settings.routes.console(W::INDEX, login, &self.clients.get(key)?.peer)
     }
