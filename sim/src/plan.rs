@@ -42,6 +42,12 @@ pub enum Fault {
     Break(u32),
     /// New settings: this pool size.
     Resize(usize),
+    /// The console pauses all databases for this long.
+    Pause(u64),
+    /// It resumes them.
+    Resume,
+    /// It has all servers replaced.
+    Reconnect,
     /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next
     /// ReadyForQuery.
     Says(u32, &'static [u8], bool),
@@ -236,6 +242,14 @@ impl Plan {
         if more.one_in(3) {
             for _ in 0..more.between(1, 3) {
                 faults.push((more.below(300_000_000), Fault::Reload(more.one_in(2))));
+            }
+        }
+        let mut console = Dice::new(seed ^ 0xc0_5013);
+        if console.one_in(3) {
+            for _ in 0..console.between(1, 4) {
+                let pause = Fault::Pause(console.between(100_000, 60_000_000));
+                let fault = if console.one_in(2) { pause } else { Fault::Reconnect };
+                faults.push((console.below(300_000_000), fault));
             }
         }
         let mut tls = Dice::new(seed ^ 0x0715_0715);

@@ -676,6 +676,16 @@ impl World {
                 plan.max_of_database = if self.dice.one_in(2) { self.dice.between(1, 3) as usize } else { 0 };
                 self.reload(other_servers);
             }
+            Fault::Pause(for_ns) => {
+                weir_proxy::console::order(&self.shared, |orders| orders.all_paused = true);
+                let at_ns = self.network.lock().now_ns + for_ns;
+                self.event_at(at_ns, Event_::Fault(Fault::Resume));
+            }
+            Fault::Resume => weir_proxy::console::order(&self.shared, |orders| orders.all_paused = false),
+            Fault::Reconnect => {
+                let now_ms = self.network.lock().now_ns / 1_000_000;
+                weir_proxy::console::reconnect(&self.shared, now_ms, |_| true);
+            }
             Fault::Resize(servers) => {
                 self.plan.pool_size = servers;
                 self.reload(false);

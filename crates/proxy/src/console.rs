@@ -11,7 +11,7 @@
 //! it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes of a
 //! worker.
 
-use crate::context::Ticket;
+use crate::context::{Shared, Ticket};
 use crate::control::Proxy;
 use crate::ids::{Key, worker_of};
 use crate::mail::{Mail, WingMail};
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use weir_net::{Peer, Target};
+use weir_net::{Net, Peer, Target};
 use weir_wire::console::{Answer, Progress};
 use weir_wire::{Pins, limits};
 
@@ -505,65 +505,19 @@ impl Proxy {
 
     /// Changes the orders; pools of databases that are paused otherwise than before hear of it.
     pub fn order(&self, change: impl Fn(&mut Orders)) {
-        let before = self.orders();
-        let mut orders = Orders::clone(&before);
-        change(&mut orders);
-        self.shared.console.orders.store(Arc::new(orders.clone()));
-        for entry in self.shared.postgres.all().iter() {
-            self.pause::<Postgres>(entry, &orders);
-        }
-        for entry in self.shared.mysql.all().iter() {
-            self.pause::<MySql>(entry, &orders);
-        }
-    }
-
-    fn pause<W: Wing>(&self, entry: &Arc<PoolEntry<W::Welcomes>>, orders: &Orders) {
-        let paused = orders.is_paused(&entry.spec().database);
-        if entry.shared.is_paused() != paused {
-            entry.shared.set_paused(paused);
-            self.tell::<W>(|| Letter::Ordered { pool: entry.clone() });
-        }
-    }
-
-    fn tell<W: Wing>(&self, letter: impl Fn() -> Letter<W>) {
-        for worker in self.shared.berths.open() {
-            (self.shared.post)(worker, W::mail(WingMail::Console(letter())));
-        }
+        order(&self.shared, change);
     }
 
     /// Servers of these databases that are there now are replaced when they are next free.
     pub fn reconnect(&self, is_meant: impl Fn(&str) -> bool) {
-        let now_ms = self.clock_ns() / 1_000_000;
-        self.each_pool(
-            &is_meant,
-            |entry| {
-                entry.shared.reconnect(now_ms);
-                self.tell::<Postgres>(|| Letter::Ordered { pool: entry.clone() });
-            },
-            |entry| {
-                entry.shared.reconnect(now_ms);
-                self.tell::<MySql>(|| Letter::Ordered { pool: entry.clone() });
-            },
-        );
+        reconnect(&self.shared, self.clock_ns() / 1_000_000, is_meant);
     }
 
     /// Ends all clients of these databases.
     pub fn kill_all(&self, is_meant: impl Fn(&str) -> bool) {
-        self.each_pool(
-            &is_meant,
-            |entry| self.tell::<Postgres>(|| Letter::KillAll { pool: entry.clone(), from: 0 }),
-            |entry| self.tell::<MySql>(|| Letter::KillAll { pool: entry.clone(), from: 0 }),
-        );
-    }
-
-    fn each_pool(
-        &self,
-        is_meant: &impl Fn(&str) -> bool,
-        postgres: impl Fn(&Arc<PoolEntry<<Postgres as Wing>::Welcomes>>),
-        mysql: impl Fn(&Arc<PoolEntry<<MySql as Wing>::Welcomes>>),
-    ) {
-        self.shared.postgres.all().iter().filter(|it| is_meant(&it.spec().database)).for_each(postgres);
-        self.shared.mysql.all().iter().filter(|it| is_meant(&it.spec().database)).for_each(mysql);
+        let shared = &self.shared;
+        each_pool::<Postgres, _>(shared, &is_meant, |pool| Letter::KillAll { pool: pool.clone(), from: 0 });
+        each_pool::<MySql, _>(shared, &is_meant, |pool| Letter::KillAll { pool: pool.clone(), from: 0 });
     }
 
     /// Ends the client of this number. `told` hears whether there was one, unless its worker ends meanwhile.
@@ -577,6 +531,54 @@ impl Proxy {
         if self.shared.berths.is_open(worker) {
             (self.shared.post)(worker, mail);
         }
+    }
+}
+
+/// Changes the orders. Who gives them looks at all pools behind that; who makes a pool looks at the orders behind that.
+pub fn order<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Orders)) {
+    let mut orders = Orders::clone(&shared.console.orders());
+    change(&mut orders);
+    shared.console.orders.store(Arc::new(orders.clone()));
+    pause::<Postgres, N>(shared, &orders);
+    pause::<MySql, N>(shared, &orders);
+}
+
+fn pause<W: Wing, N: Net>(shared: &Shared<N>, orders: &Orders) {
+    for pool in W::registry(shared).all().iter() {
+        let paused = orders.is_paused(&pool.spec().database);
+        if pool.shared.is_paused() != paused {
+            pool.shared.set_paused(paused);
+            tell_all::<W, N>(shared, || Letter::Ordered { pool: pool.clone() });
+        }
+    }
+}
+
+/// Servers of these databases that are there now are replaced when they are next free.
+pub fn reconnect<N: Net>(shared: &Shared<N>, now_ms: u64, is_meant: impl Fn(&str) -> bool) {
+    each_pool::<Postgres, N>(shared, &is_meant, |pool| {
+        pool.shared.reconnect(now_ms);
+        Letter::Ordered { pool: pool.clone() }
+    });
+    each_pool::<MySql, N>(shared, &is_meant, |pool| {
+        pool.shared.reconnect(now_ms);
+        Letter::Ordered { pool: pool.clone() }
+    });
+}
+
+/// Tells all workers something of each pool of these databases.
+fn each_pool<W: Wing, N: Net>(
+    shared: &Shared<N>,
+    is_meant: &impl Fn(&str) -> bool,
+    letter: impl Fn(&Arc<PoolEntry<W::Welcomes>>) -> Letter<W>,
+) {
+    for pool in W::registry(shared).all().iter().filter(|pool| is_meant(&pool.spec().database)) {
+        tell_all::<W, N>(shared, || letter(pool));
+    }
+}
+
+fn tell_all<W: Wing, N: Net>(shared: &Shared<N>, letter: impl Fn() -> Letter<W>) {
+    for worker in shared.berths.open() {
+        (shared.post)(worker, W::mail(WingMail::Console(letter())));
     }
 }
 
