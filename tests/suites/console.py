@@ -392,7 +392,9 @@ def pause_and_resume_lose_nobody(_context):
             load.all_have_asked()
             late.join(30)
             assert came == [[["new pool"]]]
+        assert "PAUSE command issued" in w.log(), "the words that tools look for"
         wire.ask("pause app")
+        assert "PAUSE 'app' command issued" in w.log()
         eventually(lambda: s.ask(ON_SERVER + "and datname = 'app'") == [["0"]], "nobody is left on the server")
         assert {r["name"]: r["paused"] for r in table(wire, "SHOW DATABASES")} == {"app": "1", "app2": "0", "pgbouncer": "0"}
         with Wire(w.target(database="app2")) as other:
@@ -654,6 +656,38 @@ def pins_and_the_queue_are_shown(_context):
         late.until("Z")
         pinned.ask("discard all")
         eventually(lambda: not table(wire, "SHOW PINS"), "it is no longer pinned")
+
+
+@weir(only="postgres")
+def one_console_over_both_protocols(_context):
+    try:
+        mariadb = server_env("mariadb", "PORT")
+    except KeyError:
+        raise Skip("no MariaDB is up") from None
+    mysql_port = free_port()
+    text = TOML.format(password=PASSWORD, user="app_scram", url=f"postgres://127.0.0.1:{server_env('postgres', 'PORT')}")
+    text += (f'[users.app]\npassword = "{PASSWORD}"\n[databases.shop]\nurl = "mysql://127.0.0.1:{mariadb}/app"\n'
+             '[tls.server]\ntrust_unverified = true\n'
+             f'[mysql]\nauth_type = "mysql_native_password"\nlisten = "127.0.0.1:{mysql_port}"\n')
+    with Weir.configured("postgres", text) as w, Wire(w.target()) as pg, \
+            mywire.Wire(Target("mariadb", "x", "127.0.0.1", mysql_port, "app", PASSWORD, database="shop")) as my, \
+            mywire.Wire(Target("mariadb", "x", "127.0.0.1", mysql_port, "boss", PASSWORD, database="weir")) as boss, \
+            console(w, database="weir") as wire:
+        assert pg.ask("select 1") == [["1"]] and my.ask("select 1") == [["1"]]
+        wanted = [("mysql", "shop"), ("postgres", "app")]
+        assert sorted((r["protocol"], r["database"]) for r in table(wire, "SHOW POOLS")) == wanted
+        assert sorted((r[0], r[1]) for r in boss.ask("SHOW POOLS")) == wanted
+        assert {r["protocol"] for r in table(wire, "SHOW CLIENTS")} == {"mysql", "postgres"}
+        with console(w) as theirs:
+            assert [r["database"] for r in table(theirs, "SHOW POOLS")] == ["app", "pgbouncer"], "PgBouncer's shows PostgreSQL's"
+        wire.ask("pause")
+        assert [r[1] for r in boss.ask("SHOW STATE")] == ["no", "yes"]
+        pg.send(query("select 'pg'"))
+        my.send(my.packet(b"\x03select 'my'"))
+        eventually(lambda: len(boss.ask("SHOW QUEUE")) == 2, "both wait")
+        boss.ask("RESUME")
+        assert ("D", b"\0\1\0\0\0\2pg") in pg.until("Z")
+        eventually(lambda: wire.ask("SHOW QUEUE") == [], "nobody waits")
 
 
 @weir(only="mariadb")

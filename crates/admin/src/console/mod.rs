@@ -192,8 +192,7 @@ impl Console {
                     return Err("admin access needed".into());
                 }
                 self.check_arguments(statement, row.name, &argument)?;
-                let words = statement.text.trim().replace(char::is_control, " ");
-                tracing::info!(user = statement.user, "{words} command issued");
+                note(statement, row.name, &argument);
                 self.order(statement, row.name, argument).await
             }
             Some(_) | None => Err(invalid(&statement.text)),
@@ -244,6 +243,17 @@ struct Wanted {
     pinned: bool,
     users: bool,
     waiting: bool,
+}
+
+/// Writes to the log what was ordered, in PgBouncer's words, which tools look for.
+fn note(statement: &Statement, name: &str, argument: &str) {
+    let name = name.to_ascii_uppercase();
+    let words = match argument.replace(char::is_control, " ") {
+        none if none.is_empty() => name,
+        mode if name == "SHUTDOWN" => format!("{name} {}", mode.to_ascii_uppercase()),
+        argument => format!("{name} '{argument}'"),
+    };
+    tracing::info!(user = statement.user, "{words} command issued");
 }
 
 fn invalid(text: &str) -> Refusal {
