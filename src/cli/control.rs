@@ -96,6 +96,10 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             }
             order = signals.next() => match order {
                 Order::Drain | Order::Stop => stop(&proxy, &draining, order, plan.ready),
+                Order::Pause(paused) => {
+                    tracing::info!("got a signal to {}", if paused { "pause" } else { "resume" });
+                    proxy.order(|orders| orders.all_paused = paused);
+                }
                 Order::Reload => {
                     plan.logging.reopen();
                     reloads.begin(&proxy, &snapshot);
@@ -335,6 +339,8 @@ enum Order {
     Drain,
     Stop,
     Reload,
+    /// As the console's PAUSE and RESUME, but nobody waits for an answer.
+    Pause(bool),
 }
 
 struct Signals {
@@ -342,6 +348,7 @@ struct Signals {
     interrupt: Signal,
     quit: Signal,
     hangup: Signal,
+    user: [Signal; 2],
 }
 
 impl Signals {
@@ -351,11 +358,15 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
+            user: [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?],
         })
     }
 
     async fn next(&mut self) -> Order {
+        let [pause, resume] = &mut self.user;
         tokio::select! {
+            _ = pause.recv() => Order::Pause(true),
+            _ = resume.recv() => Order::Pause(false),
             _ = self.terminate.recv() => Order::Drain,
             _ = self.interrupt.recv() => Order::Drain,
             _ = self.quit.recv() => Order::Stop,

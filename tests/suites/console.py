@@ -405,6 +405,16 @@ def pause_and_resume_lose_nobody(_context):
 
 
 @weir(only="postgres")
+def signals_pause_and_resume(_context):
+    with weir_of_ini() as w, console(w) as wire, Load(w, 4) as load:
+        w.signal(signal.SIGUSR1)
+        eventually(lambda: len(table(wire, "SHOW QUEUE")) == 4, "all wait")
+        assert table(wire, "SHOW STATE")[1]["value"] == "yes"
+        w.signal(signal.SIGUSR2)
+        load.all_have_asked()
+
+
+@weir(only="postgres")
 def pause_waits_for_transactions(_context):
     with weir_of_ini() as w, console(w) as wire, console(w) as second, Wire(w.target()) as client, Wire(w.target()) as late:
         client.ask("begin")

@@ -65,7 +65,7 @@ pub static COMMANDS: &[Row] = rows! {
     Admins both "disable" "db" "The database takes no new clients.";
     Admins both "enable" "db" "It takes new clients again.";
     Admins both "reconnect" "[db]" "Replaces all servers, each when its client is done with it.";
-    Admins both "kill" "[db]" "Ends all clients and servers at once; the database is paused then.";
+    Admins both "kill" "[db]" "Ends all clients at once, and closes the servers; the database is paused then.";
     Admins both "kill_client" "id" "Ends one client, of the protocol that the console is spoken to by.";
     Admins both "wait_close" "[db]" "Answers when all servers that RECONNECT or RELOAD is to replace are closed.";
     Admins both "shutdown" "[wait_for_servers|wait_for_clients]" "Stops at once; or takes no new clients, and stops when transactions have ended (at most drain_timeout), or when all clients have left.";
