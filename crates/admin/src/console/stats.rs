@@ -2,11 +2,11 @@
 //!
 //! Owns: what was counted when it was looked at last. Must not know: who asks.
 //!
-//! Invariant: sums never shrink: what a pool had served stays when it is forgotten.
+//! Invariants: no more than [`NAMED_POOLS`] databases are remembered that nobody uses; sums never shrink: what a pool had served stays when it is forgotten.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use weir_metrics::PoolTotals;
+use weir_metrics::{NAMED_POOLS, OTHER, PoolTotals};
 use weir_proxy::Proxy;
 use weir_proxy::pool::{PoolId, Served};
 
@@ -61,9 +61,20 @@ impl Stats {
             // A number may be another pool's by now, which has served less.
             let still = self.seen.get(&name);
             if !still.is_some_and(|(other, now)| *other == database && now.answered >= served.answered) {
-                plus(self.gone.entry((name.0, database)).or_default(), served);
+                self.keep(name.0, database, served);
             }
         }
+    }
+
+    /// Keeps what a pool had served that is gone. Clients may name any database, and of those that do not exist
+    /// nothing is kept.
+    fn keep(&mut self, wing: u8, database: String, served: Served) {
+        if served.answered == 0 {
+            return;
+        }
+        let is_new = !self.gone.contains_key(&(wing, database.clone()));
+        let name = if is_new && self.gone.len() >= NAMED_POOLS { OTHER.to_owned() } else { database };
+        plus(self.gone.entry((wing, name)).or_default(), served);
     }
 
     /// Looks at what there is.
@@ -134,6 +145,21 @@ pub fn averages(before: &Figures, now: &Figures, time: Duration) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_clients_make_up_do_not_fill_the_memory() {
+        let mut stats = Stats::new();
+        stats.keep(0, "never there".into(), Served { waited_ns: 5, ..Served::default() });
+        assert!(stats.gone.is_empty());
+        let one = Served { answered: 1, took_ns: 2, waited_ns: 3 };
+        for n in 0..2 * NAMED_POOLS {
+            stats.keep(0, format!("d{n}"), one);
+            stats.keep(0, "d0".into(), one);
+        }
+        assert!(stats.gone.len() <= NAMED_POOLS + 1);
+        let answered: u64 = stats.gone.values().map(|served| served.answered).sum();
+        assert_eq!(answered, 4 * NAMED_POOLS as u64, "sums never shrink");
+    }
 
     #[test]
     fn counts_are_by_second_and_times_by_what_took_them() {
