@@ -41,7 +41,7 @@ pub struct Statement {
     pub admin: bool,
     fate: Arc<AtomicU8>,
     /// Takes the answer.
-    reply: Option<Box<dyn FnOnce(Answer) + Send + Sync>>,
+    reply: Option<Box<dyn FnOnce(Answer, Hold) + Send + Sync>>,
 }
 
 impl Statement {
@@ -56,9 +56,14 @@ impl Statement {
     }
 
     /// Answers it.
-    pub fn answer(mut self, answer: Answer) {
+    pub fn answer(self, answer: Answer) {
+        self.answer_holding(answer, None);
+    }
+
+    /// Answers it; `hold` is dropped when the client has taken the answer, or has gone.
+    pub fn answer_holding(mut self, answer: Answer, hold: Hold) {
         if let Some(reply) = self.reply.take() {
-            reply(answer);
+            reply(answer, hold);
         }
     }
 }
@@ -66,7 +71,7 @@ impl Statement {
 impl Drop for Statement {
     fn drop(&mut self) {
         if let Some(reply) = self.reply.take() {
-            reply(Answer::Error("the console could not answer".to_owned()));
+            reply(Answer::Error("the console could not answer".to_owned()), None);
         }
     }
 }
@@ -79,6 +84,16 @@ const GONE: u8 = 2;
 pub(crate) struct Ask {
     ticket: Ticket,
     statement: Statement,
+}
+
+/// What is held for an answer until it is taken.
+pub type Hold = Option<Box<dyn Send>>;
+
+/// An answer that a client is being given.
+pub(crate) struct Giving {
+    pub(crate) answer: Box<Answer>,
+    pub(crate) progress: Progress,
+    pub(crate) _hold: Hold,
 }
 
 /// Takes statements, at once and without waiting.
@@ -160,7 +175,7 @@ pub struct Seat {
     pub(crate) user: Box<str>,
     pub(crate) database: Box<str>,
     /// The answer that it is being given.
-    pub(crate) answer: Option<(Box<Answer>, Progress)>,
+    pub(crate) answer: Option<Giving>,
     /// Of its last statement.
     fate: Arc<AtomicU8>,
     _place: Place,
@@ -206,6 +221,8 @@ pub enum Letter<W: Wing> {
         client: Key,
         /// The answer.
         answer: Box<Answer>,
+        /// To be dropped behind it.
+        hold: Hold,
     },
     /// What is ordered of this pool has changed.
     Ordered {
@@ -430,13 +447,13 @@ impl Proxy {
         let shared = Arc::downgrade(&self.shared);
         let take = move |ask: Ask| {
             let (Ask { ticket, mut statement }, shared) = (ask, shared.clone());
-            statement.reply = Some(Box::new(move |answer| {
+            statement.reply = Some(Box::new(move |answer, hold| {
                 let Some(shared) = shared.upgrade() else { return };
                 let (client, answer) = (ticket.key, Box::new(answer));
                 let mail = if ticket.wing == Postgres::INDEX {
-                    Mail::Postgres(WingMail::Console(Letter::Answer { client, answer }))
+                    Mail::Postgres(WingMail::Console(Letter::Answer { client, answer, hold }))
                 } else {
-                    Mail::MySql(WingMail::Console(Letter::Answer { client, answer }))
+                    Mail::MySql(WingMail::Console(Letter::Answer { client, answer, hold }))
                 };
                 (shared.post)(ticket.worker, mail);
             }));

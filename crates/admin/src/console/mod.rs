@@ -22,12 +22,12 @@ use registry::{Who, find};
 use stats::Stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use weir_config::Snapshot;
 use weir_proxy::Proxy;
 use weir_proxy::console::{List, Part, Statement};
 use weir_wire::console::{Answer, Column, Kind, Table};
-use weir_wire::limits::{CONSOLE_ROWS, CONSOLES};
+use weir_wire::limits::{CONSOLE_ANSWERS_BYTES, CONSOLE_LISTS, CONSOLE_ROWS, CONSOLES};
 
 /// How long the workers may take to list what they have. One that serves 100,000 clients needs a tenth of a second.
 const LIST_TIME: Duration = Duration::from_secs(10);
@@ -58,7 +58,24 @@ pub struct Console {
     stats: Mutex<Stats>,
     acts: mpsc::UnboundedSender<Act>,
     version: &'static str,
-    seats: Arc<tokio::sync::Semaphore>,
+    seats: Arc<Semaphore>,
+    /// Room for answers, in kB.
+    room: Arc<Semaphore>,
+    /// Who makes a long list.
+    lists: Semaphore,
+}
+
+/// What the workers have listed. The next long list is made when this has become an answer.
+struct Listed<'a> {
+    parts: Vec<Part>,
+    _turn: Option<SemaphorePermit<'a>>,
+}
+
+impl std::ops::Deref for Listed<'_> {
+    type Target = [Part];
+    fn deref(&self) -> &[Part] {
+        &self.parts
+    }
 }
 
 /// A statement is not done: why.
@@ -92,7 +109,9 @@ impl Console {
             stats: Mutex::new(Stats::new()),
             acts,
             version,
-            seats: Arc::new(tokio::sync::Semaphore::new(STATEMENTS)),
+            seats: Arc::new(Semaphore::new(STATEMENTS)),
+            room: Arc::new(Semaphore::new(CONSOLE_ANSWERS_BYTES / 1024)),
+            lists: Semaphore::new(CONSOLE_LISTS),
         });
         // Bounded by one for each client of the console.
         let (clerk, mut statements) = mpsc::unbounded_channel::<Statement>();
@@ -146,13 +165,28 @@ impl Console {
         let console = self.clone();
         tokio::spawn(async move {
             if let Some(answer) = console.run(&statement).await {
-                statement.answer(answer);
+                console.hand_over(statement, answer);
             } else {
                 // The process ends; the connection stays until then, as PgBouncer's does.
                 std::mem::forget(statement);
             }
             drop(seat);
         });
+    }
+
+    /// Answers a statement, if there is room for the answer until its client has taken it.
+    fn hand_over(&self, statement: Statement, answer: Answer) {
+        let kb = match &answer {
+            Answer::Rows(table) => u32::try_from(table.bytes() / 1024).unwrap_or(u32::MAX),
+            Answer::Done { .. } | Answer::Error(_) => 0,
+        };
+        match self.room.clone().try_acquire_many_owned(kb) {
+            Ok(room) => statement.answer_holding(answer, Some(Box::new(room))),
+            Err(_) => {
+                let text = "too many long answers of the console are not read yet";
+                statement.answer(Answer::Error(text.to_owned()));
+            }
+        }
     }
 
     /// `None`: it is not answered.
@@ -205,7 +239,11 @@ impl Console {
     }
 
     /// Asks the workers for a list.
-    async fn list(&self, wanted: Wanted) -> Result<Vec<Part>, Refusal> {
+    async fn list(&self, wanted: Wanted) -> Result<Listed<'_>, Refusal> {
+        let turn = match wanted.rows {
+            true => Some(self.lists.acquire().await.map_err(|_| Refusal::from("the console is closed"))?),
+            false => None,
+        };
         let (sink, mut parts) = mpsc::unbounded_channel();
         self.proxy.list(List {
             clients: wanted.clients,
@@ -228,7 +266,7 @@ impl Console {
             Ok(found)
         };
         match tokio::time::timeout(LIST_TIME, gather).await {
-            Ok(found) => found,
+            Ok(found) => Ok(Listed { parts: found?, _turn: turn }),
             Err(_) => Err("a worker has not answered in time".into()),
         }
     }

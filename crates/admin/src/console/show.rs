@@ -172,7 +172,7 @@ impl Console {
             let (_, facts) = pools.entry(name).or_insert((Counts::default(), facts));
             facts.waits_since_ns = [facts.waits_since_ns, pool.waits_since_ns].into_iter().flatten().min();
         }
-        for part in &parts {
+        for part in parts.iter() {
             for (id, counts) in &part.counts {
                 let pool = of_id.get(&(part.wing, *id)).and_then(|name| pools.get_mut(name));
                 if let Some((sum, _)) = pool {

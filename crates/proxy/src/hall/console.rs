@@ -9,7 +9,7 @@
 
 use super::{Hall, Task};
 use crate::client::Phase;
-use crate::console::Letter;
+use crate::console::{Giving, Letter};
 use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, slot_of};
 use crate::mail::WingMail;
@@ -176,7 +176,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
         if !cx.shared.console.ask(seat.ask(ticket, text)) {
             let answer = Box::new(Answer::Error("the console is not open".to_owned()));
-            seat.answer = Some((answer, Progress::default()));
+            seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
             self.later.push_back(Task::PumpClient(key));
         }
     }
@@ -197,7 +197,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (Some(seat), Phase::Session(front)) = (self.consoles.get_mut(&key), &mut client.phase) else {
             return self.recycle(out);
         };
-        let Some((answer, progress)) = &mut seat.answer else { return self.recycle(out) };
+        let Some(Giving { answer, progress, .. }) = &mut seat.answer else { return self.recycle(out) };
         if client.output.len() > limits::CLIENT_OUTPUT_BYTES / 2 {
             // It reads slowly: the rest comes when it has taken this.
             return self.recycle(out);
@@ -222,9 +222,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Something of the console for this hall.
     pub(super) fn console_letter(&mut self, cx: &mut Cx<'_, N>, letter: Letter<W>) {
         match letter {
-            Letter::Answer { client: key, answer } => {
+            Letter::Answer { client: key, answer, hold } => {
                 let Some(seat) = self.consoles.get_mut(&key) else { return };
-                seat.answer = Some((answer, Progress::default()));
+                seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: hold });
                 self.answer_at_console(cx, key);
             }
             Letter::Ordered { pool } => self.ordered(cx, &pool),
