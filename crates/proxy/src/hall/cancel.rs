@@ -8,7 +8,8 @@
 use super::handshake::connect_tls;
 use super::who::log_client;
 use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use crate::books::Want;
+use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
@@ -116,7 +117,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let seen_ms = kill.listed.as_ref().map_or(0, |listed| listed.since_ms);
         let Some(server) = self.servers.get_mut(key) else { return };
         let (state, since_ms, head_since_ms) =
-            (server.state, server.since_ms, server.head_since_ns / 1_000_000);
+            (server.state(), server.since_ms, server.head_since_ns / 1_000_000);
         let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
         let holder = match state {
             ServerState::Leased(client) if since_ms < seen_ms || kill.asker == (cx.worker, client) => {
@@ -187,7 +188,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn cancel_request(&mut self, cx: &mut Cx<'_, N>, key: Key, asker: (usize, Key)) {
-        if self.stop_waiting(key) {
+        if self.clients.get(key).is_some_and(|client| client.is_waiting()) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
@@ -199,7 +200,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.seclude_with(cx, key);
         let Some(client) = self.clients.get(key) else { return };
-        let server = client.lease.filter(|_| client.inflight > 0);
+        let server = client.lease().filter(|_| client.inflight > 0);
         let at_head = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         let at_head = at_head.is_some_and(|back| back.head() == Some(key.raw()) && back.is_cancellable());
         match server {
@@ -214,9 +215,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request at the start of a client's input will not run.
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        match std::mem::replace(&mut client.pending, Wants::Nothing) {
-            Wants::Request { len, whole: true, .. } => {
+        match self.books().forget(key) {
+            Some(Want::Request { len, whole: true, .. }) => {
                 let mut out = std::mem::take(&mut self.staging);
                 let Some(client) = self.clients.get_mut(key) else { return };
                 let mut input = std::mem::take(&mut client.input);
@@ -231,15 +231,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.todo.push_back(Task::PumpClient(key));
             }
             // The rest of it is still to come and could not be told from a new request.
-            Wants::Request { whole: false, .. } | Wants::Welcome => {
+            Some(Want::Request { whole: false, .. } | Want::Welcome) => {
                 self.end_client(cx, key, FaultKind::Cancelled.into());
             }
-            Wants::Nothing | Wants::Carried { .. } => {}
+            None => {}
         }
     }
 
     fn log_cancel(&self, cx: &Cx<'_, N>, server: Key, what: &str) {
-        match self.servers.get(server).map(|server| server.state) {
+        match self.servers.get(server).map(|server| server.state()) {
             Some(ServerState::Leased(client)) => {
                 log_client!(warn, self, cx, client, "a cancel request for this client {what}");
             }
@@ -255,7 +255,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         };
         let Some(held) = self.servers.get_mut(server) else { return answer(self, cx) };
-        if held.holds > 0 {
+        if held.post.is_held() {
             return answer(self, cx);
         }
         let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
@@ -286,9 +286,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (CancelPlan::AfterLogin(_), Some(params)) => Some(Box::new(W::Connect::new(params))),
             (_, None) => return answer(self, cx),
         };
-        if let Some(held) = self.servers.get_mut(server) {
-            held.holds += 1;
-        }
+        self.books().hold_for_cancel(server);
         self.cancellers.insert(Canceller {
             line: Line::new(socket),
             tls,
@@ -485,9 +483,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(canceller) = self.cancellers.remove(key) else { return };
         canceller.line.close(cx.net, false);
+        self.books().cancel_over(canceller.server);
         if let Some(server) = self.servers.get_mut(canceller.server) {
-            server.holds = server.holds.saturating_sub(1);
-            if let ServerState::Leased(client) = server.state {
+            if let ServerState::Leased(client) = server.state() {
                 // Its next request had to wait for this.
                 self.todo.push_back(Task::PumpClient(client));
             }

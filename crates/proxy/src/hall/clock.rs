@@ -3,7 +3,7 @@
 
 use super::who::log_client;
 use super::{Hall, Task};
-use crate::client::{Client, Phase, Wants};
+use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::panics::inject;
@@ -52,7 +52,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Phase::Session(front) => (true, front.is_mid_message(0)),
             Phase::Login(_) | Phase::Closing => (false, false),
         };
-        let bounded = client.link.is_linked() || client.is.part_open || stalls || client.may_be_gone();
+        let bounded = client.is_waiting() || client.is.part_open || stalls || client.may_be_gone();
         if unbounded && in_session && !bounded {
             return;
         }
@@ -68,7 +68,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     pub(super) fn boundary_of(&mut self, key: Key) -> Boundary {
-        let lease = self.clients.get(key).and_then(|client| client.lease);
+        let lease = self.clients.get(key).and_then(|client| client.lease());
         lease
             .and_then(|server| self.servers.get_mut(server))
             .and_then(|server| server.back().map(|back| back.boundary()))
@@ -91,7 +91,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.gathering = false;
         let kept = client.input.len();
-        if client.pending != Wants::Nothing
+        if client.claim.is_served_later()
             || !client.front().is_some_and(|front| front.is_between_messages(kept))
         {
             return;
@@ -132,7 +132,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (Phase::Session(_), FaultKind::QueryTimeout) => {
                 // What it runs is stopped too; leaving it running would hold a server for nobody.
                 self.seclude_with(cx, key);
-                let server = self.clients.get(key).and_then(|client| client.lease);
+                let server = self.clients.get(key).and_then(|client| client.lease());
                 if let Some(server) = server.filter(|&server| self.is_cancellable(server)) {
                     self.cancel_server(cx, server, None);
                 }
@@ -151,7 +151,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         let again = std::mem::replace(&mut client.is.given_up, true);
         client.active_ms = now_ms;
-        match client.lease.filter(|_| !again) {
+        match client.lease().filter(|_| !again) {
             Some(server) if self.is_cancellable(server) => {
                 self.cancel_server(cx, server, None);
                 self.arm_client(cx, key);
@@ -179,7 +179,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.arm_server(cx, key);
             return;
         }
-        match server.state {
+        match server.state() {
             ServerState::Login => {
                 let fault =
                     Fault::new(FaultKind::ServerUnavailable, format!("{}: no login in time", server.target));
@@ -214,7 +214,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(server) = self.servers.get_mut(key) else { return };
         if server.cleaning.cancelled {
-            if server.holds == 0 {
+            if !server.post.is_held() {
                 self.drop_late(cx, key);
             } else {
                 server.since_ms = now_ms;
@@ -338,14 +338,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client leaves the queue and its server.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        self.stop_waiting(key);
-        if let Some(client) = self.clients.get_mut(key) {
-            client.pending = Wants::Nothing;
-            if let Some(server) = client.chokes.take()
-                && let Some(server) = self.servers.get_mut(server)
-            {
-                server.is.paused = false;
-            }
+        self.books().forget(key);
+        if let Some(client) = self.clients.get_mut(key)
+            && let Some(server) = client.chokes.take()
+            && let Some(server) = self.servers.get_mut(server)
+        {
+            server.is.paused = false;
         }
         self.abandon(cx, key);
     }
@@ -366,7 +364,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         }
         cx.shared.berths.leave_seat(cx.worker);
-        debug_assert!(client.server().is_none() && !client.link.is_linked());
+        debug_assert!(client.server().is_none() && !client.is_waiting());
         client.line.close(cx.net, abort);
         self.cells.wing.client_connections.dec();
     }
@@ -391,7 +389,7 @@ fn client_deadline<W: Wing, N: Net>(
     timeouts: &Timeouts,
 ) -> Option<(u64, FaultKind)> {
     let bound = |from_ms: u64, bound_ms: u64, kind| (bound_ms > 0).then(|| (from_ms + bound_ms, kind));
-    let wait_since_ms = client.wait_since_ns / 1_000_000;
+    let wait_since_ms = client.claim.since_ns() / 1_000_000;
     match &client.phase {
         Phase::Closing => Some((client.active_ms + CLOSING_MS, FaultKind::ClientGone)),
         Phase::Login(phase) if phase.refused.is_some() => {
@@ -400,7 +398,7 @@ fn client_deadline<W: Wing, N: Net>(
         Phase::Login(_) => {
             bound(client.active_since_login_ms(), timeouts.client_login_ms, FaultKind::LoginTimeout)
         }
-        Phase::Session(_) if client.link.is_linked() => {
+        Phase::Session(_) if client.is_waiting() => {
             bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
         }
         // It waits for the answer to a KILL.
@@ -451,7 +449,7 @@ fn client_deadline<W: Wing, N: Net>(
 /// When something must be done about a server. `None`: its state has no bound.
 fn server_deadline<W: Wing, N: Net>(server: &Server<W, N::Socket>, timeouts: &Timeouts) -> Option<u64> {
     let bound = |from_ms: u64, bound_ms: u64| (bound_ms > 0).then(|| from_ms + bound_ms);
-    match (&server.phase, server.state) {
+    match (&server.phase, server.state()) {
         (ServerPhase::Login { .. }, _) => bound(server.opened_ms, timeouts.server_connect_ms),
         (ServerPhase::Live(_), ServerState::Idle) => {
             let idle = bound(server.since_ms, timeouts.server_idle_ms);

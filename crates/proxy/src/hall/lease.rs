@@ -1,7 +1,8 @@
 //! Who has which server, when a server is free, and who gets it next.
 
 use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use crate::books::{Post, Want};
+use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::Line;
@@ -29,18 +30,17 @@ const DOES_NOT_SUIT: &str = "who waits needs a new one";
 const ACCOUNTS_CHANGED: &str = "an account or a global setting has changed";
 
 impl<W: Wing, N: Net> Hall<W, N> {
-    /// A server for this client without waiting, leased to it. `None`: it must queue.
-    pub(super) fn acquire_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
+    /// A server for this client without waiting, which it does not have yet. `None`: it must queue.
+    pub(super) fn free_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
         let id = self.clients.get(key)?.pool?;
         if self.pool(id)?.waiting_len() > 0 {
             return None;
         }
         let check_after_ms = cx.settings.timeouts.server_check_delay_ms;
         let studies = self.wants_study(cx, id);
-        let server = self.take_suiting(cx, id, key)?;
+        let server = self.find_suiting(cx, id, key)?;
         let now_ms = cx.now_ms();
         let held = self.servers.get(server)?;
-        debug_assert_eq!(held.state, ServerState::Idle);
         let idle_ms = now_ms.saturating_sub(held.since_ms);
         let stale = matches!(&held.phase, ServerPhase::Live(back) if back.is_outdated());
         if stale && self.must_be_fresh(id, key) {
@@ -52,24 +52,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return None;
         }
         if studies {
-            self.servers.get_mut(server)?.cleaning = Cleaning::default();
-            self.set_state(server, ServerState::Cleaning);
-            self.todo.push_back(Task::SettleServer(server));
+            self.clean(server);
             return None;
         }
-        self.lease(cx, server, key);
         Some(server)
     }
 
-    /// A server for what `client.pending` wants: now, or in its turn.
+    /// Nobody has a server any more, or nobody had it: it is brought to where it can be offered.
+    fn clean(&mut self, server: Key) {
+        let cleaned = self.books().clean(server);
+        if self.sound(cleaned).is_none() {
+            return;
+        }
+        if let Some(held) = self.servers.get_mut(server) {
+            held.cleaning = Cleaning::default();
+        }
+        self.todo.push_back(Task::SettleServer(server));
+    }
+
+    /// A server for what a client wants: now, or in its turn.
     pub(super) fn acquire_or_wait(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("acquire_or_wait");
-        if let Some(server) = self.acquire_at_once(cx, key) {
+        if let Some(server) = self.free_at_once(cx, key) {
             self.serve(cx, server, key);
             return;
         }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.wait_since_ns = cx.net.now_ns();
+        self.books().wants_since(key, cx.net.now_ns());
         if self.ride_at_once(cx, key) {
             return;
         }
@@ -82,17 +90,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.enter_queue(cx, key);
     }
 
-    /// Puts a client into the queue, at the place that `wait_since_ns` gives it.
+    /// Puts a client into the queue, at the place that its time gives it.
     pub(super) fn enter_queue(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("enter_queue");
-        let Some(client) = self.clients.get(key) else { return };
-        let shares = client.shares();
-        let Some(id) = client.pool else { return };
-        let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else { return };
-        pool.wait(&mut self.clients, key, shares, |client| client.wait_since_ns);
+        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return };
+        let queued = self.books().queue(key);
+        if self.sound(queued).is_none() {
+            return;
+        }
         // Others may wait here although servers are idle: those are being asked whether they live. Nobody
         // would look at the rest of the idle ones again.
-        let idle = pool.take_idle();
+        let idle = self.pool(id).and_then(|pool| pool.newest_idle());
         self.arm_client(cx, key);
         if let Some(server) = idle {
             self.check_or_offer(cx, server);
@@ -108,9 +116,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
             return self.check(cx, server);
         }
-        held.cleaning = Cleaning::default();
-        self.set_state(server, ServerState::Cleaning);
-        self.todo.push_back(Task::SettleServer(server));
+        self.clean(server);
     }
 
     /// Nothing here and no room under the limit: a worker that has an idle server may send it.
@@ -130,7 +136,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let worker = cx.worker;
         let pool = self.pool_of(cx, entry);
         // Whoever waits here has a server that is being checked; the idle ones are to spare.
-        if let Some(server) = pool.take_idle() {
+        if let Some(server) = pool.newest_idle() {
             self.hand_over(cx, server, from);
         } else if let Some(other) = entry.shared.idle_elsewhere(worker)
             && other != from
@@ -141,52 +147,34 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Takes a client out of the queue. False when it was not in it.
-    pub(super) fn stop_waiting(&mut self, key: Key) -> bool {
-        let Some(client) = self.clients.get(key) else { return false };
-        let (shares, Some(id)) = (client.shares(), client.pool) else { return false };
-        let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) else {
-            return false;
-        };
-        pool.stop_waiting(&mut self.clients, key, shares, |client| client.wait_since_ns)
-    }
-
-    /// Gives a server to a client. The only place where a lease begins.
-    pub(super) fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+    /// Gives a server to a client, and says what that wants of it. `None`: it cannot have it.
+    pub(super) fn lease(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) -> Option<Option<Want>> {
         inject::here("lease");
+        let leased = self.books().lease(server, key);
+        let served = self.sound(leased)?;
         let now_ms = cx.now_ms();
-        let (Some(held), Some(client)) = (self.servers.get_mut(server), self.clients.get_mut(key)) else {
-            return;
-        };
-        debug_assert!(client.lease.is_none() && client.ride.is_none());
-        held.since_ms = now_ms;
-        held.cleaning = Cleaning::default();
-        client.lease = Some(server);
-        client.is.quick = false;
-        client.is.opening = false;
-        held.meant_for = None;
-        held.is.used |= client.pending != Wants::Welcome;
-        client.transaction_since_ms = 0;
-        let id = held.pool;
-        self.set_state(server, ServerState::Leased(key));
-        self.count_pool(id, |cells| cells.leases.inc());
-    }
-
-    /// A server that is free takes up what a client waits for.
-    fn serve(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
-        if self.stop_waiting(key) {
-            let waited_ns = self.clients.get(key).map_or(0, |c| cx.now_ns().saturating_sub(c.wait_since_ns));
-            self.cells.wait_duration.record_ns(waited_ns);
-            self.note_waited(cx, key, waited_ns);
+        if let Some(held) = self.servers.get_mut(server) {
+            held.since_ms = now_ms;
+            held.cleaning = Cleaning::default();
+            held.is.used |= served.want != Some(Want::Welcome);
+        }
+        if let Some(client) = self.clients.get_mut(key) {
+            client.transaction_since_ms = 0;
+        }
+        if let Some(since_ns) = served.waited_since_ns {
+            self.note_waited(cx, key, since_ns);
             self.crowd.behind += 1;
         }
-        if self.clients.get(key).is_some_and(|client| client.lease.is_none()) {
-            self.lease(cx, server, key);
-        }
+        Some(served.want)
+    }
+
+    /// A server that is free takes up what a client wants.
+    fn serve(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
+        let Some(want) = self.lease(cx, server, key) else { return };
         let Some(client) = self.clients.get_mut(key) else { return };
-        match std::mem::replace(&mut client.pending, Wants::Nothing) {
-            Wants::Nothing | Wants::Carried { .. } => self.end_lease(cx, key),
-            Wants::Request { len, whole, .. } => {
+        match want {
+            None => self.end_lease(cx, key),
+            Some(Want::Request { len, whole, .. }) => {
                 let mut input = std::mem::take(&mut client.input);
                 let len = (len as usize).min(input.len());
                 self.dispatch(cx, key, server, &input.as_slice()[..len], whole);
@@ -198,12 +186,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     self.todo.push_back(Task::PumpClient(key));
                 }
             }
-            Wants::Welcome => self.dispatch_welcome(cx, key, server),
+            Some(Want::Welcome) => self.dispatch_welcome(cx, key, server),
         }
     }
 
-    /// Notes how long a client of this worker has waited for a server.
-    pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, waited_ns: u64) {
+    /// A client of this worker has waited for a server since then.
+    pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, since_ns: u64) {
+        let waited_ns = cx.now_ns().saturating_sub(since_ns);
+        self.cells.wait_duration.record_ns(waited_ns);
         let id = self.clients.get(key).and_then(|client| client.pool);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.entry.shared.note_waited(cx.worker, waited_ns);
@@ -251,11 +241,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let quick = client.is_quick();
         client.inflight = client.inflight.saturating_sub(1);
+        let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
         self.crowd.answered += 1;
         // Whatever the client keeps its server for from here on, it is no longer for that request.
-        client.is.quick = false;
-        let (greeted, id) = (client.is.greeted, client.pool);
-        if client.inflight == 0 && self.servers.get(server).is_some_and(|server| server.holds > 0) {
+        self.books().note_quick(key, false);
+        if inflight == 0 && self.servers.get(server).is_some_and(|server| server.post.is_held()) {
             self.cancels_too_late(cx, server);
         }
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
@@ -264,7 +254,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 pool.note_head(took_ns);
             }
         }
-        if self.clients.get(key).is_some_and(|client| client.ride.is_none()) {
+        if self.clients.get(key).is_some_and(|client| client.claim.ride().is_none()) {
             self.note_history(key, took_ns);
         }
         self.cells.request_duration.record_ns(took_ns);
@@ -278,7 +268,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             });
         }
-        if self.clients.get(key).is_some_and(|client| client.ride.is_some()) {
+        if self.clients.get(key).is_some_and(|client| client.claim.ride().is_some()) {
             return self.carried(cx, key, server, boundary);
         }
         if !greeted {
@@ -364,26 +354,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server stays with its client beyond the boundary: counts the reasons that are new.
     pub(super) fn count_pins(&mut self, key: Key, pins: Pins) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let before = std::mem::replace(&mut client.pinned, pins);
-        let Some(id) = client.pool else { return };
+        let before = self.books().pin(key, pins);
+        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return };
         self.count_pool(id, |cells| {
-            if before.is_empty() {
-                cells.pinned_servers.inc();
-            }
             pins.iter().filter(|&pin| !before.contains(pin)).for_each(|pin| cells.pins(pin).inc());
         });
-    }
-
-    /// A lease that was pinned is over.
-    pub(super) fn unpinned(&mut self, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let before = std::mem::take(&mut client.pinned);
-        if let Some(id) = client.pool
-            && !before.is_empty()
-        {
-            self.count_pool(id, |cells| cells.pinned_servers.dec());
-        }
     }
 
     pub(super) fn pins(&mut self, key: Key) -> Pins {
@@ -424,23 +399,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The client needs its server no longer. The only place where a lease of a living client ends.
+    /// The client needs its server no longer.
     pub(super) fn end_lease(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("end_lease");
+        let Some(server) = self.books().release(key) else { return };
         let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(server) = client.lease.take() else { return };
         client.transaction_since_ms = 0;
         // A client that does not read makes its server wait, but not the next client's.
         let choked = client.chokes == Some(server);
         if choked {
             client.chokes = None;
         }
-        self.unpinned(key);
         if let Some(held) = self.servers.get_mut(server) {
             held.is.paused &= !choked;
             held.since_ms = cx.net.now_ns() / 1_000_000;
         }
-        self.set_state(server, ServerState::Cleaning);
         self.settle(cx, server);
     }
 
@@ -448,16 +421,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("abandon");
         self.leave_shared(key);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(server) = client.lease.take() else { return };
-        self.unpinned(key);
+        let Some(server) = self.books().release(key) else { return };
         let Some(client) = self.clients.get(key) else { return };
         let in_session_mode =
             client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()).map(|pool| pool.spec.mode)
                 == Some(PoolMode::Session);
         let Some(client) = self.clients.get_mut(key) else { return };
         let pinned = client.front().is_none_or(|front| !front.pins().is_empty());
-        self.set_state(server, ServerState::Cleaning);
         if let Some(held) = self.servers.get_mut(server) {
             held.is.paused = false;
             held.since_ms = cx.net.now_ns() / 1_000_000;
@@ -476,13 +446,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn settle(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("settle");
         let Some(server) = self.servers.get_mut(key) else { return };
-        if server.state == ServerState::Shared {
+        if server.state() == ServerState::Shared {
             return self.refill(cx, key);
         }
-        if server.state != ServerState::Cleaning {
+        if server.state() != ServerState::Cleaning {
             return;
         }
-        if server.holds > 0 {
+        if server.post.is_held() {
             // A cancel on its way to it may take long. Whoever waits takes another one where there is room.
             let id = server.pool;
             return self.open_for_waiters(cx, id);
@@ -548,11 +518,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Asks an idle server whether it lives before somebody gets it.
     fn check(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let cleaned = self.books().clean(key);
+        if self.sound(cleaned).is_none() {
+            return;
+        }
         let Some(server) = self.servers.get_mut(key) else { return };
         server.since_ms = cx.net.now_ns() / 1_000_000;
         server.cleaning = Cleaning::default();
         let id = server.pool;
-        self.set_state(key, ServerState::Cleaning);
         self.count_pool(id, |cells| cells.server_checks.inc());
         let Some(server) = self.servers.get_mut(key) else { return };
         let Server { phase: ServerPhase::Live(back), output, .. } = server else { return };
@@ -564,7 +537,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// since. Who was there before goes on with it as long as nothing newer can be had: his account may be
     /// gone.
     fn must_be_fresh(&mut self, id: PoolId, key: Key) -> bool {
-        let logs_in = self.clients.get(key).is_some_and(|client| client.pending == Wants::Welcome);
+        let logs_in = self.clients.get(key).is_some_and(|client| client.claim.want() == Some(Want::Welcome));
         logs_in || self.pool(id).is_some_and(|pool| pool.entry.welcomes().is_current())
     }
 
@@ -601,8 +574,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             };
         }
         let own = self.pools[id.0 as usize].as_deref();
-        let own = own.and_then(|pool| pool.oldest(&self.clients, |client| client.wait_since_ns));
-        let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.wait_since_ns);
+        let own = own.and_then(|pool| pool.oldest(&self.clients));
+        let own_since = own.and_then(|own| self.clients.get(own)).map(|client| client.claim.since_ns());
         let elsewhere = entry.shared.longest_waiting_elsewhere(cx.worker);
         if let Some(heir) = self.who_has_waited_longer(cx, &entry) {
             self.close_for(cx, key, heir, HAS_WAITED_LONGER);
@@ -625,9 +598,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     return;
                 }
                 if !self.suits(key, own) {
-                    if let Some(client) = self.clients.get_mut(own) {
-                        client.is.opening = false;
-                    }
+                    self.books().note_opening(own, false);
                     return self.renew_for(cx, key, own, DOES_NOT_SUIT);
                 }
                 return self.serve(cx, key, own);
@@ -638,15 +609,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(server) = self.servers.get_mut(key) {
             server.since_ms = now_ms;
         }
-        self.set_state(key, ServerState::Idle);
-        if let Some(pool) = self.pool(id) {
-            pool.put_idle(key);
+        let rests = self.books().rest(key);
+        if self.sound(rests).is_none() {
+            return;
         }
         self.arm_server(cx, key);
         // Published first, looked second: a waiter elsewhere that came in between is seen here.
-        if let Some((worker, _)) = entry.shared.longest_waiting_elsewhere(cx.worker)
-            && self.pool(id).is_some_and(|pool| pool.remove_idle(key))
-        {
+        if let Some((worker, _)) = entry.shared.longest_waiting_elsewhere(cx.worker) {
             self.hand_over(cx, key, worker);
         } else if let Some(heir) = self.who_has_waited_longer(cx, &entry) {
             self.close_for(cx, key, heir, HAS_WAITED_LONGER);
@@ -656,14 +625,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Moves a clean server to another worker.
     pub(super) fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         inject::here("hand_over");
-        let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, target, pool, right, phase, state, input, output, opened_ms, .. } = server;
+        let Some(server) = self.books().close(key) else { return };
+        let Server { line, target, right, phase, input, output, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
-        self.count_pool(pool, |cells| state.gauge(cells).dec());
         debug_assert!(output.is_empty());
         let ServerPhase::Live(back) = phase else { return };
-        let Some(pool) = self.pool(pool) else { return };
-        pool.servers -= 1;
         let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
@@ -688,40 +654,34 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let entry = right.entry().clone();
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
-        self.pool_of(cx, &entry).servers += 1;
+        self.pool_of(cx, &entry);
         let socket = match cx.net.unpack(parcel, tag.token()) {
             Ok(socket) => socket,
             Err(error) => {
                 tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
-                self.pool_of(cx, &entry).servers -= 1;
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
                 self.slot_freed(cx, right);
                 return;
             }
         };
-        self.servers.insert(Server {
+        self.books().enter(Server {
             line: Line::with(socket, tls),
             target,
             pool: entry.id,
             right,
             spec_epoch,
             phase: ServerPhase::Live(back),
-            state: ServerState::Cleaning,
+            post: Post::arriving(),
             input,
             output: Pending::default(),
             opened_ms,
             since_ms: cx.now_ms(),
             head_since_ns: 0,
             armed_ms: u64::MAX,
-            holds: 0,
-            meant_for: None,
             cleaning,
-            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, listed: false, ..is },
+            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, ..is },
         });
-        self.count_pool(entry.id, |cells| {
-            cells.server_handovers.inc();
-            cells.servers_cleaning.inc();
-        });
+        self.count_pool(entry.id, |cells| cells.server_handovers.inc());
         if self.has_moved(key)
             && let Some(server) = self.servers.get_mut(key)
         {

@@ -3,7 +3,8 @@
 use super::who::log_client;
 use super::{Hall, Task};
 use crate::berths::Berths;
-use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
+use crate::books::{Claim, Want};
+use crate::client::{Before, Client, Flags, LoginPhase, Phase};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
@@ -11,7 +12,6 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::pool::Link;
 use crate::silent::Silence;
 use crate::wing::{Accept, Front, Welcomes, Wing};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,7 +19,7 @@ use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
 use weir_auth::{JobDone, Login};
 use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
-use weir_wire::{Fault, FaultKind, Pins, limits};
+use weir_wire::{Fault, FaultKind, limits};
 
 /// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
 /// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
@@ -86,19 +86,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool: None,
             user: 0,
             before: None,
-            lease: None,
-            ride: None,
+            claim: Claim::default(),
             chokes: None,
-            pending: Wants::Nothing,
-            link: Link::default(),
-            wait_since_ns: 0,
             request_since_ns: cx.now_ns(),
             fingerprint: 0,
             active_ms: cx.now_ms(),
             listed_ms: 0,
             transaction_since_ms: 0,
             armed_ms: u64::MAX,
-            pinned: Pins::NONE,
             inflight: 0,
             is: Flags { counted: true, header_due, ..Flags::default() },
         });
@@ -462,7 +457,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         } else {
-            client.pending = Wants::Welcome;
+            let wants = self.books().want(key, Want::Welcome);
+            self.sound(wants);
         }
         self.send_client(cx, key, &out);
         self.recycle(out);

@@ -29,13 +29,14 @@ mod who;
 
 pub use cancel::Canceller;
 
+use crate::books::{Books, Broken, Pool, Sound};
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::panics::inject;
-use crate::pool::{Pool, PoolEntry, PoolId};
+use crate::pool::{PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::silent::Silent;
 use crate::wing::Wing;
@@ -43,7 +44,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_metrics::{PoolCells, WorkerCells};
 use weir_net::{Event, Net};
-use weir_wire::FaultKind;
+use weir_wire::{Fault, FaultKind};
 
 /// A worker's part of one protocol.
 pub struct Hall<W: Wing, N: Net> {
@@ -81,8 +82,12 @@ pub struct Hall<W: Wing, N: Net> {
     names: who::Names,
 }
 
+/// The books of a hall, open.
+type OpenBooks<'a, W, N> =
+    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
+
 /// Work left for later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Task {
     /// Look at a client's bytes again, and read more.
     PumpClient(Key),
@@ -94,6 +99,8 @@ enum Task {
     SettleServer(Key),
     /// A pool may need more servers.
     OpenServers(PoolId),
+    /// The books were told what cannot be.
+    Broken(Box<Broken>),
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -187,6 +194,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                         self.open_for_waiters(cx, id);
                         self.fill(cx, id);
                     }
+                    Task::Broken(broken) => self.broken(cx, *broken),
                 }
             }
             let mut dirty = std::mem::take(&mut self.dirty);
@@ -250,15 +258,35 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.cells.wing.faults(kind).inc();
     }
 
-    /// Moves a server between states: the only place, so that the gauges never lie.
-    pub(crate) fn set_state(&mut self, key: Key, state: ServerState) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let before = std::mem::replace(&mut server.state, state);
-        let id = server.pool;
-        self.count_pool(id, |cells| {
-            before.gauge(cells).dec();
-            state.gauge(cells).inc();
-        });
+    /// Opens the books.
+    #[inline]
+    pub(super) fn books(&mut self) -> OpenBooks<'_, W, N> {
+        Books::open(&mut self.clients, &mut self.servers, &mut self.pools)
+    }
+
+    /// What the books say, or nothing when they were told what cannot be. Whoever that would have harmed is
+    /// closed at the end of the turn.
+    #[inline]
+    pub(super) fn sound<T>(&mut self, sound: Sound<T>) -> Option<T> {
+        match sound {
+            Ok(value) => Some(value),
+            Err(broken) => {
+                debug_assert!(false, "{broken}: {broken:?}");
+                self.todo.push_back(Task::Broken(Box::new(broken)));
+                None
+            }
+        }
+    }
+
+    /// A defect of Weir: it costs this client and this server, which nobody gets.
+    fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
+        tracing::error!(protocol = W::NAME, "{broken}: this is a defect of Weir, please report it");
+        if let Some(server) = broken.server {
+            self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
+        }
+        if let Some(client) = broken.client {
+            self.end_client(cx, client, FaultKind::WorkerFailed.into());
+        }
     }
 
     pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {
@@ -389,13 +417,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
-        if server.output.is_empty() && server.state == ServerState::Cleaning {
+        if server.output.is_empty() && server.state() == ServerState::Cleaning {
             self.todo.push_back(Task::SettleServer(key));
             return;
         }
         if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
             server.is.full = false;
-            if let ServerState::Leased(client) = server.state {
+            if let ServerState::Leased(client) = server.state() {
                 self.todo.push_back(Task::PumpClient(client));
             }
         }

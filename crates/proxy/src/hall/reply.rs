@@ -110,7 +110,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             let ServerPhase::Live(back) = &mut server.phase else { break };
-            let owner = back.head().and_then(Key::from_raw).or(match server.state {
+            let owner = back.head().and_then(Key::from_raw).or(match server.post.state() {
                 ServerState::Leased(client) if back.head().is_none() => Some(client),
                 _ => None,
             });
@@ -195,7 +195,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             {
                 client.chokes = Some(server);
                 server_mut.is.paused = true;
-                if server_mut.state == ServerState::Shared {
+                if server_mut.state() == ServerState::Shared {
                     // It reads too slowly; the others must not wait for that.
                     self.seclude(cx, server);
                 }
@@ -209,7 +209,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// More may come from this server for this client. Where the requests of others stand behind its own, nothing
 /// does once that is answered, and they must not wait for it to read.
 fn owes<W: Wing, S>(server: &mut Server<W, S>, client: Key) -> bool {
-    let leased = server.state == ServerState::Leased(client);
+    let leased = server.state() == ServerState::Leased(client);
     leased || server.back().is_some_and(|back| back.head() == Some(client.raw()))
 }
 

@@ -1,7 +1,8 @@
 //! Client bytes to servers.
 
 use super::{Hall, READS_PER_TURN, Task};
-use crate::client::{Client, Phase, Wants};
+use crate::books::{Holding, Want};
+use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::FIRST_CLIENT_NUMBER;
 use crate::ids::Key;
@@ -77,7 +78,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         *cx.scratch = scratch;
-        if self.clients.get(key).is_some_and(|client| client.is.eof && client.pending == Wants::Nothing) {
+        if self.clients.get(key).is_some_and(|client| client.is.eof && !client.claim.is_served_later()) {
             self.close_if_awaited_in_vain(cx, key);
         }
     }
@@ -91,7 +92,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.input.len() >= limits::CLIENT_INPUT_BYTES {
             return false;
         }
-        match client.lease.and_then(|server| self.servers.get_mut(server)) {
+        match client.lease().and_then(|server| self.servers.get_mut(server)) {
             Some(server) if server.backlog() > limits::SERVER_OUTPUT_BYTES => {
                 server.is.full = true;
                 false
@@ -135,9 +136,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request that was left in `input` waits for a server: give it one if there is one.
     fn after_keeping(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         if let Some(client) = self.clients.get(key)
-            && matches!(client.pending, Wants::Request { .. })
-            && !client.is_waiting()
-            && client.lease.is_none()
+            && matches!(client.claim.holding(), Holding::Wanting(Want::Request { .. }))
         {
             self.acquire_or_wait(cx, key);
         }
@@ -175,7 +174,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The next request of this client may be looked at.
     fn may_look(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
-        if client.pending != Wants::Nothing
+        if client.claim.is_served_later()
             // What stood behind a request that was cancelled for it would run without that.
             || client.is.given_up
             || !client.is.greeted
@@ -185,8 +184,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let idle = client.inflight == 0;
-        let Some(server) = client.lease.and_then(|server| self.servers.get_mut(server)) else { return true };
-        if server.holds > 0 && idle {
+        let Some(server) = client.lease().and_then(|server| self.servers.get_mut(server)) else {
+            return true;
+        };
+        if server.post.is_held() && idle {
             // A cancel of what it ran before is on its way, and would hit this one.
             return false;
         }
@@ -250,7 +251,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         let back =
-            client.lease.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+            client.lease().and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         if let Some(boundary) = back.map(|back| back.boundary()) {
             self.boundary(cx, key, boundary);
         }
@@ -273,7 +274,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         let Some(client) = self.clients.get_mut(key) else { return true };
         if needs.continues {
-            return match client.lease {
+            return match client.lease() {
                 Some(server) => {
                     self.extend(cx, key, server, request, whole);
                     true
@@ -285,7 +286,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.lists {
             client.listed_ms = cx.now_ms();
         }
-        let mut lease = client.lease;
+        let mut lease = client.lease();
         client.is.choosy = needs.choosy;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
@@ -299,7 +300,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.offer_to_share(key, server, shares);
             return true;
         }
-        if let Some(server) = self.acquire_at_once(cx, key) {
+        if let Some(server) = self.free_at_once(cx, key)
+            && self.lease(cx, server, key).is_some()
+        {
             self.dispatch(cx, key, server, request, whole);
             self.offer_to_share(key, server, shares);
             return true;
@@ -307,9 +310,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.prepares && self.answer(cx, key, request) {
             return true;
         }
-        if let Some(client) = self.clients.get_mut(key) {
-            client.pending = Wants::Request { len: len as u32, whole, shares };
-        }
+        let wants = self.books().want(key, Want::Request { len: len as u32, whole, shares });
+        self.sound(wants);
         false
     }
 
@@ -340,7 +342,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("dispatch");
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
-        debug_assert_eq!(held.state, ServerState::Leased(key));
+        debug_assert_eq!(held.state(), ServerState::Leased(key));
         let Phase::Session(front) = &mut client.phase else { return };
         let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
         let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
@@ -431,14 +433,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A message of the server that this client holds has come in part.
     fn is_cut(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease);
+        let server = self.clients.get(key).and_then(|client| client.lease());
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message())
     }
 
     /// What this client runs goes on only when it sends more.
     fn is_awaited(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease);
+        let server = self.clients.get(key).and_then(|client| client.lease());
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
     }

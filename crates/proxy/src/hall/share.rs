@@ -15,7 +15,8 @@
 
 use super::lease::HAND_OVER_NS;
 use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use crate::books::Holding;
+use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
@@ -56,17 +57,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request was sent to a leased server. If it is the only one there and others may stand behind it, the
     /// server is listed for those who find none free.
     pub(super) fn offer_to_share(&mut self, key: Key, server: Key, shares: bool) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.is.quick = shares;
-        if !client.is_quick() {
-            return;
-        }
-        let Some(held) = self.servers.get_mut(server) else { return };
-        if !std::mem::replace(&mut held.is.listed, true) {
-            let id = held.pool;
-            if let Some(pool) = self.pool(id) {
-                pool.open.push(server);
-            }
+        self.books().note_quick(key, shares);
+        if self.clients.get(key).is_some_and(|client| client.is_quick()) {
+            self.books().list(server);
         }
     }
 
@@ -101,22 +94,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ns = cx.now_ns();
         let mut best: Option<(usize, Key)> = None;
         let mut at = 0;
-        while let Some(key) = self.pool(id).and_then(|pool| pool.open.get(at).copied()) {
+        while let Some(key) = self.pool(id).and_then(|pool| pool.open_at(at)) {
             let Some(head_since_ns) = self.quick_since_ns(key) else {
-                if let Some(server) = self.servers.get_mut(key) {
-                    server.is.listed = false;
-                }
-                if let Some(pool) = self.pool(id) {
-                    pool.open.swap_remove(at);
-                }
+                self.books().unlist(id, at);
                 continue;
             };
             at += 1;
-            let draining = self.pool(id).is_some_and(|pool| pool.draining == Some(key));
+            let draining = self.pool(id).is_some_and(|pool| pool.draining() == Some(key));
             let old = self.is_to_be_replaced(cx, key);
             let Some(server) = self.servers.get_mut(key) else { continue };
             let late = now_ns.saturating_sub(head_since_ns) >= LATE_MS * 1_000_000;
-            if late || draining || old || server.is.paused || server.holds > 0 {
+            if late || draining || old || server.is.paused || server.post.is_held() {
                 continue;
             }
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
@@ -131,7 +119,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Since when the request at the head of a server is there, if others may stand behind it.
     fn quick_since_ns(&self, key: Key) -> Option<u64> {
         let server = self.servers.get(key)?;
-        match (server.state, &server.phase) {
+        match (server.state(), &server.phase) {
             (ServerState::Shared, _) => Some(server.head_since_ns),
             // All that the server has to do is that one request, and it does that outside a transaction.
             (ServerState::Leased(holder), ServerPhase::Live(back))
@@ -171,11 +159,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if is_proven && !pool.history.is_slow(client.fingerprint, pool.head_ns) {
                 return Some(next);
             }
-            if !pool.stop_waiting(&mut self.clients, next, true, |client| client.wait_since_ns) {
-                return None;
-            }
-            self.clients.get_mut(next)?.wants_alone();
-            pool.wait(&mut self.clients, next, false, |client| client.wait_since_ns);
+            let alone = self.books().want_alone(next);
+            self.sound(alone)?;
         }
     }
 
@@ -193,37 +178,35 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A leased server whose client has one quick request under way becomes a shared one. False: it is none
     /// that requests of others may stand on.
     fn convert(&mut self, server: Key) -> bool {
-        let Some(state) = self.servers.get(server).map(|held| held.state) else { return false };
+        let Some(state) = self.servers.get(server).map(|held| held.state()) else { return false };
         let ServerState::Leased(holder) = state else { return state == ServerState::Shared };
         if self.quick_since_ns(server).is_none() {
             return false;
         }
+        // Its bytes have been consumed: it is at the head and goes nowhere else.
+        let converted = self.books().convert(server);
+        if self.sound(converted).is_none() {
+            return false;
+        }
         let Some(client) = self.clients.get_mut(holder) else { return false };
-        client.lease = None;
-        client.ride = Some(server);
-        client.is.quick = false;
         client.transaction_since_ms = 0;
         if let Some(held) = self.servers.get_mut(server) {
             held.head_since_ns = client.request_since_ns;
             held.since_ms = client.request_since_ns / 1_000_000;
         }
-        // Its bytes have been consumed: it is at the head and goes nowhere else.
-        client.pending = Wants::Carried { len: 0 };
-        self.set_state(server, ServerState::Shared);
         true
     }
 
     /// A server that is free takes up what waits for a place.
     pub(super) fn share(&mut self, cx: &mut Cx<'_, N>, server: Key) {
         let now_ms = cx.now_ms();
-        let Some(held) = self.servers.get_mut(server) else { return };
-        held.since_ms = now_ms;
-        held.cleaning = Cleaning::default();
-        let id = held.pool;
-        let listed = std::mem::replace(&mut held.is.listed, true);
-        self.set_state(server, ServerState::Shared);
-        if !listed && let Some(pool) = self.pool(id) {
-            pool.open.push(server);
+        let shared = self.books().share(server);
+        if self.sound(shared).is_none() {
+            return;
+        }
+        if let Some(held) = self.servers.get_mut(server) {
+            held.since_ms = now_ms;
+            held.cleaning = Cleaning::default();
         }
         self.refill(cx, server);
     }
@@ -232,17 +215,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn ride(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
         inject::here("ride");
         let now_ns = cx.now_ns();
-        if self.stop_waiting(key) {
-            let waited_ns = self.clients.get(key).map_or(0, |c| now_ns.saturating_sub(c.wait_since_ns));
-            self.cells.wait_duration.record_ns(waited_ns);
-            self.note_waited(cx, key, waited_ns);
+        let rides = self.books().ride(server, key);
+        let Some((len, waited_since_ns)) = self.sound(rides) else { return };
+        if let Some(since_ns) = waited_since_ns {
+            self.note_waited(cx, key, since_ns);
         }
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
-        debug_assert_eq!(held.state, ServerState::Shared);
-        debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
-        let Wants::Request { len, whole: true, .. } = client.pending else { return };
+        debug_assert_eq!(client.inflight, 0);
         let Phase::Session(front) = &mut client.phase else { return };
         let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, is, .. } = held
         else {
@@ -259,8 +240,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let sent = back.dispatch(front, key.raw(), request, true, output.tail_mut());
         let queued = back.queued();
         self.crowd.behind += u32::from(queued > 1);
-        client.pending = Wants::Carried { len: len as u32 };
-        client.ride = Some(server);
         client.inflight = 1;
         client.is.part_open = false;
         client.request_since_ns = now_ns;
@@ -291,7 +270,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             self.note_history(key, took_ns);
         }
-        self.unload(key);
+        self.alight(key);
         if boundary != Boundary::Idle || !self.pins(key).is_empty() {
             return self.keep_after_all(cx, key, server, boundary);
         }
@@ -313,13 +292,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// client may ask for next, it loses the server rather than get another's answer.
     fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
         let Some(held) = self.servers.get_mut(server) else { return };
-        if held.state != ServerState::Shared {
+        if held.state() != ServerState::Shared {
             return;
         }
         let id = held.pool;
         let overrun = held.back().is_some_and(|back| back.queued() > 0);
         let moved = self.take_back(cx, server, 0);
-        self.no_longer_drains(id, server);
         self.lease(cx, server, key);
         if overrun && self.pins(key).contains(Pin::LastResult) {
             let text = "what its client may ask about its last statement is gone";
@@ -333,14 +311,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.place_again(cx, id, moved);
     }
 
-    /// Takes away from a client what rode for it; the request is over or has been taken back.
-    fn unload(&mut self, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.ride = None;
-        if let Wants::Carried { len } = std::mem::replace(&mut client.pending, Wants::Nothing) {
-            client.input.consume((len as usize).min(client.input.len()));
-            client.input.release_if_empty();
+    /// Takes away from a client what rode for it; the request is over.
+    fn alight(&mut self, key: Key) {
+        if let Some((_, len)) = self.books().alight(key) {
+            self.drop_request(key, len);
         }
+    }
+
+    /// The request at the start of a client's input is answered, or under way where it cannot be taken back.
+    fn drop_request(&mut self, key: Key, len: u32) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.input.consume((len as usize).min(client.input.len()));
+        client.input.release_if_empty();
     }
 
     /// A shared server has room: the next ones get on, unless it is wanted elsewhere. Empty, it is free.
@@ -348,10 +330,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("refill");
         loop {
             let Some(server) = self.servers.get_mut(key) else { return };
-            if server.state != ServerState::Shared {
+            if server.state() != ServerState::Shared {
                 return;
             }
-            let (id, kept) = (server.pool, server.is.paused || server.holds > 0);
+            let (id, kept) = (server.pool, server.is.paused || server.post.is_held());
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let Some(queued) = server.back().map(|back| back.queued()) else { return };
             if !kept
@@ -364,9 +346,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 continue;
             }
             if queued == 0 {
-                self.no_longer_drains(id, key);
-                self.set_state(key, ServerState::Cleaning);
-                self.settle(cx, key);
+                let cleaned = self.books().clean(key);
+                if self.sound(cleaned).is_some() {
+                    self.settle(cx, key);
+                }
             }
             return;
         }
@@ -376,13 +359,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// the other takes no more until it is free.
     fn must_drain(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> bool {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.wait_since_ns);
-        let oldest = pool.oldest(&self.clients, |client| client.wait_since_ns).map_or(u64::MAX, since);
+        let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.claim.since_ns());
+        let oldest = pool.oldest(&self.clients).map_or(u64::MAX, since);
         let alone = pool.oldest_alone(&self.clients).map(since).is_some_and(|alone| alone <= oldest);
         let away = pool.entry.shared.longest_waiting_elsewhere(cx.worker);
         let away = away.is_some_and(|(_, theirs)| theirs.saturating_add(HAND_OVER_NS) < oldest);
-        let drains = pool.draining.filter(|&other| {
-            self.servers.get(other).is_some_and(|server| server.state == ServerState::Shared)
+        let drains = pool.draining().filter(|&other| {
+            self.servers.get(other).is_some_and(|server| server.state() == ServerState::Shared)
         });
         let wanted = alone || away;
         let drains = match drains {
@@ -390,9 +373,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             None if wanted => Some(key),
             Some(_) | None => None,
         };
-        if let Some(pool) = self.pool(id) {
-            pool.draining = drains;
-        }
+        self.books().drain(id, drains);
         drains == Some(key) || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
     }
 
@@ -417,7 +398,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// If a client's request runs on a shared server, that server becomes its own.
     pub(super) fn seclude_with(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.clients.get(key).and_then(|client| client.ride) else { return };
+        let Some(server) = self.clients.get(key).and_then(|client| client.claim.ride()) else { return };
         let back = self.servers.get_mut(server).and_then(|server| server.back());
         if back.is_some_and(|back| back.head() == Some(key.raw())) {
             self.seclude(cx, server);
@@ -429,25 +410,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// this one still answers for them goes nowhere.
     pub(super) fn seclude(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(server) = self.servers.get_mut(key) else { return };
-        if server.state != ServerState::Shared {
+        if server.state() != ServerState::Shared {
             return;
         }
         let id = server.pool;
         let Some(back) = server.back() else { return };
         let head = back.head().filter(|&owner| owner != INTERNAL).and_then(Key::from_raw);
         let moved = self.take_back(cx, key, 1);
-        self.no_longer_drains(id, key);
-        match head.filter(|&head| self.clients.get(head).is_some_and(|client| client.ride == Some(key))) {
+        match head
+            .filter(|&head| self.clients.get(head).is_some_and(|client| client.claim.ride() == Some(key)))
+        {
             Some(head) => {
-                self.unload(head);
-                if let Some(client) = self.clients.get_mut(head) {
-                    client.lease = Some(key);
-                    client.is.quick = false;
+                let secluded = self.books().seclude(key, head);
+                if let Some(len) = self.sound(secluded) {
+                    self.drop_request(head, len);
                 }
-                self.set_state(key, ServerState::Leased(head));
             }
             None => {
-                self.set_state(key, ServerState::Cleaning);
+                let cleaned = self.books().clean(key);
+                if self.sound(cleaned).is_none() {
+                    return;
+                }
                 if let Some(server) = self.servers.get_mut(key) {
                     server.since_ms = cx.net.now_ns() / 1_000_000;
                 }
@@ -456,14 +439,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         self.place_again(cx, id, moved);
-    }
-
-    fn no_longer_drains(&mut self, id: PoolId, server: Key) {
-        if let Some(pool) = self.pool(id)
-            && pool.draining == Some(server)
-        {
-            pool.draining = None;
-        }
     }
 
     /// The requests that were taken back from a server go to the front of the queue, and others to what is
@@ -482,7 +457,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         loop {
             let Some(next) = self.next_sharing(id) else { return };
-            let idle = self.pool(id).and_then(|pool| pool.take_idle());
+            let idle = self.pool(id).and_then(|pool| pool.newest_idle());
             if let Some(server) = idle {
                 self.share(cx, server);
                 continue;
@@ -503,9 +478,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// ride: [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the
     /// request at the head any can have been, so callers begin behind that one unless it has just got there.
     /// And it has not been asked again before: who is taken back waits for a server alone
-    /// ([`Client::wants_alone`]) and rides no more.
+    /// ([`Books::take_back`]) and rides no more.
     ///
-    /// [`Client::wants_alone`]: crate::client::Client::wants_alone
+    /// [`Books::take_back`]: crate::books::Books::take_back
     fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
         inject::here("take_back");
         let Some(held) = self.servers.get_mut(server) else { return Vec::new() };
@@ -513,7 +488,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(back) = held.back() else { return Vec::new() };
         let owners = (from..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw);
         let mut moved: Vec<Key> = owners.collect();
-        moved.retain(|&rider| self.clients.get(rider).is_some_and(|client| client.ride == Some(server)));
+        moved.retain(|&rider| {
+            self.clients.get(rider).is_some_and(|client| client.claim.ride() == Some(server))
+        });
         moved.retain(|&rider| {
             let back = self.unload_unanswered(rider);
             if !back {
@@ -530,7 +507,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True:
     /// it wants a place again.
     pub(super) fn unship(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.ride);
+        let server = self.clients.get(key).and_then(|client| client.claim.ride());
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head() != Some(key.raw())) && self.unload_unanswered(key)
     }
@@ -538,25 +515,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The same, wherever it stands: nothing of its answer has come.
     fn unload_unanswered(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
-        let Some(server) = client.ride else { return false };
+        let Some(server) = client.claim.ride() else { return false };
         let Some(held) = self.servers.get_mut(server) else { return false };
         let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
-        let (Phase::Session(front), Wants::Carried { len: len @ 1.. }) = (&mut client.phase, client.pending)
+        let (Phase::Session(front), Holding::Riding { len: 1.., .. }) =
+            (&mut client.phase, client.claim.holding())
         else {
             return false;
         };
         back.recall(front, key.raw(), output.tail_mut());
-        client.ride = None;
         client.inflight = client.inflight.saturating_sub(1);
-        client.pending = Wants::Request { len, whole: true, shares: true };
-        client.wants_alone();
         self.mark_dirty(server);
-        true
+        self.books().take_back(key).is_some()
     }
 
     /// A client that goes leaves its place in a shared server's queue; the reply will go nowhere.
     pub(super) fn leave_shared(&mut self, key: Key) {
-        let Some(server) = self.clients.get_mut(key).and_then(|client| client.ride.take()) else { return };
+        let Some((server, _)) = self.books().alight(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
         back.forget(key.raw(), output.tail_mut());

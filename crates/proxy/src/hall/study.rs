@@ -34,20 +34,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let Some(reading) = knowledge.begin_reading(cx.now_ms()) else { return false };
-        if let Some(server) = self.servers.get_mut(key) {
-            server.is.studies = true;
-        }
-        if let Some(pool) = self.pool(id) {
-            pool.study_begins();
-        }
+        self.books().study_begins(key);
         self.ask(key, reading)
-    }
-
-    /// A server's question is answered, or the server is gone.
-    pub(super) fn study_ends(&mut self, id: PoolId) {
-        if let Some(pool) = self.pool(id) {
-            pool.study_ends();
-        }
     }
 
     fn ask(&mut self, key: Key, reading: Reading) -> bool {
@@ -79,9 +67,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.mark_dirty(key);
             self.arm_server(cx, key);
             self.todo.push_back(Task::PumpServer(key));
-        } else if let Some(server) = self.servers.get_mut(key) {
-            server.is.studies = false;
-            self.study_ends(id);
+        } else {
+            self.books().study_ends(key);
         }
     }
 
