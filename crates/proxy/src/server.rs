@@ -57,8 +57,8 @@ pub struct ServerFlags {
     pub retire: bool,
     /// The client it serves is not read from until it takes its bytes.
     pub full: bool,
-    /// Bytes of it have been read that are not looked at yet: it must not change hands before they are.
-    pub unread: bool,
+    /// There is an order to settle it.
+    pub due: bool,
     /// A request of a client has been sent to it.
     pub used: bool,
 }

@@ -7,7 +7,7 @@
 
 use super::handshake::connect_tls;
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::books::Want;
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
@@ -97,12 +97,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.kill_on(cx, key, kill);
         }
         listed.visited += 1;
-        if listed.visited < 2 * cx.shared.berths.open().count() {
-            let next = cx.shared.berths.behind(cx.worker);
-            return match next == cx.worker {
-                true => self.kill_listed(cx, kill),
-                false => cx.post::<W>(next, WingMail::Kill(kill)),
-            };
+        let next = cx.shared.berths.behind(cx.worker);
+        if listed.visited < 2 * cx.shared.berths.open().count() && next != cx.worker {
+            return cx.post::<W>(next, WingMail::Kill(kill));
         }
         // By mail in any case: the asker's bytes are being looked at, and its request is about to be put back
         // among them.
@@ -228,7 +225,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 client.input = input;
                 self.send_client(cx, key, &out);
                 self.recycle(out);
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
             // The rest of it is still to come and could not be told from a new request.
             Some(Want::Request { whole: false, .. } | Want::Welcome) => {
@@ -487,9 +484,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(server) = self.servers.get_mut(canceller.server) {
             if let ServerState::Leased(client) = server.state() {
                 // Its next request had to wait for this.
-                self.todo.push_back(Task::PumpClient(client));
+                self.todo.push_back(Order::PumpClient(client));
             }
-            self.todo.push_back(Task::SettleServer(canceller.server));
+            self.settle_later(canceller.server);
         }
         if let Some(asker) = canceller.asker {
             self.answer_kill(cx, asker, KillOutcome::Killed);

@@ -9,9 +9,8 @@
 //! and open servers for each other for ever. It goes only to a worker that would open a server with it: not
 //! to one that pauses after a failed connect, nor to one that has connects under way for all who wait.
 
-use super::Hall;
+use super::{Hall, Order};
 use crate::context::Cx;
-use crate::ids::Key;
 use crate::mail::WingMail;
 use crate::pool::shared::NOBODY;
 use crate::pool::{Place, PoolEntry, Right};
@@ -93,21 +92,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         gives_way.then_some(heir)
     }
 
-    /// Closes a server that nobody holds and leaves its place to another pool.
-    pub(super) fn close_for(&mut self, cx: &mut Cx<'_, N>, key: Key, heir: Heir<W>, why: &str) {
-        self.heir = Some(heir);
-        self.close_server(cx, key, why);
-        self.heir = None;
-    }
-
-    /// A server has closed, and whoever it was closed for gets its place; else it is free.
-    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
-        let Some(Heir { entry: other, worker }) = self.heir.take() else { return };
-        let Some(place) = Place::leave(right, &other, worker) else { return };
-        if worker == cx.worker {
-            self.placed(cx, place);
+    /// A server has closed, and whoever it was closed for gets its place; where that may not be, it is free.
+    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>, heir: &Heir<W>) {
+        let Some(place) = Place::leave(right, &heir.entry, heir.worker) else { return };
+        if heir.worker == cx.worker {
+            self.todo.push_back(Order::Placed(Box::new(place)));
         } else {
-            cx.post::<W>(worker, WingMail::Place(place));
+            cx.post::<W>(heir.worker, WingMail::Place(place));
         }
     }
 

@@ -2,7 +2,7 @@
 //! lazy: it fires at or before the deadline, looks, and is armed again. So the data path pays nothing.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
@@ -232,7 +232,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cancel_server(cx, key, None);
             self.arm_server(cx, key);
         } else {
-            self.todo.push_back(Task::SettleServer(key));
+            self.settle_later(key);
         }
     }
 
@@ -312,7 +312,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             client.line.shutdown_write(cx.net);
         }
         self.arm_client(cx, key);
-        self.todo.push_back(Task::PumpClient(key));
+        self.todo.push_back(Order::PumpClient(key));
     }
 
     /// Closes a client, with last words if there is a reason that it can read.

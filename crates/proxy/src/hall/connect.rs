@@ -1,8 +1,9 @@
 //! Servers come to be, and cease.
 
+use super::caps::Heir;
 use super::handshake::connect_tls;
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::books::{Post, Want};
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
@@ -36,7 +37,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(right) => right,
                 Err(Opening::PoolIsFull | Opening::Granted) => return,
                 Err(Opening::CapIsFull) => return self.make_room(cx, &entry),
-                Err(Opening::CapWasQuicker) => return self.cap_freed(cx, &entry),
+                Err(Opening::CapWasQuicker) => return self.todo.push_back(Order::CapFreed(entry)),
             };
             if !self.open(cx, id, right) {
                 return;
@@ -82,7 +83,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match Right::take(&entry) {
             Ok(right) => drop(self.open(cx, id, right)),
             Err(Opening::PoolIsFull | Opening::CapIsFull | Opening::Granted) => {}
-            Err(Opening::CapWasQuicker) => self.cap_freed(cx, &entry),
+            Err(Opening::CapWasQuicker) => self.todo.push_back(Order::CapFreed(entry)),
         }
     }
 
@@ -380,7 +381,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         *busy = false;
         let step = connect.handle_job(done, output.tail_mut());
         if !self.login_progress(cx, key, step) {
-            self.todo.push_back(Task::PumpServer(key));
+            self.todo.push_back(Order::PumpServer(key));
         }
     }
 
@@ -407,11 +408,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         self.count_pool(id, |cells| cells.server_connects_ok.inc());
-        self.todo.push_back(Task::PumpServer(key));
-        self.todo.push_back(Task::SettleServer(key));
+        self.todo.push_back(Order::PumpServer(key));
+        self.settle_later(key);
         // One that got through after failures clears the way for the others. First it serves who waits: else
         // one more would be opened for the same client.
-        self.todo.push_back(Task::OpenServers(id));
+        self.todo.push_back(Order::Open(id));
     }
 
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.
@@ -469,9 +470,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cx.wheel.insert(now_ms + pause_ms, again.pack());
         // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not
         // pause.
-        self.cap_freed(cx, &entry);
-        self.room_for_waiters(cx, &entry);
-        self.ask_neighbour(cx, id);
+        self.todo.push_back(Order::Freed(entry));
     }
 
     /// No server is left: clients in their login are told at once, in the server's own words if it had any,
@@ -585,9 +584,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         inject::here("drop_server");
-        let Some((id, right)) = self.take_out(cx, key, abort) else { return };
-        self.slot_freed(cx, right);
-        self.fill(cx, id);
+        if let Some((_, right)) = self.take_out(cx, key, abort) {
+            self.give_back(right);
+        }
+    }
+
+    /// Closes a server that nobody holds and leaves its place to another pool.
+    pub(super) fn close_for(&mut self, cx: &mut Cx<'_, N>, key: Key, heir: Heir<W>, why: &str) {
+        let clean = self.say_goodbye(cx, key, why);
+        inject::here("drop_server");
+        let Some((_, right)) = self.take_out(cx, key, !clean) else { return };
+        let entry = right.entry().clone();
+        self.leave_place(cx, right, &heir);
+        self.todo.push_back(Order::Freed(entry));
     }
 
     /// A server is gone. What is left of it is the right to have one.

@@ -1,7 +1,7 @@
 //! Mail, and the end of a worker: transactions end, then clients go, then servers.
 
+use super::Hall;
 use super::login::Arrival;
-use super::{Hall, Task};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::crypto::WorkDone;
@@ -98,7 +98,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.dirty.clear();
         self.login_queue.clear();
         self.staging = Vec::new();
-        self.heir = None;
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());
@@ -161,6 +160,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 server.line.close(cx.net, true);
             }
         }
-        self.todo.retain(|task| matches!(task, Task::PumpClient(_)));
     }
 }

@@ -1,7 +1,7 @@
 //! TLS with clients and servers: where it begins, how it ends, and how much of it a turn has room for.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::{Work, WorkDone};
@@ -97,7 +97,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.login_work += self.work_of(cx, key);
             if let Some(client) = self.clients.get_mut(key) {
                 (client.is.queued, client.is.called) = (false, true);
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
         }
     }
@@ -147,7 +147,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(()) => {
                 // It may have sent more meanwhile.
                 client.is.readable = true;
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => self.tls_failed(cx, key, &e),
             Err(_) => {
@@ -168,7 +168,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 // What was read with the wish for TLS is looked at without waiting for more.
                 if !early.is_empty() {
                     client.is.readable = true;
-                    self.todo.push_back(Task::PumpClient(key));
+                    self.todo.push_back(Order::PumpClient(key));
                 }
             }
             Some(Err(error)) => {

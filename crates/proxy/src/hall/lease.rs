@@ -1,6 +1,6 @@
 //! Who has which server, when a server is free, and who gets it next.
 
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::books::{Post, Want};
 use crate::client::Phase;
 use crate::context::Cx;
@@ -67,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(held) = self.servers.get_mut(server) {
             held.cleaning = Cleaning::default();
         }
-        self.todo.push_back(Task::SettleServer(server));
+        self.settle_later(server);
     }
 
     /// A server for what a client wants: now, or in its turn.
@@ -110,7 +110,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// An idle server goes to whoever waits, once it is known to live.
-    fn check_or_offer(&mut self, cx: &mut Cx<'_, N>, server: Key) {
+    pub(super) fn check_or_offer(&mut self, cx: &mut Cx<'_, N>, server: Key) {
         let (now_ms, check_after_ms) = (cx.now_ms(), cx.settings.timeouts.server_check_delay_ms);
         let Some(held) = self.servers.get_mut(server) else { return };
         if now_ms.saturating_sub(held.since_ms) >= check_after_ms {
@@ -170,11 +170,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A server that is free takes up what a client wants.
     fn serve(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
-        let Some(want) = self.lease(cx, server, key) else { return };
+        let Some(Some(want)) = self.lease(cx, server, key) else { return };
         let Some(client) = self.clients.get_mut(key) else { return };
         match want {
-            None => self.end_lease(cx, key),
-            Some(Want::Request { len, whole, .. }) => {
+            Want::Request { len, whole, .. } => {
                 let mut input = std::mem::take(&mut client.input);
                 let len = (len as usize).min(input.len());
                 self.dispatch(cx, key, server, &input.as_slice()[..len], whole);
@@ -183,10 +182,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 input.release_if_empty();
                 client.input = input;
                 if !client.input.is_empty() || client.is.readable {
-                    self.todo.push_back(Task::PumpClient(key));
+                    self.todo.push_back(Order::PumpClient(key));
                 }
             }
-            Some(Want::Welcome) => self.dispatch_welcome(cx, key, server),
+            Want::Welcome => self.dispatch_welcome(cx, key, server),
         }
     }
 
@@ -212,7 +211,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.mark_dirty(server);
         match sent {
             Ok(()) => {
-                self.todo.push_back(Task::PumpServer(server));
+                self.todo.push_back(Order::PumpServer(server));
                 self.arm_client(cx, key);
             }
             Err(fault) => self.end_client(cx, key, fault),
@@ -224,13 +223,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("done");
         if owner == INTERNAL {
             self.studied(cx, server);
-            self.todo.push_back(Task::SettleServer(server));
+            self.settle_later(server);
             return;
         }
         let Some(key) = Key::from_raw(owner) else { return };
         let now_ns = cx.now_ns();
         let Some(client) = self.clients.get_mut(key).filter(|client| client.server() == Some(server)) else {
-            self.todo.push_back(Task::SettleServer(server));
+            self.settle_later(server);
             return;
         };
         let took_ns = now_ns.saturating_sub(client.request_since_ns);
@@ -342,7 +341,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         self.arm_client(cx, key);
-        self.todo.push_back(Task::PumpClient(key));
+        self.todo.push_back(Order::PumpClient(key));
     }
 
     /// Where this client's server is will be known when the client has ended what it has begun.
@@ -414,7 +413,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             held.is.paused &= !choked;
             held.since_ms = cx.net.now_ns() / 1_000_000;
         }
-        self.settle(cx, server);
+        self.settle_later(server);
     }
 
     /// A client leaves its server, in whatever state that is.
@@ -437,8 +436,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.mark_dirty(server);
         }
         self.arm_server(cx, server);
-        self.todo.push_back(Task::PumpServer(server));
-        self.todo.push_back(Task::SettleServer(server));
+        self.todo.push_back(Order::PumpServer(server));
+        self.settle_later(server);
     }
 
     /// A server that nobody holds: brings it to where it can be used again, then offers it. Called at each
@@ -446,6 +445,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn settle(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("settle");
         let Some(server) = self.servers.get_mut(key) else { return };
+        server.is.due = false;
         if server.state() == ServerState::Shared {
             return self.refill(cx, key);
         }
@@ -456,11 +456,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // A cancel on its way to it may take long. Whoever waits takes another one where there is room.
             let id = server.pool;
             return self.open_for_waiters(cx, id);
-        }
-        if server.is.unread {
-            // It may go to another worker, and what was read would stay here.
-            self.todo.push_back(Task::SettleServer(key));
-            return;
         }
         let Server { phase: ServerPhase::Live(back), output, cleaning, .. } = server else { return };
         if back.is_broken() {
@@ -513,7 +508,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn clean_on(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.mark_dirty(key);
         self.arm_server(cx, key);
-        self.todo.push_back(Task::PumpServer(key));
+        self.todo.push_back(Order::PumpServer(key));
     }
 
     /// Asks an idle server whether it lives before somebody gets it.
@@ -641,7 +636,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 tracing::debug!(protocol = W::NAME, %error, "a server could not be handed over");
                 cx.net.close(socket, true);
                 self.count_pool(right.entry().id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, right);
+                self.give_back(right);
             }
         }
     }
@@ -660,7 +655,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Err(error) => {
                 tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
-                self.slot_freed(cx, right);
+                self.give_back(right);
                 return;
             }
         };
@@ -679,7 +674,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             head_since_ns: 0,
             armed_ms: u64::MAX,
             cleaning,
-            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, ..is },
+            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, due: false, ..is },
         });
         self.count_pool(entry.id, |cells| cells.server_handovers.inc());
         if self.has_moved(key)
@@ -688,19 +683,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // The word of it may have come here while it was on its way.
             server.is.retire = true;
         }
-        self.todo.push_back(Task::PumpServer(key));
-        self.todo.push_back(Task::SettleServer(key));
+        self.todo.push_back(Order::PumpServer(key));
+        self.settle_later(key);
     }
 
-    /// A server is gone, and there is room under its pool's limit: for a waiter here, or for one elsewhere.
-    pub(super) fn slot_freed(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
+    /// A server is gone, and its place is free.
+    pub(super) fn give_back(&mut self, right: Right<W::Welcomes>) {
+        let entry = right.entry().clone();
+        drop(right);
+        self.todo.push_back(Order::Freed(entry));
+    }
+
+    /// There is room under the limits of a pool: for a waiter here, or for one elsewhere.
+    pub(super) fn freed(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         inject::here("slot_freed");
-        let entry = &right.entry().clone();
-        self.leave_place(cx, right);
         self.cap_freed(cx, entry);
         self.room_for_waiters(cx, entry);
         // Whoever waited for the one that is gone has not asked for an idle one elsewhere.
         self.ask_neighbour(cx, entry.id);
+        self.fill(cx, entry.id);
     }
 
     /// Uses room under a pool's limit where somebody waits: here, and what is left elsewhere. All who wait

@@ -1,7 +1,7 @@
 //! Clients come in: from accept to the first request.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::berths::Berths;
 use crate::books::{Claim, Want};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase};
@@ -216,51 +216,54 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Does what a login machine asked for.
+    /// Does what a login machine asked for, and what it asks for then.
     fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
-        match step {
-            // `Tls` is only answered to input, where it is dealt with.
-            AcceptStep::More | AcceptStep::Tls => {}
-            AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
-            AcceptStep::Work(job) => {
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-                let Some(phase) = self.login_phase(key) else { return };
-                phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
-                if !phase.busy {
-                    self.refuse(cx, key, FaultKind::TooManyLogins.into());
+        let mut next = Some(step);
+        while let Some(step) = next.take() {
+            match step {
+                // `Tls` is only answered to input, where it is dealt with.
+                AcceptStep::More | AcceptStep::Tls => {}
+                AcceptStep::Lookup(login) => next = self.login_lookup(cx, key, login),
+                AcceptStep::Work(job) => {
+                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    let Some(phase) = self.login_phase(key) else { return };
+                    phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
+                    if !phase.busy {
+                        self.refuse(cx, key, FaultKind::TooManyLogins.into());
+                    }
                 }
-            }
-            AcceptStep::Cancel { id, secret } => {
-                // Nothing it sends counts from here on; it waits for the end of its connection.
-                if let Some(phase) = self.login_phase(key) {
-                    phase.busy = true;
+                AcceptStep::Cancel { id, secret } => {
+                    // Nothing it sends counts from here on; it waits for the end of its connection.
+                    if let Some(phase) = self.login_phase(key) {
+                        phase.busy = true;
+                    }
+                    let warrant = Warrant::Secret(secret);
+                    let asker = (cx.worker, key);
+                    let kill = Kill { number: id, warrant, query_only: true, asker, listed: None };
+                    self.send_kill(cx, kill);
                 }
-                let warrant = Warrant::Secret(secret);
-                let kill =
-                    Kill { number: id, warrant, query_only: true, asker: (cx.worker, key), listed: None };
-                self.send_kill(cx, kill);
-            }
-            AcceptStep::LoggedIn => {
-                let out = std::mem::take(&mut self.staging);
-                self.logged_in(cx, key, out);
+                AcceptStep::LoggedIn => {
+                    let out = std::mem::take(&mut self.staging);
+                    self.logged_in(cx, key, out);
+                }
             }
         }
     }
 
-    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
+    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) -> Option<AcceptStep> {
         // Who has not proved himself yet takes no place from who has.
         let proven = self.clients.get(key).is_some_and(|client| client.is.proven);
         if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
-            return;
+            return None;
         }
         let mut out = std::mem::take(&mut self.staging);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Phase::Login(phase) = &mut client.phase else { return };
+        let client = self.clients.get_mut(key)?;
+        let Phase::Login(phase) = &mut client.phase else { return None };
         let admission = cx.settings.routes.admit(W::INDEX, &login, &client.peer);
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
-        self.after_answer(cx, key, step, out);
+        self.after_answer(cx, key, step, out)
     }
 
     /// Slow work for a client is done.
@@ -269,19 +272,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(phase) = self.login_phase(key) else { return };
         phase.busy = false;
         let step = phase.accept.handle_job(done, &mut out);
-        self.after_answer(cx, key, step, out);
-        self.todo.push_back(Task::PumpClient(key));
+        if let Some(step) = self.after_answer(cx, key, step, out) {
+            self.login_step(cx, key, step);
+        }
+        self.todo.push_back(Order::PumpClient(key));
     }
 
-    fn after_answer(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<AcceptStep, Fault>, out: Vec<u8>) {
+    /// A login machine has answered; returns what it asks for next.
+    fn after_answer(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        step: Result<AcceptStep, Fault>,
+        out: Vec<u8>,
+    ) -> Option<AcceptStep> {
         if let Ok(AcceptStep::LoggedIn) = step {
-            return self.logged_in(cx, key, out);
+            self.logged_in(cx, key, out);
+            return None;
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
         match step {
-            Ok(step) => self.login_step(cx, key, step),
-            Err(fault) => self.refuse(cx, key, fault),
+            Ok(step) => Some(step),
+            Err(fault) => {
+                self.refuse(cx, key, fault);
+                None
+            }
         }
     }
 
@@ -380,7 +396,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.user = user;
         client.is.greeted = true;
         self.arm_client(cx, key);
-        self.todo.push_back(Task::PumpClient(key));
+        self.todo.push_back(Order::PumpClient(key));
         true
     }
 
@@ -519,7 +535,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.recycle(out);
                 self.arm_client(cx, asker);
                 // One that has said its last and has its answer is not looked at again by anybody else.
-                let next = if ended { Task::CloseClient(asker) } else { Task::PumpClient(asker) };
+                let next = if ended { Order::CloseClient(asker) } else { Order::PumpClient(asker) };
                 self.todo.push_back(next);
             }
             Phase::Closing => self.recycle(out),

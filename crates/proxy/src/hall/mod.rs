@@ -36,7 +36,7 @@ use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::panics::inject;
-use crate::pool::{PoolEntry, PoolId};
+use crate::pool::{Place, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::silent::Silent;
 use crate::wing::Wing;
@@ -56,9 +56,9 @@ pub struct Hall<W: Wing, N: Net> {
     /// By pool number; pools that this worker has not met are `None`.
     pub(crate) pools: Vec<Option<Box<Pool<W::Welcomes>>>>,
     /// Work that a step left for the end of the same turn.
-    todo: VecDeque<Task>,
+    todo: VecDeque<Order<W>>,
     /// Work for the next turn, so that one busy connection cannot starve the others.
-    later: VecDeque<Task>,
+    later: VecDeque<Order<W>>,
     /// Servers with bytes to send: one write each, at the end of the turn.
     dirty: Vec<Key>,
     /// Bytes a wing appends for a client, reused for all.
@@ -74,8 +74,6 @@ pub struct Hall<W: Wing, N: Net> {
     silent: Silent,
     /// Whether clients query beside those who log in.
     asked: handshake::Asked,
-    /// Whom the server that is being closed leaves its place to.
-    heir: Option<caps::Heir<W>>,
     /// What requests met in this turn.
     crowd: Crowd,
     /// Users whose name is not that of their pool.
@@ -86,19 +84,28 @@ pub struct Hall<W: Wing, N: Net> {
 type OpenBooks<'a, W, N> =
     Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
 
-/// Work left for later.
-#[derive(Debug)]
-enum Task {
+/// What is to be done once the step that found it out is over. Orders are followed one after the other, by
+/// one flat loop ([`Hall::finish_turn`]): nothing that follows an order follows another one in the midst of
+/// it.
+enum Order<W: Wing> {
     /// Look at a client's bytes again, and read more.
     PumpClient(Key),
     /// Look at a server's bytes again, and read more.
     PumpServer(Key),
     /// Its transport failed or its time is over.
     CloseClient(Key),
-    /// It may be free now.
-    SettleServer(Key),
+    /// It may be free now, or have room for more requests of others.
+    Settle(Key),
     /// A pool may need more servers.
-    OpenServers(PoolId),
+    Open(PoolId),
+    /// A server of this pool is gone, or could not be opened: there is room under its limits.
+    Freed(Arc<PoolEntry<W::Welcomes>>),
+    /// There may be room under a limit that this pool shares with others.
+    CapFreed(Arc<PoolEntry<W::Welcomes>>),
+    /// Another pool has left its place to a pool of this worker.
+    Placed(Box<Place<W::Welcomes>>),
+    /// So many clients of this pool have come back into the queue: they get what is free.
+    Rehouse(PoolId, u32),
     /// The books were told what cannot be.
     Broken(Box<Broken>),
 }
@@ -122,7 +129,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             failures: Failures::default(),
             silent: Silent::default(),
             asked: handshake::Asked::default(),
-            heir: None,
             crowd: Crowd::default(),
             names: who::Names::default(),
         }
@@ -184,17 +190,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let later = std::mem::take(&mut self.later);
         self.todo.extend(later);
         loop {
-            while let Some(task) = self.todo.pop_front() {
-                match task {
-                    Task::PumpClient(key) => self.pump_client(cx, key),
-                    Task::PumpServer(key) => self.pump_server(cx, key),
-                    Task::CloseClient(key) => self.close_client(cx, key, None),
-                    Task::SettleServer(key) => self.settle(cx, key),
-                    Task::OpenServers(id) => {
+            while let Some(order) = self.todo.pop_front() {
+                match order {
+                    Order::PumpClient(key) => self.pump_client(cx, key),
+                    Order::PumpServer(key) => self.pump_server(cx, key),
+                    Order::CloseClient(key) => self.close_client(cx, key, None),
+                    Order::Settle(key) => self.settle(cx, key),
+                    Order::Open(id) => {
                         self.open_for_waiters(cx, id);
                         self.fill(cx, id);
                     }
-                    Task::Broken(broken) => self.broken(cx, *broken),
+                    Order::Freed(entry) => self.freed(cx, &entry),
+                    Order::CapFreed(entry) => self.cap_freed(cx, &entry),
+                    Order::Placed(place) => self.placed(cx, *place),
+                    Order::Rehouse(id, clients) => self.rehouse(cx, id, clients),
+                    Order::Broken(broken) => self.broken(cx, *broken),
                 }
             }
             let mut dirty = std::mem::take(&mut self.dirty);
@@ -224,7 +234,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(crate) fn audit_rest(&self) -> Result<(), String> {
         let (todo, dirty) = (self.todo.len(), self.dirty.len());
         if todo + dirty > 0 {
-            return Err(format!("{todo} tasks and {dirty} servers with bytes are left at the end of a turn"));
+            return Err(format!(
+                "{todo} orders and {dirty} servers with bytes are left at the end of a turn"
+            ));
         }
         Ok(())
     }
@@ -272,7 +284,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(value) => Some(value),
             Err(broken) => {
                 debug_assert!(false, "{broken}: {broken:?}");
-                self.todo.push_back(Task::Broken(Box::new(broken)));
+                self.todo.push_back(Order::Broken(Box::new(broken)));
                 None
             }
         }
@@ -318,7 +330,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => {
                     client.is.broken = true;
-                    self.todo.push_back(Task::CloseClient(key));
+                    self.todo.push_back(Order::CloseClient(key));
                     return;
                 }
             }
@@ -334,7 +346,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         if client.line.has_unsent() && client.line.nudge(cx.net).is_err() {
             client.is.broken = true;
-            self.todo.push_back(Task::CloseClient(key));
+            self.todo.push_back(Order::CloseClient(key));
             return;
         }
         while !client.output.is_empty() && !client.is.broken {
@@ -350,7 +362,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => {
                     client.is.broken = true;
-                    self.todo.push_back(Task::CloseClient(key));
+                    self.todo.push_back(Order::CloseClient(key));
                     return;
                 }
             }
@@ -360,20 +372,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 if let Some(server) = self.servers.get_mut(server) {
                     server.is.paused = false;
                 }
-                self.todo.push_back(Task::PumpServer(server));
+                self.todo.push_back(Order::PumpServer(server));
             }
-            self.todo.push_back(Task::PumpClient(key));
+            self.todo.push_back(Order::PumpClient(key));
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         if client.output.is_empty() {
             client.output.release_if_empty();
             if matches!(client.phase, Phase::Closing) {
                 if client.is.eof {
-                    self.todo.push_back(Task::CloseClient(key));
+                    self.todo.push_back(Order::CloseClient(key));
                 } else {
                     client.line.shutdown_write(cx.net);
                 }
             }
+        }
+    }
+
+    /// A server may be free, or have room: it is looked at once the step that found it out is over.
+    pub(super) fn settle_later(&mut self, key: Key) {
+        if let Some(server) = self.servers.get_mut(key)
+            && !std::mem::replace(&mut server.is.due, true)
+        {
+            self.todo.push_back(Order::Settle(key));
         }
     }
 
@@ -395,7 +416,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {
             // The read side tells why.
             server.is.readable = true;
-            self.todo.push_back(Task::PumpServer(key));
+            self.todo.push_back(Order::PumpServer(key));
             return;
         }
         while !server.output.is_empty() {
@@ -412,19 +433,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     server.output.clear();
                     server.is.readable = true;
                     server.is.hup = true;
-                    self.todo.push_back(Task::PumpServer(key));
+                    self.todo.push_back(Order::PumpServer(key));
                     return;
                 }
             }
         }
         if server.output.is_empty() && server.state() == ServerState::Cleaning {
-            self.todo.push_back(Task::SettleServer(key));
+            self.settle_later(key);
             return;
         }
         if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
             server.is.full = false;
             if let ServerState::Leased(client) = server.state() {
-                self.todo.push_back(Task::PumpClient(client));
+                self.todo.push_back(Order::PumpClient(client));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Server bytes to clients.
 
-use super::{Hall, READS_PER_TURN, Task};
+use super::{Hall, Order, READS_PER_TURN};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
@@ -31,7 +31,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             if read == READS_PER_TURN {
-                self.later.push_back(Task::PumpServer(key));
+                self.later.push_back(Order::PumpServer(key));
                 break;
             }
             match server.line.recv(cx.net, &mut scratch, server.is.hup) {
@@ -140,11 +140,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(Step::Consumed(n)) => used += n.min(input.len() - used),
                 Ok(Step::Done { owner: done, boundary }) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
-                    self.staging = std::mem::take(&mut parcel.staged);
-                    self.mark_unread(key, used < input.len());
                     self.done(cx, key, done, boundary);
-                    self.mark_unread(key, false);
-                    parcel.staged = std::mem::take(&mut self.staging);
                 }
                 Ok(Step::Incomplete) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
@@ -163,12 +159,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.recycle(parcel.staged);
         used
-    }
-
-    fn mark_unread(&mut self, key: Key, unread: bool) {
-        if let Some(server) = self.servers.get_mut(key) {
-            server.is.unread = unread;
-        }
     }
 
     /// Sends what has been collected for a client. One that reads too slowly makes its server wait.

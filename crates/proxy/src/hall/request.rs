@@ -1,6 +1,6 @@
 //! Client bytes to servers.
 
-use super::{Hall, READS_PER_TURN, Task};
+use super::{Hall, Order, READS_PER_TURN};
 use crate::books::{Holding, Want};
 use crate::client::{Client, Phase};
 use crate::context::Cx;
@@ -28,7 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             if read == READS_PER_TURN {
-                self.later.push_back(Task::PumpClient(key));
+                self.later.push_back(Order::PumpClient(key));
                 break;
             }
             if !self.may_go_on(cx, key) {
@@ -358,7 +358,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match sent {
             Ok(()) => {
                 // A back may have answered all by itself, without a byte for the server.
-                self.todo.push_back(Task::PumpServer(server));
+                self.todo.push_back(Order::PumpServer(server));
                 self.arm_client(cx, key);
             }
             Err(fault) => self.end_client(cx, key, fault),
@@ -375,7 +375,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.mark_dirty(server);
         match sent {
             Ok(()) => {
-                self.todo.push_back(Task::PumpServer(server));
+                self.todo.push_back(Order::PumpServer(server));
                 self.arm_client(cx, key);
             }
             Err(fault) => self.end_client(cx, key, fault),

@@ -14,7 +14,7 @@
 //! behind it go elsewhere (`keep_after_all`): nobody is ever tied to a server without having it.
 
 use super::lease::HAND_OVER_NS;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::books::Holding;
 use crate::client::Phase;
 use crate::context::Cx;
@@ -250,7 +250,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if queued == 1 {
             // A back may have answered all by itself, without a byte for the server.
-            self.todo.push_back(Task::PumpServer(server));
+            self.todo.push_back(Order::PumpServer(server));
         } else {
             self.arm_server(cx, server);
         }
@@ -281,9 +281,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.close_client(cx, key, why);
         } else {
             self.arm_client(cx, key);
-            self.todo.push_back(Task::PumpClient(key));
+            self.todo.push_back(Order::PumpClient(key));
         }
-        self.refill(cx, server);
+        self.settle_later(server);
     }
 
     /// A request that was to leave no trace has left one: something ties its client to the server, or a
@@ -308,7 +308,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             self.boundary(cx, key, boundary);
         }
-        self.place_again(cx, id, moved);
+        self.place_again(cx, id, &moved);
     }
 
     /// Takes away from a client what rode for it; the request is over.
@@ -348,7 +348,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if queued == 0 {
                 let cleaned = self.books().clean(key);
                 if self.sound(cleaned).is_some() {
-                    self.settle(cx, key);
+                    self.settle_later(key);
                 }
             }
             return;
@@ -435,17 +435,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     server.since_ms = cx.net.now_ns() / 1_000_000;
                 }
                 self.arm_server(cx, key);
-                self.todo.push_back(Task::SettleServer(key));
+                self.settle_later(key);
             }
         }
-        self.place_again(cx, id, moved);
+        self.place_again(cx, id, &moved);
     }
 
-    /// The requests that were taken back from a server go to the front of the queue, and others to what is
-    /// free.
-    fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: Vec<Key>) {
-        for rider in moved {
-            self.enter_queue(cx, rider);
+    /// The requests that were taken back from a server go to the front of the queue.
+    fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: &[Key]) {
+        for &rider in moved {
+            let queued = self.books().queue(rider);
+            self.sound(queued);
+            self.arm_client(cx, rider);
+        }
+        self.todo.push_back(Order::Rehouse(id, moved.len() as u32));
+    }
+
+    /// So many clients have come back into the queue, where they want servers of their own. What is free goes
+    /// to whoever has waited longest.
+    pub(super) fn rehouse(&mut self, cx: &mut Cx<'_, N>, id: PoolId, clients: u32) {
+        for _ in 0..clients {
+            let Some(idle) = self.pool(id).and_then(|pool| pool.newest_idle()) else { break };
+            self.check_or_offer(cx, idle);
         }
         // A place among others may be free at once.
         self.place_sharing(cx, id);
@@ -536,6 +547,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
         back.forget(key.raw(), output.tail_mut());
         self.mark_dirty(server);
-        self.todo.push_back(Task::SettleServer(server));
+        self.settle_later(server);
     }
 }

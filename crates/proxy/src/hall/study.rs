@@ -6,7 +6,7 @@
 //! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know
 //! it.
 
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::pool::PoolId;
@@ -66,7 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             self.mark_dirty(key);
             self.arm_server(cx, key);
-            self.todo.push_back(Task::PumpServer(key));
+            self.todo.push_back(Order::PumpServer(key));
         } else {
             self.books().study_ends(key);
         }
