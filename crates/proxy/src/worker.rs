@@ -366,8 +366,8 @@ impl<N: Net> Worker<N> {
             }
             match self.net.accept(&door.listener) {
                 Ok((socket, peer)) => match wing {
-                    0 => self.with(|hall, _, cx| hall.place(cx, socket, peer)),
-                    _ => self.with(|_, hall, cx| hall.place(cx, socket, peer)),
+                    0 => self.with(|hall, _, cx| hall.seat(cx, socket, peer)),
+                    _ => self.with(|_, hall, cx| hall.seat(cx, socket, peer)),
                 },
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     door.pause.end();

@@ -15,12 +15,14 @@
 //! cancel may still hit changes hands only to whom the cancel is about; the gauges are what is there.
 
 mod claim;
+mod next;
 mod pool;
 mod post;
 #[cfg(test)]
 mod tests;
 
 pub use claim::{Claim, Claimant, Holding, Want};
+pub use next::{Fit, HAND_OVER_NS, Next};
 pub(crate) use pool::LACKS_TOLD;
 pub use pool::Pool;
 pub use post::{Post, ServerState, Tenant};
@@ -53,7 +55,7 @@ pub struct Served {
     pub waited_since_ns: Option<u64>,
 }
 
-/// The books of one worker and protocol, open.
+/// The books of one worker and protocol.
 pub struct Books<'a, C, S, X> {
     clients: &'a mut Arena<C>,
     servers: &'a mut Arena<S>,
@@ -61,9 +63,9 @@ pub struct Books<'a, C, S, X> {
 }
 
 impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
-    /// Opens them.
+    /// Those of these clients, servers and pools.
     #[inline]
-    pub fn open(
+    pub fn of(
         clients: &'a mut Arena<C>,
         servers: &'a mut Arena<S>,
         pools: &'a mut [Option<Box<Pool<X>>>],
@@ -185,7 +187,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     /// It was not in its login.
     pub fn logged_in(&mut self, server: Key) -> Sound {
         match self.state(server)? {
-            ServerState::Login => self.place(server, ServerState::Cleaning),
+            ServerState::Login => self.change(server, ServerState::Cleaning),
             _ => return Err(broken("a server logs in twice").on(server)),
         }
         if let Some(pool) = self.pool_of(server) {
@@ -221,7 +223,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
                 return Err(broken("a server is free and somebody has it").on(server));
             }
         }
-        self.place(server, ServerState::Cleaning);
+        self.change(server, ServerState::Cleaning);
         Ok(())
     }
 
@@ -234,7 +236,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
             return Err(broken("a server rests that a cancel may hit").on(server));
         }
         match self.state(server)? {
-            ServerState::Cleaning => self.place(server, ServerState::Idle),
+            ServerState::Cleaning => self.change(server, ServerState::Idle),
             _ => return Err(broken("a server rests that is not free").on(server)),
         }
         Ok(())
@@ -345,17 +347,10 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     /// The one at this place in the list may not, or is gone.
     pub fn unlist(&mut self, id: PoolId, at: usize) {
         let Some(pool) = pool_in(self.pools, id) else { return };
-        let Some(server) = pool.open_at(at) else { return };
+        let Some(server) = pool.joinable_at(at) else { return };
         pool.unlist(at);
         if let Some(server) = self.servers.get_mut(server) {
             server.post_mut().listed = false;
-        }
-    }
-
-    /// This server takes no more requests, so that it becomes free for who wants it alone; or none does.
-    pub fn drain(&mut self, id: PoolId, server: Option<Key>) {
-        if let Some(pool) = pool_in(self.pools, id) {
-            pool.draining = server;
         }
     }
 
@@ -368,7 +363,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
             return Err(broken("a server is shared that a cancel may hit").on(server));
         }
         match self.state(server)? {
-            ServerState::Idle | ServerState::Cleaning => self.place(server, ServerState::Shared),
+            ServerState::Idle | ServerState::Cleaning => self.change(server, ServerState::Shared),
             ServerState::Login | ServerState::Leased(_) | ServerState::Shared => {
                 return Err(broken("a server is shared that is not free").on(server));
             }
@@ -455,7 +450,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
 
     /// A lease begins: here and nowhere else.
     fn give(&mut self, server: Key, client: Key) {
-        self.place(server, ServerState::Leased(client));
+        self.change(server, ServerState::Leased(client));
         self.hold(client, Holding::Leased(server));
         if let Some(client) = self.clients.get_mut(client) {
             (client.claim_mut().quick, client.claim_mut().opening) = (false, false);
@@ -477,7 +472,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
                 self.pin(client, Pins::NONE);
             }
         }
-        self.place(server, state);
+        self.change(server, state);
     }
 
     /// A ride begins: here and nowhere else.
@@ -506,7 +501,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     }
 
     #[inline]
-    fn place(&mut self, server: Key, state: ServerState) {
+    fn change(&mut self, server: Key, state: ServerState) {
         let Some(held) = self.servers.get_mut(server) else { return };
         let before = std::mem::replace(&mut held.post_mut().state, state);
         let id = held.pool();

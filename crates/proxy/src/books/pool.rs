@@ -29,7 +29,7 @@ pub struct Pool<X> {
     /// Clients whose request may stand behind those of others.
     sharing: Queue,
     /// Servers that may carry further requests, as far as was known when they were listed.
-    open: Vec<Key>,
+    joinable: Vec<Key>,
     /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far
     /// as it could stand among others.
     pub head_ns: u64,
@@ -69,7 +69,7 @@ impl<X> Pool<X> {
             idle: Vec::new(),
             alone: Queue::default(),
             sharing: Queue::default(),
-            open: Vec::new(),
+            joinable: Vec::new(),
             draining: None,
             head_ns: 0,
             history: History::default(),
@@ -144,8 +144,8 @@ impl<X> Pool<X> {
     }
 
     /// The server at this place in the list of those that may carry further requests.
-    pub fn open_at(&self, at: usize) -> Option<Key> {
-        self.open.get(at).copied()
+    pub fn joinable_at(&self, at: usize) -> Option<Key> {
+        self.joinable.get(at).copied()
     }
 
     /// The shared server that takes no more requests, so that it becomes free for who wants it alone.
@@ -194,12 +194,12 @@ impl<X> Pool<X> {
 
     /// A server may carry further requests.
     pub(super) fn list(&mut self, server: Key) {
-        self.open.push(server);
+        self.joinable.push(server);
     }
 
     /// The one at this place may not.
     pub(super) fn unlist(&mut self, at: usize) {
-        self.open.swap_remove(at);
+        self.joinable.swap_remove(at);
     }
 
     /// A client keeps its server beyond the boundary, or no longer.

@@ -2,7 +2,9 @@
 //!
 //! `WEIR_BOOKS_STEPS` says how many steps: a million in CI.
 
-use super::{Books, Claim, Claimant, Holding, Pool, Post, ServerState, Tenant, Want};
+use super::{
+    Books, Claim, Claimant, Fit, HAND_OVER_NS, Holding, Next, Pool, Post, ServerState, Tenant, Want,
+};
 use crate::ids::{Arena, Key};
 use crate::pool::registry::tests::spec;
 use crate::pool::{Opening, PoolId, Registry, Right, shared::NOBODY};
@@ -102,7 +104,7 @@ impl House {
     }
 
     fn books(&mut self) -> Books<'_, Guest, Host, ()> {
-        Books::open(&mut self.clients, &mut self.servers, &mut self.pools)
+        Books::of(&mut self.clients, &mut self.servers, &mut self.pools)
     }
 
     fn pool(&self) -> &Pool<()> {
@@ -143,7 +145,7 @@ impl House {
 
     /// One thing happens, possible or not. Afterwards the books say what the model says.
     fn step(&mut self, (what, who, which): (u8, u8, u8)) {
-        self.now_ns += u64::from(which % 3);
+        self.now_ns += u64::from(which % 3) * 1_000_000;
         let client = Self::nth(&self.holding, who).expect("there are clients");
         let Some(server) = Self::nth(&self.state, which) else { return self.dial() };
         let (has, is) = (self.holding[&client], self.state[&server]);
@@ -171,12 +173,7 @@ impl House {
                 }
             }
             // As the hall does it: whoever has waited longest gets what is free.
-            9 | 10 => {
-                if let Some(next) = self.pool().oldest(&self.clients) {
-                    assert_eq!(Some(next), self.next(), "whoever has waited longest is next");
-                    self.lease(server, next);
-                }
-            }
+            9 | 10 => self.offer(server, who, which),
             // And as it must not.
             11 => self.lease(server, client),
             12 => {
@@ -236,6 +233,31 @@ impl House {
             },
             20 => self.seclude(server, client),
             _ => self.other(client, server, who),
+        }
+    }
+
+    /// A server is free, or was thought to be: who gets it? Sometimes somebody waits elsewhere.
+    fn offer(&mut self, server: Key, who: u8, which: u8) {
+        let elsewhere_ns = self.now_ns.saturating_sub(u64::from(which) * HAND_OVER_NS / 16);
+        let elsewhere = who.is_multiple_of(3).then_some((1, elsewhere_ns));
+        let own = self.next();
+        let own_ns = own.and_then(|own| self.clients.get(own)).map(|own| own.claim.since_ns());
+        let fit = [Fit::Suits, Fit::Suits, Fit::Outdated, Fit::Unsuitable][usize::from(who / 64)];
+        let moves = elsewhere.is_some() && own_ns.is_none_or(|own_ns| elsewhere_ns + HAND_OVER_NS < own_ns);
+        let shares = own.is_some_and(|own| self.clients.get(own).is_some_and(|own| own.claim.shares()));
+        match self.pool().next(&self.clients, elsewhere, |_| fit) {
+            Next::HandOver(worker) => assert!(moves && worker == 1),
+            Next::Rest => assert_eq!((own, elsewhere), (None, None), "somebody is passed over"),
+            Next::Share => assert!(shares && !moves),
+            Next::Close => assert!(own.is_some() && fit == Fit::Outdated && !shares && !moves),
+            Next::Renew(next) => {
+                assert!(own == Some(next) && fit == Fit::Unsuitable && !shares && !moves);
+            }
+            Next::Serve(next) => {
+                assert_eq!(Some(next), own, "whoever has waited longest is next");
+                assert!(fit == Fit::Suits && !shares && !moves);
+                self.lease(server, next);
+            }
         }
     }
 
@@ -401,22 +423,26 @@ impl House {
             assert_eq!(claim.pinned().is_empty(), !self.pinned[&key]);
         }
         assert_eq!(self.servers.len(), self.state.len());
-        let mut leased = Vec::new();
+        let mut leased = 0;
+        let mut riders = BTreeMap::new();
+        for holding in self.holding.values() {
+            if let Holding::Riding { server, .. } = holding {
+                *riders.entry(*server).or_insert(0) += 1;
+            }
+        }
         for (&key, &state) in &self.state {
             let post = &self.servers.get(key).expect("is there").post;
-            assert_eq!((post.state(), post.riders() as usize), (state, self.riders(key)));
+            let carried = riders.get(&key).copied().unwrap_or(0);
+            assert_eq!((post.state(), post.riders()), (state, carried));
             assert_eq!(post.is_held(), self.held(key));
-            assert!(
-                state == ServerState::Shared || self.riders(key) == 0,
-                "somebody rides on what is not shared"
-            );
+            assert!(state == ServerState::Shared || carried == 0, "somebody rides on what is not shared");
             if let ServerState::Leased(client) = state {
                 assert_eq!(self.holding[&client], Holding::Leased(key), "the two name each other");
-                leased.push(client);
+                leased += 1;
             }
         }
         let holders = self.holding.values().filter(|it| matches!(it, Holding::Leased(_))).count();
-        assert_eq!(holders, leased.len(), "a server has one client");
+        assert_eq!(holders, leased, "a server has one client");
         let pool = self.pool();
         let count =
             |wanted: &dyn Fn(ServerState) -> bool| self.state.values().filter(|&&it| wanted(it)).count();
@@ -534,6 +560,31 @@ fn a_worker_asks_for_places_only_while_it_would_open_a_server() {
         house.books().forget(waiter);
     }
     assert!(!asks());
+}
+
+#[test]
+fn one_shared_server_after_the_other_is_emptied_for_who_wants_one_alone() {
+    let mut house = House::new();
+    let id = house.pool().entry.id;
+    for _ in 0..2 {
+        house.dial();
+    }
+    let [one, other] = [house.servers.keys()[0], house.servers.keys()[1]];
+    for server in [one, other] {
+        house.books().logged_in(server).expect("it was connecting");
+        house.books().share(server).expect("it is free");
+    }
+    waiter(&mut house, 20, true);
+    assert!(!house.books().must_drain(id, one, None), "who has waited longest takes any place");
+    let alone = waiter(&mut house, 10, false);
+    assert!(house.books().must_drain(id, one, None) && !house.books().must_drain(id, other, None));
+    house.books().clean(one).expect("nobody rides on it");
+    house.books().lease(one, alone).expect("it is free");
+    assert!(!house.books().must_drain(id, other, None));
+    let longer = Some((1, 20));
+    assert!(!house.books().must_drain(id, other, longer), "they have waited as long");
+    waiter(&mut house, 21, false);
+    assert!(!house.books().must_drain(id, other, None), "an older one takes any place");
 }
 
 #[test]

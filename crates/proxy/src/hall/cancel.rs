@@ -12,9 +12,9 @@ use crate::books::Want;
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
-use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
+use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, slot_of, worker_of};
 use crate::line::{Line, Received};
-use crate::mail::{Kill, Warrant, WingMail};
+use crate::mail::{Kill, Listed, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
 use crate::server::{Server, ServerPhase, ServerState};
@@ -190,7 +190,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
-        if self.unship(key) {
+        if self.take_back_one(key) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
@@ -497,4 +497,61 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// A server says nothing to a cancel request; whatever it says is not for us.
 fn input_dropped(input: &mut Pending) {
     input.clear();
+}
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// What became of a kill that one of this worker's clients asked for.
+    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
+        let Some(client) = self.clients.get_mut(asker) else { return };
+        let mut out = std::mem::take(&mut self.staging);
+        match &mut client.phase {
+            // A cancel request's connection: PostgreSQL answers it by closing.
+            Phase::Login(_) => {
+                self.recycle(out);
+                self.close_client(cx, asker, None);
+            }
+            Phase::Session(front) => {
+                let next = match outcome {
+                    // The database itself is asked.
+                    KillOutcome::NotOurs => front.pass_on(),
+                    _ => front.killed(outcome, &mut out),
+                };
+                if !next.is_empty() {
+                    // It comes before anything that its client has sent behind it.
+                    let behind = std::mem::take(&mut client.input);
+                    client.input.append(&next);
+                    client.input.append(behind.as_slice());
+                }
+                client.inflight = client.inflight.saturating_sub(1);
+                client.active_ms = cx.net.now_ns() / 1_000_000;
+                let ended = client.is.eof && client.inflight == 0;
+                self.send_client(cx, asker, &out);
+                self.recycle(out);
+                self.arm_client(cx, asker);
+                // One that has said its last and has its answer is not looked at again by anybody else.
+                let next = if ended { Order::CloseClient(asker) } else { Order::PumpClient(asker) };
+                self.todo.push_back(next);
+            }
+            Phase::Closing => self.recycle(out),
+        }
+    }
+
+    /// What a client asks for by KILL.
+    pub(super) fn kill_of(
+        &mut self,
+        cx: &Cx<'_, N>,
+        key: Key,
+        number: u32,
+        query_only: bool,
+    ) -> Option<Kill> {
+        let client = self.clients.get_mut(key)?;
+        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref())?;
+        let listed = (number < FIRST_CLIENT_NUMBER).then(|| Listed {
+            targets: pool.spec.targets.clone(),
+            since_ms: client.listed_ms,
+            visited: 0,
+        });
+        let warrant = Warrant::User(pool.spec.user.as_str().into());
+        Some(Kill { number, warrant, query_only, asker: (cx.worker, key), listed })
+    }
 }

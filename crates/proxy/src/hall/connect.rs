@@ -1,6 +1,5 @@
 //! Servers come to be, and cease.
 
-use super::caps::Heir;
 use super::handshake::connect_tls;
 use super::who::log_client;
 use super::{Hall, Order};
@@ -12,7 +11,7 @@ use crate::ids::{Key, Kind, Tag};
 use crate::line::{Line, Received};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::pool::{Opening, Place, PoolId, Right};
+use crate::pool::{Opening, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use std::sync::Arc;
@@ -113,25 +112,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
-    /// Another pool has left its place to this worker, which opens a server if it still lacks one.
-    pub(super) fn placed(&mut self, cx: &mut Cx<'_, N>, place: Place<W::Welcomes>) {
-        let entry = place.entry().clone();
-        let now_ms = cx.now_ms();
-        let pool = self.pool_of(cx, &entry);
-        if pool.may_connect(now_ms) && pool.lacks() > 0 {
-            let right = place.take();
-            if self.open(cx, entry.id, right) {
-                self.open_for_waiters(cx, entry.id);
-            }
-            return;
-        }
-        drop(place);
-        self.cap_freed(cx, &entry);
-        self.room_for_waiters(cx, &entry);
-    }
-
     /// Starts one connect. False when it failed at once.
-    fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
+    pub(super) fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
         let meant_for = self.opens_for(id);
         self.open_by(cx, id, right, false, meant_for)
     }
@@ -543,12 +525,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.drop_server(cx, key, true);
     }
 
-    /// Closes a server that nobody holds, saying goodbye.
-    pub(super) fn close_server(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) {
-        let clean = self.say_goodbye(cx, key, why);
-        self.drop_server(cx, key, !clean);
-    }
-
     /// Closes a server that nobody holds and opens another one in its place, for this client and as it would
     /// itself. The place is nobody else's meanwhile: two pools under one limit would close and open servers
     /// for each other for ever.
@@ -566,49 +542,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let meant_for = self.means(client);
         self.open_by(cx, id, right, false, meant_for);
         self.ask_neighbour(cx, id);
-    }
-
-    /// False when what a server was sent before has not all gone out.
-    fn say_goodbye(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) -> bool {
-        let Some(server) = self.servers.get_mut(key) else { return false };
-        debug_assert!(!matches!(server.state(), ServerState::Leased(_) | ServerState::Shared));
-        tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
-        let clean = server.output.is_empty();
-        if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
-            back.quit(output.tail_mut());
-            let goodbye = line.send(cx.net, output.as_slice());
-            let _ = goodbye;
-        }
-        clean
-    }
-
-    fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
-        inject::here("drop_server");
-        if let Some((_, right)) = self.take_out(cx, key, abort) {
-            self.give_back(right);
-        }
-    }
-
-    /// Closes a server that nobody holds and leaves its place to another pool.
-    pub(super) fn close_for(&mut self, cx: &mut Cx<'_, N>, key: Key, heir: Heir<W>, why: &str) {
-        let clean = self.say_goodbye(cx, key, why);
-        inject::here("drop_server");
-        let Some((_, right)) = self.take_out(cx, key, !clean) else { return };
-        let entry = right.entry().clone();
-        self.leave_place(cx, right, &heir);
-        self.todo.push_back(Order::Freed(entry));
-    }
-
-    /// A server is gone. What is left of it is the right to have one.
-    fn take_out(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        key: Key,
-        abort: bool,
-    ) -> Option<(PoolId, Right<W::Welcomes>)> {
-        let server = self.books().close(key)?;
-        self.count_pool(server.pool, |cells| cells.server_closes.inc());
-        server.line.close(cx.net, abort);
-        Some((server.pool, server.right))
     }
 }

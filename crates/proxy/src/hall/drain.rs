@@ -31,7 +31,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             WingMail::Sweep { pools } => self.sweep(&pools),
             WingMail::Sized { pool } => self.sized(cx, &pool),
-            WingMail::Place(place) => self.placed(cx, place),
+            WingMail::Place(place) => self.place_arrived(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),

@@ -15,7 +15,7 @@ use crate::pending::Pending;
 use crate::silent::Silence;
 use crate::wing::{Accept, Front, Welcomes, Wing};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
+use weir_auth::login::{AcceptParams, AcceptStep};
 use weir_auth::{JobDone, Login};
 use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
@@ -38,7 +38,7 @@ pub(super) enum Arrival<N: Net> {
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected: it is served here or by another worker.
-    pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+    pub fn seat(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let together = if self.draining { 0 } else { cx.settings.clients_together };
         let to = cx.shared.berths.take_seat(cx.worker, together);
         if to == cx.worker {
@@ -166,13 +166,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Gives the staging buffer back, without what made it large.
-    pub(super) fn recycle(&mut self, mut staging: Vec<u8>) {
-        staging.clear();
-        staging.shrink_to(limits::SCRATCH_BYTES);
-        self.staging = staging;
-    }
-
     /// Looks at a client's login bytes once; returns how many are dealt with.
     pub(super) fn login_input(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
         inject::here("login_input");
@@ -202,7 +195,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 bytes.len()
             }
             Ok((used, AcceptStep::Tls)) => {
-                self.begin_tls(cx, key, &bytes[used..]);
+                if let Err(fault) = self.begin_tls(cx, key, &bytes[used..]) {
+                    self.refuse(cx, key, fault);
+                }
                 bytes.len()
             }
             Ok((used, step)) => {
@@ -495,51 +490,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         W::ASKS_ACCOUNTS
             && pool.entry.knowledge.is_due(since_ms)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
-    }
-
-    /// A client no longer counts among those who log in.
-    pub(super) fn leave_login(&mut self, key: Key) {
-        if let Some(client) = self.clients.get_mut(key)
-            && std::mem::take(&mut client.is.counted)
-        {
-            self.cells.wing.client_logins_pending.dec();
-        }
-    }
-
-    /// What became of a kill that one of this worker's clients asked for.
-    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
-        let Some(client) = self.clients.get_mut(asker) else { return };
-        let mut out = std::mem::take(&mut self.staging);
-        match &mut client.phase {
-            // A cancel request's connection: PostgreSQL answers it by closing.
-            Phase::Login(_) => {
-                self.recycle(out);
-                self.close_client(cx, asker, None);
-            }
-            Phase::Session(front) => {
-                let next = match outcome {
-                    // The database itself is asked.
-                    KillOutcome::NotOurs => front.pass_on(),
-                    _ => front.killed(outcome, &mut out),
-                };
-                if !next.is_empty() {
-                    // It comes before anything that its client has sent behind it.
-                    let behind = std::mem::take(&mut client.input);
-                    client.input.append(&next);
-                    client.input.append(behind.as_slice());
-                }
-                client.inflight = client.inflight.saturating_sub(1);
-                client.active_ms = cx.net.now_ns() / 1_000_000;
-                let ended = client.is.eof && client.inflight == 0;
-                self.send_client(cx, asker, &out);
-                self.recycle(out);
-                self.arm_client(cx, asker);
-                // One that has said its last and has its answer is not looked at again by anybody else.
-                let next = if ended { Order::CloseClient(asker) } else { Order::PumpClient(asker) };
-                self.todo.push_back(next);
-            }
-            Phase::Closing => self.recycle(out),
-        }
     }
 }
 

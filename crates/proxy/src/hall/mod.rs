@@ -1,48 +1,63 @@
 //! One worker's clients, servers and pools of one protocol.
 //!
-//! Owns: everything between the event loop and the wings. The subjects have a file each: `login` (clients
-//! come in), `request` (client bytes to servers), `reply` (server bytes to clients), `lease` (who has which
-//! server, and when it is free), `share` (one server for the requests of several clients), `connect` (servers
-//! come to be), `cancel`, `clock` (timeouts), `drain`.
-//! Must not know: what any byte means.
+//! Owns: everything between the event loop and the wings, but for who holds what (`crate::books`). An event
+//! comes to the file of its subject, which tells the books what has happened and leaves what follows from
+//! that as orders ([`Order`]); [`Hall::finish_turn`] follows these one after the other. Must not know: what
+//! any byte means.
 //!
-//! Invariants: a server is leased to one client at most, and that client knows it; only a shared one has
-//! requests of several clients in its queue; a server that is idle is clean; bytes of a reply go to the owner
-//! the back names and to nobody else; a worker never waits.
+//! The files stand in one order, in which each calls only those below it (`tests/house` sees to that): this
+//! one and `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients), `request`
+//! (client bytes to servers), `done` (a request is answered), `login` (clients come in), `reload`, `room`
+//! (who uses room under a limit), `settle` (a server is free, and who gets it), `share` (one server for the
+//! requests of several clients), `kept`, `cancel`, `connect` (servers come to be), `seclude` (a server is
+//! shared no longer), `moves` (servers between workers), `lease` (requests on their way), `caps`, `choosy`,
+//! `study`, `handshake`, `close` (servers go), `leave` (clients go), `deadline`, `desk` (what all use),
+//! `who`.
+//!
+//! Invariants: a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody
+//! else; no order is followed in the midst of a step or of another order; a worker never waits.
 
 mod cancel;
 mod caps;
 mod choosy;
 mod clock;
+mod close;
 mod connect;
+mod deadline;
+mod desk;
+mod done;
 mod drain;
 mod handshake;
 mod kept;
 mod lease;
+mod leave;
 mod login;
+mod moves;
 mod reload;
 mod reply;
 mod request;
+mod room;
+mod seclude;
+mod settle;
 mod share;
 mod study;
 mod who;
 
 pub use cancel::Canceller;
 
-use crate::books::{Books, Broken, Pool, Sound};
-use crate::client::{Client, Phase};
+use crate::books::{Books, Broken, Pool};
+use crate::client::Client;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
-use crate::panics::inject;
 use crate::pool::{Place, PoolEntry, PoolId};
-use crate::server::{Server, ServerState};
+use crate::server::Server;
 use crate::silent::Silent;
 use crate::wing::Wing;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_metrics::{PoolCells, WorkerCells};
+use weir_metrics::WorkerCells;
 use weir_net::{Event, Net};
 use weir_wire::{Fault, FaultKind};
 
@@ -80,8 +95,8 @@ pub struct Hall<W: Wing, N: Net> {
     names: who::Names,
 }
 
-/// The books of a hall, open.
-type OpenBooks<'a, W, N> =
+/// The books of a hall.
+type HallBooks<'a, W, N> =
     Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
 
 /// What is to be done once the step that found it out is over. Orders are followed one after the other, by
@@ -202,7 +217,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     }
                     Order::Freed(entry) => self.freed(cx, &entry),
                     Order::CapFreed(entry) => self.cap_freed(cx, &entry),
-                    Order::Placed(place) => self.placed(cx, *place),
+                    Order::Placed(place) => self.place_arrived(cx, *place),
                     Order::Rehouse(id, clients) => self.rehouse(cx, id, clients),
                     Order::Broken(broken) => self.broken(cx, *broken),
                 }
@@ -241,55 +256,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         Ok(())
     }
 
-    /// This worker's part of a pool, made when first met.
-    pub(crate) fn pool_of(
-        &mut self,
-        cx: &Cx<'_, N>,
-        entry: &Arc<PoolEntry<W::Welcomes>>,
-    ) -> &mut Pool<W::Welcomes> {
-        let index = entry.id.0 as usize;
-        if self.pools.len() <= index {
-            self.pools.resize_with(index + 1, || None);
-        }
-        self.pools[index].get_or_insert_with(|| {
-            let spec = entry.spec();
-            let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
-            Box::new(Pool::new(entry.clone(), cx.worker, cells))
-        })
-    }
-
-    /// What this worker counts for a pool it has met.
-    pub(crate) fn count_pool(&self, id: PoolId, count: impl FnOnce(&PoolCells)) {
-        if let Some(Some(pool)) = self.pools.get(id.0 as usize) {
-            count(&pool.cells);
-        }
-    }
-
-    /// Counts an error.
-    pub(crate) fn count_fault(&self, kind: FaultKind) {
-        self.cells.wing.faults(kind).inc();
-    }
-
-    /// Opens the books.
-    #[inline]
-    pub(super) fn books(&mut self) -> OpenBooks<'_, W, N> {
-        Books::open(&mut self.clients, &mut self.servers, &mut self.pools)
-    }
-
-    /// What the books say, or nothing when they were told what cannot be. Whoever that would have harmed is
-    /// closed at the end of the turn.
-    #[inline]
-    pub(super) fn sound<T>(&mut self, sound: Sound<T>) -> Option<T> {
-        match sound {
-            Ok(value) => Some(value),
-            Err(broken) => {
-                debug_assert!(false, "{broken}: {broken:?}");
-                self.todo.push_back(Order::Broken(Box::new(broken)));
-                None
-            }
-        }
-    }
-
     /// A defect of Weir: it costs this client and this server, which nobody gets.
     fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
         tracing::error!(protocol = W::NAME, "{broken}: this is a defect of Weir, please report it");
@@ -301,152 +267,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {
-        self.pools.get_mut(id.0 as usize)?.as_deref_mut()
-    }
-
     /// Clients of this hall, whatever they do.
     pub fn client_count(&self) -> usize {
         self.clients.len()
-    }
-
-    /// Sends bytes to a client, or keeps them until it has room.
-    pub(crate) fn send_client(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.is.broken {
-            return;
-        }
-        let mut sent = 0;
-        if client.output.is_empty() {
-            match client.line.send(cx.net, bytes) {
-                Ok(n) => {
-                    sent = n;
-                    // To one that is gone these are the first and the last.
-                    client.is.reads_on |= client.is.eof && n > 0;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Order::CloseClient(key));
-                    return;
-                }
-            }
-        }
-        self.cells.wing.client_sent_bytes.add(sent as u64);
-        if sent < bytes.len() {
-            client.output.append(&bytes[sent..]);
-        }
-    }
-
-    /// Sends what waits for a client.
-    fn flush_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.line.has_unsent() && client.line.nudge(cx.net).is_err() {
-            client.is.broken = true;
-            self.todo.push_back(Order::CloseClient(key));
-            return;
-        }
-        while !client.output.is_empty() && !client.is.broken {
-            match client.line.send(cx.net, client.output.as_slice()) {
-                Ok(n) => {
-                    self.cells.wing.client_sent_bytes.add(n as u64);
-                    client.output.consume(n);
-                    // One that takes its last words slowly has the time for it.
-                    if matches!(client.phase, Phase::Closing) {
-                        client.active_ms = cx.net.now_ns() / 1_000_000;
-                    }
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Order::CloseClient(key));
-                    return;
-                }
-            }
-        }
-        if client.output.len() <= weir_wire::limits::CLIENT_OUTPUT_BYTES / 2 {
-            if let Some(server) = client.chokes.take() {
-                if let Some(server) = self.servers.get_mut(server) {
-                    server.is.paused = false;
-                }
-                self.todo.push_back(Order::PumpServer(server));
-            }
-            self.todo.push_back(Order::PumpClient(key));
-        }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.output.is_empty() {
-            client.output.release_if_empty();
-            if matches!(client.phase, Phase::Closing) {
-                if client.is.eof {
-                    self.todo.push_back(Order::CloseClient(key));
-                } else {
-                    client.line.shutdown_write(cx.net);
-                }
-            }
-        }
-    }
-
-    /// A server may be free, or have room: it is looked at once the step that found it out is over.
-    pub(super) fn settle_later(&mut self, key: Key) {
-        if let Some(server) = self.servers.get_mut(key)
-            && !std::mem::replace(&mut server.is.due, true)
-        {
-            self.todo.push_back(Order::Settle(key));
-        }
-    }
-
-    /// There are bytes for a server: they go out in one write at the end of the turn.
-    pub(crate) fn mark_dirty(&mut self, key: Key) {
-        if let Some(server) = self.servers.get_mut(key)
-            && !server.is.dirty
-        {
-            server.is.dirty = true;
-            self.dirty.push(key);
-        }
-    }
-
-    /// Writes what waits for a server.
-    fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        inject::here("flush_server");
-        let Some(server) = self.servers.get_mut(key) else { return };
-        server.is.dirty = false;
-        if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {
-            // The read side tells why.
-            server.is.readable = true;
-            self.todo.push_back(Order::PumpServer(key));
-            return;
-        }
-        while !server.output.is_empty() {
-            match server.line.send(cx.net, server.output.as_slice()) {
-                Ok(n) => {
-                    if let Some(Some(pool)) = self.pools.get(server.pool.0 as usize) {
-                        pool.cells.server_sent_bytes.add(n as u64);
-                    }
-                    server.output.consume(n);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                // The read side tells what happened, and what the server said last.
-                Err(_) => {
-                    server.output.clear();
-                    server.is.readable = true;
-                    server.is.hup = true;
-                    self.todo.push_back(Order::PumpServer(key));
-                    return;
-                }
-            }
-        }
-        if server.output.is_empty() && server.state() == ServerState::Cleaning {
-            self.settle_later(key);
-            return;
-        }
-        if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
-            server.is.full = false;
-            if let ServerState::Leased(client) = server.state() {
-                self.todo.push_back(Order::PumpClient(client));
-            }
-        }
     }
 }

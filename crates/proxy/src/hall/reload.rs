@@ -7,7 +7,6 @@
 use super::Hall;
 use crate::books::Pool;
 use crate::context::Cx;
-use crate::ids::Key;
 use crate::pool::{PoolEntry, PoolId};
 use crate::server::ServerState;
 use crate::wing::Wing;
@@ -44,13 +43,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.close_server(cx, key, "its host has another address now");
             }
         }
-    }
-
-    /// The address of this server is not one of its host's any more.
-    pub(super) fn has_moved(&self, key: Key) -> bool {
-        let Some(server) = self.servers.get(key) else { return false };
-        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-        pool.is_some_and(|pool| !pool.spec.targets.contains(&server.target))
     }
 
     /// Lets go of those of these pools that have no server, no waiter and no client here.

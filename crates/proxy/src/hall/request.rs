@@ -4,12 +4,9 @@ use super::{Hall, Order, READS_PER_TURN};
 use crate::books::{Holding, Want};
 use crate::client::{Client, Phase};
 use crate::context::Cx;
-use crate::ids::FIRST_CLIENT_NUMBER;
 use crate::ids::Key;
 use crate::line::Received;
-use crate::mail::{Kill, Listed, Warrant};
 use crate::panics::inject;
-use crate::server::ServerState;
 use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind, Found, Needs, limits};
@@ -34,16 +31,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if !self.may_go_on(cx, key) {
                 break;
             }
-            let Some(client) = self.clients.get_mut(key) else { break };
-            let received = if client.line.is_expecting_hello() {
-                self.receive_hello(cx, key, &mut scratch)
-            } else {
-                client.line.recv(cx.net, &mut scratch, client.is.hup)
-            };
+            let received = self.receive(cx, key, &mut scratch);
             let Some(client) = self.clients.get_mut(key) else { break };
             if let Some(secured) = client.line.take_secured()
-                && !self.client_secured(cx, key, secured)
+                && let Err(fault) = self.client_secured(key, secured)
             {
+                self.refuse(cx, key, fault);
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
@@ -80,6 +73,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         *cx.scratch = scratch;
         if self.clients.get(key).is_some_and(|client| client.is.eof && !client.claim.is_served_later()) {
             self.close_if_awaited_in_vain(cx, key);
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_, N>, key: Key, buf: &mut [u8]) -> std::io::Result<Received> {
+        match self.clients.get_mut(key) {
+            Some(client) if !client.line.is_expecting_hello() => client.line.recv(cx.net, buf, client.is.hup),
+            Some(_) | None => self.receive_hello(cx, key, buf),
         }
     }
 
@@ -330,58 +330,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         answered
     }
 
-    /// Sends a request on to the server that its client holds.
-    pub(super) fn dispatch(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        key: Key,
-        server: Key,
-        request: &[u8],
-        whole: bool,
-    ) {
-        inject::here("dispatch");
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        debug_assert_eq!(held.state(), ServerState::Leased(key));
-        let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
-        client.inflight += 1;
-        client.is.part_open = !whole;
-        if client.inflight == 1 {
-            client.request_since_ns = cx.net.now_ns();
-        }
-        if client.transaction_since_ms == 0 {
-            client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
-        }
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                // A back may have answered all by itself, without a byte for the server.
-                self.todo.push_back(Order::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
-    }
-
-    fn extend(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, bytes: &[u8], whole: bool) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.extend(front, bytes, whole, held.output.tail_mut());
-        client.is.part_open = !whole;
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                self.todo.push_back(Order::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
-    }
-
     /// A client asks to end another one or what it runs.
     fn ask_kill(&mut self, cx: &mut Cx<'_, N>, key: Key, target: u32, query_only: bool) {
         let Some(kill) = self.kill_of(cx, key, target, query_only) else { return };
@@ -389,25 +337,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight += 1;
         client.request_since_ns = cx.net.now_ns();
         self.send_kill(cx, kill);
-    }
-
-    /// What a client asks for by KILL.
-    pub(super) fn kill_of(
-        &mut self,
-        cx: &Cx<'_, N>,
-        key: Key,
-        number: u32,
-        query_only: bool,
-    ) -> Option<Kill> {
-        let client = self.clients.get_mut(key)?;
-        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref())?;
-        let listed = (number < FIRST_CLIENT_NUMBER).then(|| Listed {
-            targets: pool.spec.targets.clone(),
-            since_ms: client.listed_ms,
-            visited: 0,
-        });
-        let warrant = Warrant::User(pool.spec.user.as_str().into());
-        Some(Kill { number, warrant, query_only, asker: (cx.worker, key), listed })
     }
 
     /// The client will send nothing more.

@@ -13,9 +13,7 @@
 //! has a server to itself (`take_back`). A client that must keep its server after all gets it, and those
 //! behind it go elsewhere (`keep_after_all`): nobody is ever tied to a server without having it.
 
-use super::lease::HAND_OVER_NS;
 use super::{Hall, Order};
-use crate::books::Holding;
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
@@ -25,7 +23,7 @@ use crate::server::{Cleaning, Server, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
-use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, Pin, limits};
+use weir_wire::{Boundary, Needs, limits};
 
 /// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
 /// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it
@@ -94,7 +92,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ns = cx.now_ns();
         let mut best: Option<(usize, Key)> = None;
         let mut at = 0;
-        while let Some(key) = self.pool(id).and_then(|pool| pool.open_at(at)) {
+        while let Some(key) = self.pool(id).and_then(|pool| pool.joinable_at(at)) {
             let Some(head_since_ns) = self.quick_since_ns(key) else {
                 self.books().unlist(id, at);
                 continue;
@@ -257,74 +255,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.arm_client(cx, key);
     }
 
-    /// The request of a client on a shared server is answered.
-    pub(super) fn carried(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
-        inject::here("carried");
-        let now_ns = cx.now_ns();
-        if let Some(held) = self.servers.get_mut(server) {
-            held.since_ms = now_ns / 1_000_000;
-            let took_ns = now_ns.saturating_sub(std::mem::replace(&mut held.head_since_ns, now_ns));
-            let id = held.pool;
-            if let Some(pool) = self.pool(id) {
-                pool.note_head(took_ns);
-            }
-            self.note_history(key, took_ns);
-        }
-        self.alight(key);
-        if boundary != Boundary::Idle || !self.pins(key).is_empty() {
-            return self.keep_after_all(cx, key, server, boundary);
-        }
-        let Some(client) = self.clients.get(key) else { return };
-        let eof = client.has_said_all();
-        if eof || self.draining {
-            let why = (!eof).then(|| FaultKind::ShuttingDown.into());
-            self.close_client(cx, key, why);
-        } else {
-            self.arm_client(cx, key);
-            self.todo.push_back(Order::PumpClient(key));
-        }
-        self.settle_later(server);
-    }
-
-    /// A request that was to leave no trace has left one: something ties its client to the server, or a
-    /// transaction is open there. The server becomes that client's, and those whose requests stand behind go
-    /// elsewhere. What the server still runs of theirs only reads; where even that has wiped out what the
-    /// client may ask for next, it loses the server rather than get another's answer.
-    fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
-        let Some(held) = self.servers.get_mut(server) else { return };
-        if held.state() != ServerState::Shared {
-            return;
-        }
-        let id = held.pool;
-        let overrun = held.back().is_some_and(|back| back.queued() > 0);
-        let moved = self.take_back(cx, server, 0);
-        self.lease(cx, server, key);
-        if overrun && self.pins(key).contains(Pin::LastResult) {
-            let text = "what its client may ask about its last statement is gone";
-            self.server_lost(cx, server, Fault::new(FaultKind::ServerLost, text));
-        } else {
-            if let Some(client) = self.clients.get_mut(key).filter(|_| boundary != Boundary::Idle) {
-                client.transaction_since_ms = cx.now_ms().max(1);
-            }
-            self.boundary(cx, key, boundary);
-        }
-        self.place_again(cx, id, &moved);
-    }
-
-    /// Takes away from a client what rode for it; the request is over.
-    fn alight(&mut self, key: Key) {
-        if let Some((_, len)) = self.books().alight(key) {
-            self.drop_request(key, len);
-        }
-    }
-
-    /// The request at the start of a client's input is answered, or under way where it cannot be taken back.
-    fn drop_request(&mut self, key: Key, len: u32) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.input.consume((len as usize).min(client.input.len()));
-        client.input.release_if_empty();
-    }
-
     /// A shared server has room: the next ones get on, unless it is wanted elsewhere. Empty, it is free.
     pub(super) fn refill(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("refill");
@@ -355,117 +285,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Whoever has waited longest wants a server alone, here or on another worker: one shared server after
-    /// the other takes no more until it is free.
+    /// A shared server takes no more, so that it becomes free: for whoever has waited longest, or because its
+    /// time is over.
     fn must_drain(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> bool {
-        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.claim.since_ns());
-        let oldest = pool.oldest(&self.clients).map_or(u64::MAX, since);
-        let alone = pool.oldest_alone(&self.clients).map(since).is_some_and(|alone| alone <= oldest);
-        let away = pool.entry.shared.longest_waiting_elsewhere(cx.worker);
-        let away = away.is_some_and(|(_, theirs)| theirs.saturating_add(HAND_OVER_NS) < oldest);
-        let drains = pool.draining().filter(|&other| {
-            self.servers.get(other).is_some_and(|server| server.state() == ServerState::Shared)
-        });
-        let wanted = alone || away;
-        let drains = match drains {
-            Some(other) if wanted => Some(other),
-            None if wanted => Some(key),
-            Some(_) | None => None,
-        };
-        self.books().drain(id, drains);
-        drains == Some(key) || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
-    }
-
-    /// The head of a shared server has been there for long.
-    pub(super) fn head_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        if server.back().is_some_and(|back| back.queued() > 1) {
-            let (id, since_ns) = (server.pool, server.head_since_ns);
-            let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
-            // The next one of its kind must not wait until this one is answered.
-            let fingerprint = head.and_then(|head| self.clients.get(head)).map_or(0, |head| head.fingerprint);
-            let so_far_ns = cx.now_ns().saturating_sub(since_ns);
-            if fingerprint != 0
-                && let Some(pool) = self.pool(id)
-            {
-                pool.history.note(fingerprint, so_far_ns, pool.head_ns);
-            }
-            self.count_pool(id, |cells| cells.late_heads.inc());
-            self.seclude(cx, key);
-        }
-    }
-
-    /// If a client's request runs on a shared server, that server becomes its own.
-    pub(super) fn seclude_with(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.clients.get(key).and_then(|client| client.claim.ride()) else { return };
-        let back = self.servers.get_mut(server).and_then(|server| server.back());
-        if back.is_some_and(|back| back.head() == Some(key.raw())) {
-            self.seclude(cx, server);
-        }
-    }
-
-    /// A shared server becomes the lease of whose request is at its head. The others, whose requests have not
-    /// begun as far as anybody can know, go to the front of the queue and from there to another server; what
-    /// this one still answers for them goes nowhere.
-    pub(super) fn seclude(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        if server.state() != ServerState::Shared {
-            return;
-        }
-        let id = server.pool;
-        let Some(back) = server.back() else { return };
-        let head = back.head().filter(|&owner| owner != INTERNAL).and_then(Key::from_raw);
-        let moved = self.take_back(cx, key, 1);
-        match head
-            .filter(|&head| self.clients.get(head).is_some_and(|client| client.claim.ride() == Some(key)))
-        {
-            Some(head) => {
-                let secluded = self.books().seclude(key, head);
-                if let Some(len) = self.sound(secluded) {
-                    self.drop_request(head, len);
-                }
-            }
-            None => {
-                let cleaned = self.books().clean(key);
-                if self.sound(cleaned).is_none() {
-                    return;
-                }
-                if let Some(server) = self.servers.get_mut(key) {
-                    server.since_ms = cx.net.now_ns() / 1_000_000;
-                }
-                self.arm_server(cx, key);
-                self.settle_later(key);
-            }
-        }
-        self.place_again(cx, id, &moved);
-    }
-
-    /// The requests that were taken back from a server go to the front of the queue.
-    fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: &[Key]) {
-        for &rider in moved {
-            let queued = self.books().queue(rider);
-            self.sound(queued);
-            self.arm_client(cx, rider);
-        }
-        self.todo.push_back(Order::Rehouse(id, moved.len() as u32));
-    }
-
-    /// So many clients have come back into the queue, where they want servers of their own. What is free goes
-    /// to whoever has waited longest.
-    pub(super) fn rehouse(&mut self, cx: &mut Cx<'_, N>, id: PoolId, clients: u32) {
-        for _ in 0..clients {
-            let Some(idle) = self.pool(id).and_then(|pool| pool.newest_idle()) else { break };
-            self.check_or_offer(cx, idle);
-        }
-        // A place among others may be free at once.
-        self.place_sharing(cx, id);
-        self.open_for_waiters(cx, id);
-        self.ask_neighbour(cx, id);
+        let elsewhere = self.pool(id).and_then(|pool| pool.entry.shared.longest_waiting_elsewhere(cx.worker));
+        let drains = self.books().must_drain(id, key, elsewhere);
+        drains || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
     }
 
     /// Those who wait for a place get what is free.
-    fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+    pub(super) fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         loop {
             let Some(next) = self.next_sharing(id) else { return };
             let idle = self.pool(id).and_then(|pool| pool.newest_idle());
@@ -479,74 +308,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             self.ride(cx, server, next);
         }
-    }
-
-    /// Takes the requests on a shared server back, from this place in its queue on, whoever asks for it: a
-    /// late head, a cancel, a client that reads slowly or must keep the server, a server that is gone.
-    /// Returns whose may run again.
-    ///
-    /// This is where it is decided what runs twice. A request may when it is proven pure (that is what let it
-    /// ride: [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the
-    /// request at the head any can have been, so callers begin behind that one unless it has just got there.
-    /// And it has not been asked again before: who is taken back waits for a server alone
-    /// ([`Books::take_back`]) and rides no more.
-    ///
-    /// [`Books::take_back`]: crate::books::Books::take_back
-    fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
-        inject::here("take_back");
-        let Some(held) = self.servers.get_mut(server) else { return Vec::new() };
-        let id = held.pool;
-        let Some(back) = held.back() else { return Vec::new() };
-        let owners = (from..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw);
-        let mut moved: Vec<Key> = owners.collect();
-        moved.retain(|&rider| {
-            self.clients.get(rider).is_some_and(|client| client.claim.ride() == Some(server))
-        });
-        moved.retain(|&rider| {
-            let back = self.unload_unanswered(rider);
-            if !back {
-                // None is known that could come here. It must not be left to wait for an answer that goes
-                // nowhere.
-                self.end_client(cx, rider, FaultKind::ServerLost.into());
-            }
-            back
-        });
-        self.count_pool(id, |cells| cells.repeated_requests.add(moved.len() as u64));
-        moved
-    }
-
-    /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True:
-    /// it wants a place again.
-    pub(super) fn unship(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.claim.ride());
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head() != Some(key.raw())) && self.unload_unanswered(key)
-    }
-
-    /// The same, wherever it stands: nothing of its answer has come.
-    fn unload_unanswered(&mut self, key: Key) -> bool {
-        let Some(client) = self.clients.get_mut(key) else { return false };
-        let Some(server) = client.claim.ride() else { return false };
-        let Some(held) = self.servers.get_mut(server) else { return false };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
-        let (Phase::Session(front), Holding::Riding { len: 1.., .. }) =
-            (&mut client.phase, client.claim.holding())
-        else {
-            return false;
-        };
-        back.recall(front, key.raw(), output.tail_mut());
-        client.inflight = client.inflight.saturating_sub(1);
-        self.mark_dirty(server);
-        self.books().take_back(key).is_some()
-    }
-
-    /// A client that goes leaves its place in a shared server's queue; the reply will go nowhere.
-    pub(super) fn leave_shared(&mut self, key: Key) {
-        let Some((server, _)) = self.books().alight(key) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
-        back.forget(key.raw(), output.tail_mut());
-        self.mark_dirty(server);
-        self.settle_later(server);
     }
 }
