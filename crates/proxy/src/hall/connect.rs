@@ -1,4 +1,4 @@
-//! Servers come to be, and cease.
+//! Servers come to be, or fail to; and what becomes of their clients when they are lost.
 
 use super::handshake::connect_tls;
 use super::who::log_client;

@@ -1,4 +1,4 @@
-//! Who has which server, when a server is free, and who gets it next.
+//! A client gets a server, what it asks for is sent there, and it gives the server back.
 
 use super::{Hall, Order};
 use crate::books::Want;

@@ -2,7 +2,8 @@
 //! they may stand behind each other in a server's queue. The database then wakes up once for several of them,
 //! and so does Weir.
 //!
-//! Owns: who rides on which server, when a shared server takes more and when it must become free.
+//! Owns: when a request rides, when a shared server takes more and when it must become free. Who rides where
+//! is in the books; how it ends is `seclude.rs`'s.
 //! Must not know: bytes.
 //!
 //! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the
