@@ -436,7 +436,9 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     pub fn seclude(&mut self, server: Key, head: Key) -> Sound<u32> {
         let rides = self.clients.get(head).map(|client| client.claim().holding);
         let Some(Holding::Riding { server: on, len }) = rides.filter(|_| self.riders(server) == 1) else {
-            return Err(broken("a server becomes the lease of who does not ride alone on it").on(server));
+            return Err(
+                broken("a server becomes the lease of who does not ride alone on it").both(head, server)
+            );
         };
         if on != server || self.state(server)? != ServerState::Shared {
             return Err(broken("a server becomes the lease of who rides elsewhere").both(head, server));
