@@ -10,6 +10,7 @@
 #[doc(hidden)]
 pub mod audit;
 pub mod berths;
+pub mod books;
 pub mod client;
 pub mod context;
 pub mod control;

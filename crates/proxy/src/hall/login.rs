@@ -1,9 +1,10 @@
 //! Clients come in: from accept to the first request.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::berths::Berths;
-use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
+use crate::books::{Claim, Want};
+use crate::client::{Before, Client, Flags, LoginPhase, Phase};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
@@ -11,15 +12,14 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::pool::Link;
 use crate::silent::Silence;
 use crate::wing::{Accept, Front, Welcomes, Wing};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
+use weir_auth::login::{AcceptParams, AcceptStep};
 use weir_auth::{JobDone, Login};
 use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
-use weir_wire::{Fault, FaultKind, Pins, limits};
+use weir_wire::{Fault, FaultKind, limits};
 
 /// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
 /// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
@@ -38,7 +38,7 @@ pub(super) enum Arrival<N: Net> {
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected: it is served here or by another worker.
-    pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+    pub fn seat(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let together = if self.draining { 0 } else { cx.settings.clients_together };
         let to = cx.shared.berths.take_seat(cx.worker, together);
         if to == cx.worker {
@@ -86,19 +86,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool: None,
             user: 0,
             before: None,
-            lease: None,
-            ride: None,
+            claim: Claim::default(),
             chokes: None,
-            pending: Wants::Nothing,
-            link: Link::default(),
-            wait_since_ns: 0,
             request_since_ns: cx.now_ns(),
             fingerprint: 0,
             active_ms: cx.now_ms(),
             listed_ms: 0,
             transaction_since_ms: 0,
             armed_ms: u64::MAX,
-            pinned: Pins::NONE,
             inflight: 0,
             is: Flags { counted: true, header_due, ..Flags::default() },
         });
@@ -171,13 +166,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Gives the staging buffer back, without what made it large.
-    pub(super) fn recycle(&mut self, mut staging: Vec<u8>) {
-        staging.clear();
-        staging.shrink_to(limits::SCRATCH_BYTES);
-        self.staging = staging;
-    }
-
     /// Looks at a client's login bytes once; returns how many are dealt with.
     pub(super) fn login_input(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) -> usize {
         inject::here("login_input");
@@ -207,7 +195,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 bytes.len()
             }
             Ok((used, AcceptStep::Tls)) => {
-                self.begin_tls(cx, key, &bytes[used..]);
+                if let Err(fault) = self.begin_tls(cx, key, &bytes[used..]) {
+                    self.refuse(cx, key, fault);
+                }
                 bytes.len()
             }
             Ok((used, step)) => {
@@ -221,51 +211,54 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Does what a login machine asked for.
+    /// Does what a login machine asked for, and what it asks for then.
     fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
-        match step {
-            // `Tls` is only answered to input, where it is dealt with.
-            AcceptStep::More | AcceptStep::Tls => {}
-            AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
-            AcceptStep::Work(job) => {
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-                let Some(phase) = self.login_phase(key) else { return };
-                phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
-                if !phase.busy {
-                    self.refuse(cx, key, FaultKind::TooManyLogins.into());
+        let mut next = Some(step);
+        while let Some(step) = next.take() {
+            match step {
+                // `Tls` is only answered to input, where it is dealt with.
+                AcceptStep::More | AcceptStep::Tls => {}
+                AcceptStep::Lookup(login) => next = self.login_lookup(cx, key, login),
+                AcceptStep::Work(job) => {
+                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    let Some(phase) = self.login_phase(key) else { return };
+                    phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
+                    if !phase.busy {
+                        self.refuse(cx, key, FaultKind::TooManyLogins.into());
+                    }
                 }
-            }
-            AcceptStep::Cancel { id, secret } => {
-                // Nothing it sends counts from here on; it waits for the end of its connection.
-                if let Some(phase) = self.login_phase(key) {
-                    phase.busy = true;
+                AcceptStep::Cancel { id, secret } => {
+                    // Nothing it sends counts from here on; it waits for the end of its connection.
+                    if let Some(phase) = self.login_phase(key) {
+                        phase.busy = true;
+                    }
+                    let warrant = Warrant::Secret(secret);
+                    let asker = (cx.worker, key);
+                    let kill = Kill { number: id, warrant, query_only: true, asker, listed: None };
+                    self.send_kill(cx, kill);
                 }
-                let warrant = Warrant::Secret(secret);
-                let kill =
-                    Kill { number: id, warrant, query_only: true, asker: (cx.worker, key), listed: None };
-                self.send_kill(cx, kill);
-            }
-            AcceptStep::LoggedIn => {
-                let out = std::mem::take(&mut self.staging);
-                self.logged_in(cx, key, out);
+                AcceptStep::LoggedIn => {
+                    let out = std::mem::take(&mut self.staging);
+                    self.logged_in(cx, key, out);
+                }
             }
         }
     }
 
-    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
+    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) -> Option<AcceptStep> {
         // Who has not proved himself yet takes no place from who has.
         let proven = self.clients.get(key).is_some_and(|client| client.is.proven);
         if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
-            return;
+            return None;
         }
         let mut out = std::mem::take(&mut self.staging);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Phase::Login(phase) = &mut client.phase else { return };
+        let client = self.clients.get_mut(key)?;
+        let Phase::Login(phase) = &mut client.phase else { return None };
         let admission = cx.settings.routes.admit(W::INDEX, &login, &client.peer);
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
-        self.after_answer(cx, key, step, out);
+        self.after_answer(cx, key, step, out)
     }
 
     /// Slow work for a client is done.
@@ -274,19 +267,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(phase) = self.login_phase(key) else { return };
         phase.busy = false;
         let step = phase.accept.handle_job(done, &mut out);
-        self.after_answer(cx, key, step, out);
-        self.todo.push_back(Task::PumpClient(key));
+        if let Some(step) = self.after_answer(cx, key, step, out) {
+            self.login_step(cx, key, step);
+        }
+        self.todo.push_back(Order::PumpClient(key));
     }
 
-    fn after_answer(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<AcceptStep, Fault>, out: Vec<u8>) {
+    /// A login machine has answered; returns what it asks for next.
+    fn after_answer(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        step: Result<AcceptStep, Fault>,
+        out: Vec<u8>,
+    ) -> Option<AcceptStep> {
         if let Ok(AcceptStep::LoggedIn) = step {
-            return self.logged_in(cx, key, out);
+            self.logged_in(cx, key, out);
+            return None;
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
         match step {
-            Ok(step) => self.login_step(cx, key, step),
-            Err(fault) => self.refuse(cx, key, fault),
+            Ok(step) => Some(step),
+            Err(fault) => {
+                self.refuse(cx, key, fault);
+                None
+            }
         }
     }
 
@@ -385,7 +391,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.user = user;
         client.is.greeted = true;
         self.arm_client(cx, key);
-        self.todo.push_back(Task::PumpClient(key));
+        self.todo.push_back(Order::PumpClient(key));
         true
     }
 
@@ -462,7 +468,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         } else {
-            client.pending = Wants::Welcome;
+            let wants = self.books().want(key, Want::Welcome);
+            self.sound(wants);
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
@@ -483,51 +490,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         W::ASKS_ACCOUNTS
             && pool.entry.knowledge.is_due(since_ms)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
-    }
-
-    /// A client no longer counts among those who log in.
-    pub(super) fn leave_login(&mut self, key: Key) {
-        if let Some(client) = self.clients.get_mut(key)
-            && std::mem::take(&mut client.is.counted)
-        {
-            self.cells.wing.client_logins_pending.dec();
-        }
-    }
-
-    /// What became of a kill that one of this worker's clients asked for.
-    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
-        let Some(client) = self.clients.get_mut(asker) else { return };
-        let mut out = std::mem::take(&mut self.staging);
-        match &mut client.phase {
-            // A cancel request's connection: PostgreSQL answers it by closing.
-            Phase::Login(_) => {
-                self.recycle(out);
-                self.close_client(cx, asker, None);
-            }
-            Phase::Session(front) => {
-                let next = match outcome {
-                    // The database itself is asked.
-                    KillOutcome::NotOurs => front.pass_on(),
-                    _ => front.killed(outcome, &mut out),
-                };
-                if !next.is_empty() {
-                    // It comes before anything that its client has sent behind it.
-                    let behind = std::mem::take(&mut client.input);
-                    client.input.append(&next);
-                    client.input.append(behind.as_slice());
-                }
-                client.inflight = client.inflight.saturating_sub(1);
-                client.active_ms = cx.net.now_ns() / 1_000_000;
-                let ended = client.is.eof && client.inflight == 0;
-                self.send_client(cx, asker, &out);
-                self.recycle(out);
-                self.arm_client(cx, asker);
-                // One that has said its last and has its answer is not looked at again by anybody else.
-                let next = if ended { Task::CloseClient(asker) } else { Task::PumpClient(asker) };
-                self.todo.push_back(next);
-            }
-            Phase::Closing => self.recycle(out),
-        }
     }
 }
 
