@@ -294,6 +294,7 @@ def pg_settings_back(w):
     return [
         execute(f"SET search_path TO {w.schema}"), execute(f"SET TIME ZONE '{w.zone}'"), execute("RESET DateStyle"), execute("RESET statement_timeout"),
         execute("RESET work_mem"), execute("RESET client_min_messages"), execute("RESET extra_float_digits"), execute("SET standard_conforming_strings TO DEFAULT"),
+        query("SELECT current_setting('statement_timeout'), current_setting('work_mem'), current_setting('client_min_messages')"),
         pg_identity(w),
     ]
 
