@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -44,6 +44,10 @@ drivers-newest: ## The same on the newest PostgreSQL and MariaDB of Debian unsta
 	@tests/setup
 	@tests/servers/get-newest target/newest
 	@WEIR_TEST_NEWEST=$(CURDIR)/target/newest tests/run drivers $(SUITES)
+
+apps: ## All frameworks as applications use them, direct and through Weir with 2 servers and 50 clients (CI plays some; WEIR_APPS_CLIENTS=N)
+	@tests/setup
+	@WEIR_APPS=all tests/run drivers --jobs 1 apps_pg apps_my
 
 differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8)
 	@tests/setup

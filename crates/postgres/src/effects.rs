@@ -271,8 +271,10 @@ impl Effects {
         for transactional in [Pin::Setting, Pin::TemporaryTable, Pin::Listen, Pin::Cursor, Pin::SqlPrepare] {
             pins.remove(transactional);
         }
-        let left = Effects { pins, takes: self.takes, seeds: self.seeds, ..Effects::default() };
-        (!left.is_nothing()).then(|| Arc::new(left))
+        let seeds = self.seeds;
+        let left = Effects { pins, takes: self.takes, seeds, ..Effects::default() };
+        // What it may have left can be asked.
+        (!left.is_nothing()).then(|| Arc::new(Effects { may_free: self.may_free, ..left }))
     }
 
     /// These effects and those of what it executes.
@@ -371,7 +373,7 @@ fn may_free(class: &Class) -> bool {
     let frees = matches!(class.verb, Verb::Drop | Verb::Close | Verb::Unlisten | Verb::Discard);
     // Functions free locks, and may take one in vain.
     let calls = matches!(class.verb, Verb::Select | Verb::Values | Verb::Call | Verb::Do | Verb::Execute);
-    frees || (calls && !class.only_reads()) || class.statements > 1
+    frees || (calls && !class.only_reads()) || class.takes.intersects(Locks::ADVISORY) || class.statements > 1
 }
 
 /// Not a known statement, alone, that sets nothing and calls nothing but what is known to be harmless.

@@ -34,6 +34,8 @@ pub(crate) struct Questions {
     in_vain: bool,
     /// Something may have been freed.
     freed: bool,
+    /// What was set may have been taken back, or have failed: which settings the session has is asked, too.
+    doubtful: bool,
     /// What is being asked.
     asked: Option<Asked>,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Questions {
 struct Asked {
     /// For so many settings.
     settings: usize,
+    /// And for the names of those that the session has.
+    named: bool,
     /// Whether these are still there.
     rest: Pins,
     /// The answer.
@@ -65,6 +69,10 @@ const ASKED: [(Pin, &str); 4] = [
     (Pin::Cursor, "EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)"),
     (Pin::Listen, "EXISTS (SELECT FROM pg_catalog.pg_listening_channels())"),
 ];
+
+/// The names of what the session has set.
+const OF_THE_SESSION: &str = "(SELECT pg_catalog.string_agg(pg_catalog.lower(name), ',') FROM pg_catalog.pg_settings \
+                              WHERE source OPERATOR(pg_catalog.=) 'session')";
 
 /// What SET SESSION CHARACTERISTICS sets.
 const CHARACTERISTICS: [&str; 3] =
@@ -193,6 +201,7 @@ impl Back {
         let questions = self.questions.get_or_insert_default();
         questions.in_vain |= in_vain;
         questions.freed |= frees;
+        questions.doubtful |= outcome != Outcome::Settled;
         for name in names {
             questions.add(name, &followed);
         }
@@ -250,13 +259,18 @@ impl Back {
             put_literal(&mut text, name.as_bytes());
             text.extend_from_slice(b",true)");
         }
+        let named = settings > 0 && std::mem::take(&mut questions.doubtful);
+        if named {
+            text.push(b',');
+            text.extend_from_slice(OF_THE_SESSION.as_bytes());
+        }
         for (pin, is_there) in &ASKED {
             if rest.contains(*pin) {
                 text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
                 text.extend_from_slice(is_there.as_bytes());
             }
         }
-        questions.asked = Some(Asked { settings, rest, values: Vec::new() });
+        questions.asked = Some(Asked { settings, named, rest, values: Vec::new() });
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
         self.unnamed = None;
@@ -285,12 +299,14 @@ impl Back {
     /// It has been told, or was refused.
     pub(crate) fn values_done(&mut self, front: Option<&mut Front>) {
         let Some(mut questions) = self.questions.take() else { return };
-        let Some(Asked { settings, rest, values }) = questions.asked.take() else { return };
+        let Some(Asked { settings, named, rest, values }) = questions.asked.take() else { return };
         let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
-        let front = front.filter(|_| values.len() == settings + asked.len());
+        let front = front.filter(|_| values.len() == settings + usize::from(named) + asked.len());
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
+        let (of_session, is_there) = is_there.split_at_checked(usize::from(named)).unwrap_or_default();
+        let of_session = of_session.first().map(|names| names.as_deref().unwrap_or_default());
         let moved = match front {
             Some(front) => {
                 for (pin, _) in
@@ -299,7 +315,10 @@ impl Back {
                     front.traces.unpin(*pin);
                     self.traces.unpin(*pin);
                 }
-                settings == 0 || self.take_along(front, &names, values, questions.names.is_empty()).is_some()
+                settings == 0
+                    || self
+                        .take_along(front, &names, values, of_session, questions.names.is_empty())
+                        .is_some()
             }
             None => settings == 0,
         };
@@ -309,25 +328,36 @@ impl Back {
         }
     }
 
-    /// The client takes these values along; `all`: there are no others. `None` if one of them must stay.
+    /// The client takes these values along; `all`: there are no others. `of_session`: the names of those that
+    /// the session has, if that is in doubt. `None` if one of them must stay.
     fn take_along(
         &mut self,
         front: &mut Front,
         names: &[Box<str>],
         values: &[Option<Box<[u8]>>],
+        of_session: Option<&[u8]>,
         all: bool,
     ) -> Option<()> {
         let (mut settings, mut applied) = (Settings::clone(&front.settings), Settings::clone(&self.applied));
+        // A placeholder is not among them.
+        let has = |name: &str| {
+            name.contains('.')
+                || of_session
+                    .is_none_or(|names| names.split(|&b| b == b',').any(|one| one == name.as_bytes()))
+        };
         for (name, value) in names.iter().zip(values) {
-            match value {
+            match value.as_deref().filter(|_| has(name)) {
                 Some(value) if is_whole(name, value) => {
                     settings = settings.with(name, value).ok()?;
                     applied = applied.with(name, value).ok()?;
                 }
                 Some(_) => return None,
-                // A placeholder that the server has never been told of.
+                // It was not set after all.
                 None => {
-                    settings = settings.without(name);
+                    settings = match front.startup.get(name) {
+                        Some(value) => settings.with(name, value).ok()?,
+                        None => settings.without(name),
+                    };
                     applied = applied.without(name);
                 }
             }

@@ -479,7 +479,11 @@ impl Front {
             ClientTag::FunctionCall => {
                 self.scan.batch.shareable = false;
                 // It pins.
-                self.wants_own |= self.startup_differs && !self.is_at_home && !leaves_nothing(body);
+                let pins = !leaves_nothing(body);
+                self.wants_own |= self.startup_differs && !self.is_at_home && pins;
+                if pins && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
+                    self.rare.get_or_insert_default().reads.add_any();
+                }
                 Ok(Some(self.request(end)))
             }
             ClientTag::Sync => Ok(Some(self.request(end))),

@@ -158,6 +158,17 @@ pub mod s {
         });
         out
     }
+    pub fn row_of(values: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, b'D', |o| {
+            o.extend_from_slice(&(values.len() as u16).to_be_bytes());
+            for value in values {
+                o.extend_from_slice(&(value.len() as u32).to_be_bytes());
+                o.extend_from_slice(value);
+            }
+        });
+        out
+    }
     pub fn complete(tag: &str) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, b'C', |o| put_cstr(o, tag.as_bytes()));

@@ -2,7 +2,8 @@
 //!
 //! Owns: nothing. Must not change anything.
 
-use crate::client::{Phase, Wants};
+use crate::books::Holding;
+use crate::client::Phase;
 use crate::hall::Hall;
 use crate::ids::Key;
 use crate::pool::shared::NOBODY;
@@ -106,42 +107,33 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn audit_clients(&self) -> Result<(), String> {
         for (key, client) in self.clients.iter() {
             let name = Name(W::NAME, "client", key.slot());
-            if let Some(server) = client.lease {
-                let state = self.servers.get(server).map(|server| server.state);
+            if let Some(server) = client.lease() {
+                let state = self.servers.get(server).map(|server| server.state());
                 must!(
                     state == Some(ServerState::Leased(key)),
                     "{name} believes to hold a server that is {state:?}"
                 );
             }
-            if let Some(server) = client.ride {
-                let state = self.servers.get(server).map(|server| server.state);
+            if let Some(server) = client.claim.ride() {
+                let state = self.servers.get(server).map(|server| server.state());
                 must!(state == Some(ServerState::Shared), "{name} rides on a server that is {state:?}");
-                must!(client.lease.is_none() && client.inflight == 1, "{name} rides and has more than that");
+                must!(
+                    client.lease().is_none() && client.inflight == 1,
+                    "{name} rides and has more than that"
+                );
             }
-            let carried = matches!(client.pending, Wants::Carried { .. });
-            must!(
-                carried == client.ride.is_some(),
-                "{name} rides on {:?} with {:?}",
-                client.ride,
-                client.pending
-            );
-            must!(
-                client.server().is_none() || !client.is_waiting(),
-                "{name} holds a server and waits for one"
-            );
-            must!(client.is_waiting() <= (client.pending != Wants::Nothing), "{name} waits for nothing");
             must!(
                 client.is_waiting() <= matches!(client.phase, Phase::Session(_)),
                 "{name} waits outside a session"
             );
+            let holding = client.claim.holding();
+            must!(!matches!(holding, Holding::Wanting(_)), "{name} is {holding:?} and stands in no queue");
             must!(
-                client.pending == Wants::Nothing || client.is_waiting() || carried,
-                "{name} wants {:?} and stands in no queue",
-                client.pending
+                client.claim.pinned().is_empty() || client.lease().is_some(),
+                "{name} is pinned to nothing"
             );
-            must!(client.pinned.is_empty() || client.lease.is_some(), "{name} is pinned to nothing");
             must!(
-                client.chokes.is_none() || client.chokes == client.lease,
+                client.chokes.is_none() || client.chokes == client.lease(),
                 "{name} chokes a server it does not hold"
             );
             let (input, output) = (client.input.len(), client.output.len());
@@ -157,15 +149,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let name = Name(W::NAME, "server", key.slot());
             let logged_in = matches!(server.phase, ServerPhase::Live(_));
             must!(
-                logged_in != (server.state == ServerState::Login),
+                logged_in != (server.state() == ServerState::Login),
                 "{name} is {:?} in another phase",
-                server.state
+                server.state()
             );
-            if let ServerState::Leased(client) = server.state {
-                let lease = self.clients.get(client).and_then(|client| client.lease);
+            if let ServerState::Leased(client) = server.state() {
+                let lease = self.clients.get(client).and_then(|client| client.lease());
                 must!(lease == Some(key), "{name} is leased to a client that holds {lease:?}");
             }
-            if server.state == ServerState::Shared
+            if server.state() == ServerState::Shared
                 && let ServerPhase::Live(back) = &server.phase
             {
                 must!(back.queued() > 0, "{name} is shared by nobody");
@@ -174,9 +166,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     (0..back.queued()).filter_map(|place| back.owner_at(place)).collect();
                 riders.retain(|&owner| {
                     let client = Key::from_raw(owner).and_then(|owner| self.clients.get(owner));
-                    client.is_some_and(|client| client.ride == Some(key))
+                    client.is_some_and(|client| client.claim.ride() == Some(key))
                 });
-                let riding = self.clients.iter().filter(|(_, client)| client.ride == Some(key)).count();
+                let riding =
+                    self.clients.iter().filter(|(_, client)| client.claim.ride() == Some(key)).count();
+                must!(
+                    riding == server.post.riders() as usize,
+                    "{name} counts other riders than its {riding}"
+                );
                 must!(riders.len() == riding, "{name} carries {} of its {riding} riders", riders.len());
             }
             let choked = self.clients.iter().any(|(_, client)| client.chokes == Some(key));
@@ -186,13 +183,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 output <= limits::SERVER_OUTPUT_BYTES + SLACK_BYTES * 2,
                 "{name} keeps {output} bytes of output"
             );
-            let idle = server.state == ServerState::Idle;
+            let idle = server.state() == ServerState::Idle;
             let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
             let listed = pool.map_or(0, |pool| pool.idle_keys().iter().filter(|&&idle| idle == key).count());
             must!(listed == usize::from(idle), "{name} stands {listed} times in the idle list");
             if idle && let ServerPhase::Live(back) = &server.phase {
                 must!(back.boundary() == Boundary::Idle && back.queued() == 0, "{name} is idle and busy");
-                must!(server.output.is_empty() && server.holds == 0, "{name} is idle and not left alone");
+                must!(
+                    server.output.is_empty() && !server.post.is_held(),
+                    "{name} is idle and not left alone"
+                );
                 // A part of a notice may have come since.
                 must!(!server.is.paused, "{name} is idle and not read from");
             }
@@ -206,8 +206,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let name = Name(W::NAME, "pool", id.0);
         let of_pool = || self.servers.iter().filter(|(_, server)| server.pool == id);
         let (servers, connecting) =
-            (of_pool().count(), of_pool().filter(|(_, s)| s.state == ServerState::Login).count());
-        must!(pool.servers == servers, "{name} counts {} servers and has {servers}", pool.servers);
+            (of_pool().count(), of_pool().filter(|(_, s)| s.state() == ServerState::Login).count());
+        must!(pool.len() == servers, "{name} counts {} servers and has {servers}", pool.len());
         must!(
             pool.connecting() == connecting,
             "{name} counts {} connects of {connecting}",
@@ -217,7 +217,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             .clients
             .iter()
             .filter(|(_, client)| client.pool == Some(id) && client.is_waiting())
-            .map(|(key, client)| (client.wait_since_ns, key, client.shares()))
+            .map(|(key, client)| (client.claim.since_ns(), key, client.shares()))
             .collect();
         waiting.sort();
         must!(
@@ -226,16 +226,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool.waiting_len(),
             waiting.len()
         );
-        let oldest = pool
-            .oldest(&self.clients, |c| c.wait_since_ns)
-            .and_then(|key| self.clients.get(key))
-            .map(|c| c.wait_since_ns);
+        let oldest =
+            pool.oldest(&self.clients).and_then(|key| self.clients.get(key)).map(|c| c.claim.since_ns());
         must!(
             oldest == waiting.first().map(|&(since, ..)| since),
             "{name} does not serve its oldest waiter first"
         );
         let published = pool.entry.shared.published(worker);
-        let lacks = pool.lacks().min(crate::pool::LACKS_TOLD);
+        let lacks = pool.lacks().min(crate::books::LACKS_TOLD);
         let actual = (oldest.unwrap_or(NOBODY), pool.idle_len(), lacks);
         must!(published == actual, "{name} tells others {published:?} and has {actual:?}");
         let queue_since = pool.entry.shared.queue_since(worker);
@@ -281,18 +279,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let of_cells = || self.servers.iter().filter(|(_, server)| same(server.pool));
             for state in states {
                 let (told, is) =
-                    (state.gauge(&pool.cells).get(), of_cells().filter(|(_, s)| s.state == state).count());
+                    (state.gauge(&pool.cells).get(), of_cells().filter(|(_, s)| s.state() == state).count());
                 must!(told == is as i64, "{name}: the gauge of {state:?} says {told} and it is {is}");
             }
             let active = |state| matches!(state, ServerState::Leased(_) | ServerState::Shared);
-            let leased = of_cells().filter(|(_, s)| active(s.state)).count() as i64;
+            let leased = of_cells().filter(|(_, s)| active(s.state())).count() as i64;
             let told = pool.cells.servers_active.get();
             must!(told == leased, "{name}: the gauge of active servers says {told} and it is {leased}");
             let clients = || self.clients.iter().filter(|(_, client)| client.pool.is_some_and(same));
             let waiting = clients().filter(|(_, client)| client.is_waiting()).count() as i64;
             let told = pool.cells.waiting_clients.get();
             must!(told == waiting, "{name}: the gauge of waiters says {told} and it is {waiting}");
-            let pinned = clients().filter(|(_, client)| !client.pinned.is_empty()).count() as i64;
+            let pinned = clients().filter(|(_, client)| !client.claim.pinned().is_empty()).count() as i64;
             let told = pool.cells.pinned_servers.get();
             must!(told == pinned, "{name}: the gauge of pinned servers says {told} and it is {pinned}");
         }

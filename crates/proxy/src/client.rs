@@ -1,13 +1,15 @@
 //! One client: its connection, its front, what waits for it.
 
+use crate::books::{Claim, Claimant};
 use crate::ids::Key;
 use crate::line::Line;
 use crate::pending::Pending;
-use crate::pool::{Link, Linked, PoolId};
+use crate::pool::PoolId;
+use crate::silent::Silence;
 use crate::wing::Wing;
 use weir_auth::Login;
 use weir_net::Peer;
-use weir_wire::{Fault, Pins};
+use weir_wire::Fault;
 
 /// A connection from an application.
 pub struct Client<W: Wing, S> {
@@ -17,7 +19,7 @@ pub struct Client<W: Wing, S> {
     pub peer: Peer,
     /// Login, session, or the last words.
     pub phase: Phase<W>,
-    /// Read and not yet understood. While `pending` is a request, it starts with that request.
+    /// Read and not yet understood. While it wants a request served or rides, it starts with that request.
     pub input: Pending,
     /// Written and not yet taken by the kernel.
     pub output: Pending,
@@ -28,18 +30,10 @@ pub struct Client<W: Wing, S> {
     pub user: u16,
     /// While it logs in on top of a session: that session.
     pub before: Option<Box<Before<W>>>,
-    /// The server it holds.
-    pub lease: Option<Key>,
-    /// The server that carries its request among those of others. Never together with a lease.
-    pub ride: Option<Key>,
+    /// What it wants or holds, which only the books change.
+    pub claim: Claim,
     /// The server that is not read from until this client has read its replies.
     pub chokes: Option<Key>,
-    /// What it waits in the queue for.
-    pub pending: Wants,
-    /// Its place in the queue.
-    pub link: Link,
-    /// Since when it waits in the queue (nanoseconds of the worker's clock).
-    pub wait_since_ns: u64,
     /// When its oldest unanswered request was sent on.
     pub request_since_ns: u64,
     /// The fingerprint of the request under way, if others might have stood behind it; 0: of none or of
@@ -53,8 +47,6 @@ pub struct Client<W: Wing, S> {
     pub transaction_since_ms: u64,
     /// Earliest timer that is armed for it; `u64::MAX`: none.
     pub armed_ms: u64,
-    /// The reasons already counted for which it keeps its server.
-    pub pinned: Pins,
     /// Requests sent on and not answered.
     pub inflight: u32,
     /// When it connected (seconds of the worker's clock).
@@ -72,9 +64,6 @@ pub struct Flags {
     pub hup: bool,
     /// It is gone in both directions.
     pub hangup: bool,
-    /// The request it has under way on its lease could stand among those of others, if it is the only one;
-    /// see [`Client::is_quick`].
-    pub quick: bool,
     /// It will send nothing more.
     pub eof: bool,
     /// It has taken bytes after that: it has ended only its own direction, and still reads.
@@ -101,8 +90,6 @@ pub struct Flags {
     pub called: bool,
     /// Not any server will do for the request it waits with.
     pub choosy: bool,
-    /// A server is being opened for it alone.
-    pub opening: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
     /// It is a client of the administration console: the hall has its seat.
@@ -143,29 +130,8 @@ pub struct LoginPhase<W: Wing> {
     pub refused: Option<(u64, Box<Fault>)>,
 }
 
-/// What a client waits in the queue for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wants {
-    /// Nothing.
-    Nothing,
-    /// A server for the request at the start of `input`.
-    Request {
-        /// Bytes of it.
-        len: u32,
-        /// It is whole.
-        whole: bool,
-        /// It may stand behind the requests of others on a server that is shared.
-        shares: bool,
-    },
-    /// The end of its request, which is under way on `ride`. The bytes stay at the start of `input` until it
-    /// is answered, so that another server can take it.
-    Carried {
-        /// Bytes of it.
-        len: u32,
-    },
-    /// A server that confirms its login settings.
-    Welcome,
-}
+/// Pause of a login after which it may be given up for another.
+const SLOW_LOGIN_MS: u64 = 1_000;
 
 impl<W: Wing, S> Client<W, S> {
     /// The front, once logged in.
@@ -181,32 +147,27 @@ impl<W: Wing, S> Client<W, S> {
         self.request_since_ns / 1_000_000
     }
 
+    /// The server it has to itself.
+    #[inline]
+    pub fn lease(&self) -> Option<Key> {
+        self.claim.lease()
+    }
+
     /// The server that has something of it under way or to itself.
+    #[inline]
     pub fn server(&self) -> Option<Key> {
-        self.lease.or(self.ride)
+        self.claim.server()
     }
 
     /// It waits, or would, for a place among the requests of others.
     pub fn shares(&self) -> bool {
-        matches!(self.pending, Wants::Request { shares: true, .. })
+        self.claim.shares()
     }
 
     /// It has one request under way on its lease, nothing keeps it there beyond that, and others may stand
     /// behind it.
     pub fn is_quick(&self) -> bool {
-        self.is.quick
-            && self.inflight == 1
-            && self.lease.is_some()
-            && self.pinned.is_empty()
-            && self.pending == Wants::Nothing
-            && !self.is.part_open
-    }
-
-    /// From now on what it waits for is a server of its own.
-    pub fn wants_alone(&mut self) {
-        if let Wants::Request { shares, .. } = &mut self.pending {
-            *shares = false;
-        }
+        self.claim.is_quick() && self.inflight == 1 && !self.is.part_open
     }
 
     /// It has said its last while a request of it runs, and nothing shows that it is still there: a client
@@ -222,14 +183,38 @@ impl<W: Wing, S> Client<W, S> {
     }
 
     /// It stands in the queue.
+    #[inline]
     pub fn is_waiting(&self) -> bool {
-        self.link.is_linked()
+        self.claim.is_waiting()
     }
 }
 
-impl<W: Wing, S> Linked for Client<W, S> {
-    fn link_mut(&mut self) -> &mut Link {
-        &mut self.link
+/// What a client has said of its login so far.
+pub fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
+    let Some(client) = client else { return Silence::Over };
+    let Phase::Login(phase) = &client.phase else { return Silence::Over };
+    let is_due = !phase.busy && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
+    match (phase.bytes, is_due) {
+        (0, _) if client.input.is_empty() => Silence::NotAByte,
+        (_, true) => Silence::Stalled,
+        (_, false) => Silence::Begun,
+    }
+}
+
+impl<W: Wing, S> Claimant for Client<W, S> {
+    #[inline]
+    fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    #[inline]
+    fn claim_mut(&mut self) -> &mut Claim {
+        &mut self.claim
+    }
+
+    #[inline]
+    fn pool(&self) -> Option<PoolId> {
+        self.pool
     }
 }
 

@@ -11,6 +11,7 @@
 #[doc(hidden)]
 pub mod audit;
 pub mod berths;
+pub mod books;
 pub mod client;
 pub mod console;
 pub mod context;

@@ -1,11 +1,11 @@
 //! One server: its connection, its back, who holds it.
 
-use crate::ids::Key;
+pub use crate::books::ServerState;
+use crate::books::{Post, Tenant};
 use crate::line::Line;
 use crate::pending::Pending;
 use crate::pool::{PoolId, Right};
 use crate::wing::{Back, Wing};
-use weir_metrics::{Gauge, PoolCells};
 use weir_net::Target;
 
 /// A connection to a database.
@@ -22,8 +22,8 @@ pub struct Server<W: Wing, S> {
     pub spec_epoch: u64,
     /// Login or life.
     pub phase: ServerPhase<W>,
-    /// Who has it.
-    pub state: ServerState,
+    /// Who has it, which only the books change.
+    pub post: Post,
     /// Read and not yet understood.
     pub input: Pending,
     /// Written and not yet taken by the kernel.
@@ -36,10 +36,6 @@ pub struct Server<W: Wing, S> {
     pub head_since_ns: u64,
     /// Earliest timer that is armed for it; `u64::MAX`: none.
     pub armed_ms: u64,
-    /// Cancel requests under way that may still hit it: it must not change hands.
-    pub holds: u32,
-    /// The client it was opened for, until that has it.
-    pub meant_for: Option<Key>,
     /// What has been done to it since its last client left.
     pub cleaning: Cleaning,
     /// Facts in single bits.
@@ -61,12 +57,8 @@ pub struct ServerFlags {
     pub retire: bool,
     /// The client it serves is not read from until it takes its bytes.
     pub full: bool,
-    /// Bytes of it have been read that are not looked at yet: it must not change hands before they are.
-    pub unread: bool,
-    /// It is asked for its catalogue, and counts as one that will be free.
-    pub studies: bool,
-    /// It stands in its pool's list of servers that may carry more.
-    pub listed: bool,
+    /// There is an order to settle it.
+    pub due: bool,
     /// A request of a client has been sent to it.
     pub used: bool,
 }
@@ -88,21 +80,6 @@ pub enum ServerPhase<W: Wing> {
     Live(W::Back),
 }
 
-/// Who has a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerState {
-    /// Not yet usable.
-    Login,
-    /// Nobody; it is in the pool's idle list.
-    Idle,
-    /// This client.
-    Leased(Key),
-    /// Requests of several clients stand in its queue, each whole and without a trace; `hall/share.rs`.
-    Shared,
-    /// Weir itself: drained, rolled back, reset or checked before anybody gets it.
-    Cleaning,
-}
-
 /// What has been done to a server since its last client left.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cleaning {
@@ -114,18 +91,6 @@ pub struct Cleaning {
     pub reset: bool,
     /// What it still ran was cancelled.
     pub cancelled: bool,
-}
-
-impl ServerState {
-    /// The gauge that counts servers in this state.
-    pub fn gauge(self, cells: &PoolCells) -> &Gauge {
-        match self {
-            ServerState::Login => &cells.servers_connecting,
-            ServerState::Idle => &cells.servers_idle,
-            ServerState::Leased(_) | ServerState::Shared => &cells.servers_active,
-            ServerState::Cleaning => &cells.servers_cleaning,
-        }
-    }
 }
 
 impl<W: Wing, S> Server<W, S> {
@@ -144,5 +109,28 @@ impl<W: Wing, S> Server<W, S> {
             ServerPhase::Live(back) => Some(back),
             ServerPhase::Login { .. } => None,
         }
+    }
+
+    /// Who has it.
+    #[inline]
+    pub fn state(&self) -> ServerState {
+        self.post.state()
+    }
+}
+
+impl<W: Wing, S> Tenant for Server<W, S> {
+    #[inline]
+    fn post(&self) -> &Post {
+        &self.post
+    }
+
+    #[inline]
+    fn post_mut(&mut self) -> &mut Post {
+        &mut self.post
+    }
+
+    #[inline]
+    fn pool(&self) -> PoolId {
+        self.pool
     }
 }

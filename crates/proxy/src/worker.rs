@@ -283,6 +283,7 @@ impl<N: Net> Worker<N> {
         self.empty_since_ms = Some(now_ms);
         let mut is_clear = false;
         self.with(|postgres, mysql, cx| is_clear = postgres.clears(cx) & mysql.clears(cx));
+        self.finish_turn();
         if is_clear && self.shared.berths.close(self.number) {
             self.with(|postgres, mysql, _| {
                 postgres.cleared();
@@ -300,6 +301,8 @@ impl<N: Net> Worker<N> {
             postgres.stop(cx);
             mysql.stop(cx);
         });
+        // Other workers are told of the room that there is now.
+        self.finish_turn();
         self.life = Life::Over;
     }
 
@@ -377,8 +380,8 @@ impl<N: Net> Worker<N> {
             }
             match self.net.accept(&door.listener) {
                 Ok((socket, peer)) => match wing {
-                    0 => self.with(|hall, _, cx| hall.place(cx, socket, peer)),
-                    _ => self.with(|_, hall, cx| hall.place(cx, socket, peer)),
+                    0 => self.with(|hall, _, cx| hall.seat(cx, socket, peer)),
+                    _ => self.with(|_, hall, cx| hall.seat(cx, socket, peer)),
                 },
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     door.pause.end();

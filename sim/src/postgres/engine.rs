@@ -6,7 +6,7 @@
 //!
 //! Owns: a session's state and the rules of the protocol. Must not know: connections, Weir.
 
-use super::sql::{self, Command, Statement};
+use super::sql::{self, Command, Left, Statement};
 use super::wire::{
     field, message, put, put_complaint, put_complete, put_description, put_parameter, put_row, put_text,
     take_text, take_u16, take_u32,
@@ -487,7 +487,8 @@ impl Engine {
             return Some(());
         }
         let statement = Statement::read(statements.first().map_or("", String::as_str));
-        if self.refuses(&statement) {
+        // An empty one may be prepared there (`exec_parse_message`).
+        if statement.command != Command::Empty && self.refuses(&statement) {
             return Some(());
         }
         if statement.command == Command::Unknown {
@@ -782,10 +783,27 @@ impl Engine {
                 }
                 vec![vec![self.setting(name).to_owned()]]
             }
+            Command::Left(columns) => vec![columns.iter().map(|column| self.left(column)).collect()],
             Command::Lock => vec![vec!["t".to_owned()]],
             Command::Unlock => vec![vec![String::new()]],
             _ => Vec::new(),
         })
+    }
+
+    /// What Weir asks about it.
+    fn left(&self, column: &Left) -> String {
+        let is = |there: bool| if there { "t" } else { "f" }.to_owned();
+        match column {
+            Left::Setting(name) => self.setting(name).to_owned(),
+            Left::Settings => {
+                let set =
+                    self.settings.iter().filter(|(name, value)| self.defaults.get(*name) != Some(value));
+                set.map(|(name, _)| name.to_ascii_lowercase()).collect::<Vec<_>>().join(",")
+            }
+            Left::Lock => is(self.locked),
+            Left::Temporary => is(self.temporary.is_some()),
+            Left::Listens => is(self.listening),
+        }
     }
 
     /// A statement without rows.
@@ -1051,6 +1069,7 @@ fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a String> {
 fn columns(statement: &Statement) -> Vec<&'static str> {
     match &statement.command {
         Command::SetConfig(settings) => vec!["set_config"; settings.len()],
+        Command::Left(asked) => vec!["v"; asked.len()],
         _ => vec!["v"],
     }
 }

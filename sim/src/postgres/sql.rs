@@ -2,6 +2,21 @@
 //!
 //! Owns: cutting a text into statements and reading one. Must not know: sessions, messages.
 
+/// A column of the question of what a session has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// The value of a setting.
+    Setting(String),
+    /// The names of all settings that are not at their defaults.
+    Settings,
+    /// There is a session lock.
+    Lock,
+    /// There is the temporary table.
+    Temporary,
+    /// It listens.
+    Listens,
+}
+
 /// What a statement asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
@@ -19,6 +34,8 @@ pub enum Command {
     SetConfig(Vec<(String, Option<String>)>),
     /// The value of a setting.
     Show(String),
+    /// What Weir asks about a session.
+    Left(Vec<Left>),
     /// Changes a setting. `None`: the default.
     Set(String, Option<String>),
     /// The same until the transaction ends.
@@ -220,6 +237,9 @@ fn command(text: &str) -> Command {
         ["SELECT", "OWN", "FROM", "T"] => Command::OwnRows,
         ["SELECT", "V", "FROM", "TMP"] => Command::Temporary,
         ["SELECT", call, ..] if call.starts_with("PG_CATALOG.SET_CONFIG(") => set_config(text),
+        ["SELECT", call, ..] if call.starts_with("PG_CATALOG.CURRENT_SETTING(") || *call == "EXISTS" => {
+            left(text)
+        }
         ["SELECT", call, ..] if call.starts_with("PG_TRY_ADVISORY_LOCK(") => Command::Lock,
         ["SELECT", call, ..] if call.starts_with("PG_ADVISORY_UNLOCK_ALL(") => Command::Unlock,
         ["SELECT", literal, ..] if literal.starts_with('\'') => Command::Literal(first_literal()),
@@ -259,6 +279,25 @@ fn set_config(text: &str) -> Command {
         settings.push((name.to_ascii_lowercase(), value));
     }
     Command::SetConfig(settings)
+}
+
+/// `SELECT pg_catalog.current_setting(E'name',true),...`, and what else stands behind it.
+fn left(text: &str) -> Command {
+    let name =
+        |call: &str| literals(call).into_iter().next().map(|name| Left::Setting(name.to_ascii_lowercase()));
+    let settings = text.split("pg_catalog.current_setting(").skip(1).map(name);
+    let Some(mut columns) = settings.collect::<Option<Vec<_>>>() else { return Command::Unknown };
+    for (part, column) in [
+        ("pg_settings", Left::Settings),
+        ("pg_locks", Left::Lock),
+        ("pg_my_temp_schema", Left::Temporary),
+        ("pg_listening_channels", Left::Listens),
+    ] {
+        if text.contains(part) {
+            columns.push(column);
+        }
+    }
+    Command::Left(columns)
 }
 
 #[cfg(test)]

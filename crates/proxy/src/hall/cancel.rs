@@ -7,13 +7,14 @@
 
 use super::handshake::connect_tls;
 use super::who::log_client;
-use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use super::{Hall, Order};
+use crate::books::Want;
+use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
-use crate::ids::{Key, Kind, Tag, slot_of, worker_of};
+use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, slot_of, worker_of};
 use crate::line::{Line, Received};
-use crate::mail::{Kill, Warrant, WingMail};
+use crate::mail::{Kill, Listed, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
 use crate::server::{Server, ServerPhase, ServerState};
@@ -96,12 +97,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.kill_on(cx, key, kill);
         }
         listed.visited += 1;
-        if listed.visited < 2 * cx.shared.berths.open().count() {
-            let next = cx.shared.berths.behind(cx.worker);
-            return match next == cx.worker {
-                true => self.kill_listed(cx, kill),
-                false => cx.post::<W>(next, WingMail::Kill(kill)),
-            };
+        let next = cx.shared.berths.behind(cx.worker);
+        if listed.visited < 2 * cx.shared.berths.open().count() && next != cx.worker {
+            return cx.post::<W>(next, WingMail::Kill(kill));
         }
         // By mail in any case: the asker's bytes are being looked at, and its request is about to be put back
         // among them.
@@ -116,7 +114,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let seen_ms = kill.listed.as_ref().map_or(0, |listed| listed.since_ms);
         let Some(server) = self.servers.get_mut(key) else { return };
         let (state, since_ms, head_since_ms) =
-            (server.state, server.since_ms, server.head_since_ns / 1_000_000);
+            (server.state(), server.since_ms, server.head_since_ns / 1_000_000);
         let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
         let holder = match state {
             ServerState::Leased(client) if since_ms < seen_ms || kill.asker == (cx.worker, client) => {
@@ -191,19 +189,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
             seat.cancel();
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
-        if self.stop_waiting(key) {
+        if self.clients.get(key).is_some_and(|client| client.is_waiting()) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
-        if self.unship(key) {
+        if self.take_back_one(key) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
         self.seclude_with(cx, key);
         let Some(client) = self.clients.get(key) else { return };
-        let server = client.lease.filter(|_| client.inflight > 0);
+        let server = client.lease().filter(|_| client.inflight > 0);
         let at_head = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         let at_head = at_head.is_some_and(|back| back.head() == Some(key.raw()) && back.is_cancellable());
         match server {
@@ -218,9 +216,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The request at the start of a client's input will not run.
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        match std::mem::replace(&mut client.pending, Wants::Nothing) {
-            Wants::Request { len, whole: true, .. } => {
+        match self.books().forget(key) {
+            Some(Want::Request { len, whole: true, .. }) => {
                 let mut out = std::mem::take(&mut self.staging);
                 let Some(client) = self.clients.get_mut(key) else { return };
                 let mut input = std::mem::take(&mut client.input);
@@ -232,18 +229,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 client.input = input;
                 self.send_client(cx, key, &out);
                 self.recycle(out);
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
             // The rest of it is still to come and could not be told from a new request.
-            Wants::Request { whole: false, .. } | Wants::Welcome => {
+            Some(Want::Request { whole: false, .. } | Want::Welcome) => {
                 self.end_client(cx, key, FaultKind::Cancelled.into());
             }
-            Wants::Nothing | Wants::Carried { .. } => {}
+            None => {}
         }
     }
 
     fn log_cancel(&self, cx: &Cx<'_, N>, server: Key, what: &str) {
-        match self.servers.get(server).map(|server| server.state) {
+        match self.servers.get(server).map(|server| server.state()) {
             Some(ServerState::Leased(client)) => {
                 log_client!(warn, self, cx, client, "a cancel request for this client {what}");
             }
@@ -259,7 +256,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         };
         let Some(held) = self.servers.get_mut(server) else { return answer(self, cx) };
-        if held.holds > 0 {
+        if held.post.is_held() {
             return answer(self, cx);
         }
         let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
@@ -290,9 +287,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (CancelPlan::AfterLogin(_), Some(params)) => Some(Box::new(W::Connect::new(params))),
             (_, None) => return answer(self, cx),
         };
-        if let Some(held) = self.servers.get_mut(server) {
-            held.holds += 1;
-        }
+        self.books().hold_for_cancel(server);
         self.cancellers.insert(Canceller {
             line: Line::new(socket),
             tls,
@@ -489,13 +484,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(canceller) = self.cancellers.remove(key) else { return };
         canceller.line.close(cx.net, false);
+        self.books().cancel_over(canceller.server);
         if let Some(server) = self.servers.get_mut(canceller.server) {
-            server.holds = server.holds.saturating_sub(1);
-            if let ServerState::Leased(client) = server.state {
+            if let ServerState::Leased(client) = server.state() {
                 // Its next request had to wait for this.
-                self.todo.push_back(Task::PumpClient(client));
+                self.todo.push_back(Order::PumpClient(client));
             }
-            self.todo.push_back(Task::SettleServer(canceller.server));
+            self.settle_later(canceller.server);
         }
         if let Some(asker) = canceller.asker {
             self.answer_kill(cx, asker, KillOutcome::Killed);
@@ -506,4 +501,61 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// A server says nothing to a cancel request; whatever it says is not for us.
 fn input_dropped(input: &mut Pending) {
     input.clear();
+}
+
+impl<W: Wing, N: Net> Hall<W, N> {
+    /// What became of a kill that one of this worker's clients asked for.
+    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
+        let Some(client) = self.clients.get_mut(asker) else { return };
+        let mut out = std::mem::take(&mut self.staging);
+        match &mut client.phase {
+            // A cancel request's connection: PostgreSQL answers it by closing.
+            Phase::Login(_) => {
+                self.recycle(out);
+                self.close_client(cx, asker, None);
+            }
+            Phase::Session(front) => {
+                let next = match outcome {
+                    // The database itself is asked.
+                    KillOutcome::NotOurs => front.pass_on(),
+                    _ => front.killed(outcome, &mut out),
+                };
+                if !next.is_empty() {
+                    // It comes before anything that its client has sent behind it.
+                    let behind = std::mem::take(&mut client.input);
+                    client.input.append(&next);
+                    client.input.append(behind.as_slice());
+                }
+                client.inflight = client.inflight.saturating_sub(1);
+                client.active_ms = cx.net.now_ns() / 1_000_000;
+                let ended = client.is.eof && client.inflight == 0;
+                self.send_client(cx, asker, &out);
+                self.recycle(out);
+                self.arm_client(cx, asker);
+                // One that has said its last and has its answer is not looked at again by anybody else.
+                let next = if ended { Order::CloseClient(asker) } else { Order::PumpClient(asker) };
+                self.todo.push_back(next);
+            }
+            Phase::Closing => self.recycle(out),
+        }
+    }
+
+    /// What a client asks for by KILL.
+    pub(super) fn kill_of(
+        &mut self,
+        cx: &Cx<'_, N>,
+        key: Key,
+        number: u32,
+        query_only: bool,
+    ) -> Option<Kill> {
+        let client = self.clients.get_mut(key)?;
+        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref())?;
+        let listed = (number < FIRST_CLIENT_NUMBER).then(|| Listed {
+            targets: pool.spec.targets.clone(),
+            since_ms: client.listed_ms,
+            visited: 0,
+        });
+        let warrant = Warrant::User(pool.spec.user.as_str().into());
+        Some(Kill { number, warrant, query_only, asker: (cx.worker, key), listed })
+    }
 }

@@ -11,10 +11,9 @@
 
 use super::Hall;
 use crate::context::Cx;
-use crate::ids::Key;
 use crate::mail::WingMail;
+use crate::pool::PoolEntry;
 use crate::pool::shared::NOBODY;
-use crate::pool::{Place, PoolEntry, Right};
 use crate::wing::Wing;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -24,18 +23,18 @@ use weir_net::Net;
 /// this. It costs a connect and a login, some milliseconds of two machines.
 const GIVE_WAY_NS: u64 = 100_000_000;
 
-type Entry<W> = Arc<PoolEntry<<W as Wing>::Welcomes>>;
+pub(super) type Entry<W> = Arc<PoolEntry<<W as Wing>::Welcomes>>;
 
 /// Who gets the place of a server that closes.
 pub(super) struct Heir<W: Wing> {
-    entry: Entry<W>,
-    worker: usize,
+    pub(super) entry: Entry<W>,
+    pub(super) worker: usize,
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Pools for which a server less in `entry`'s pool is room for one more, and that want one: the one that
     /// has waited longest first.
-    fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
+    pub(super) fn capped_waiters(cx: &Cx<'_, N>, entry: &Entry<W>) -> Vec<(u64, Entry<W>)> {
         let all = W::registry(cx.shared).all();
         let wants = |other: &&Entry<W>| {
             other.id != entry.id
@@ -93,24 +92,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         gives_way.then_some(heir)
     }
 
-    /// Closes a server that nobody holds and leaves its place to another pool.
-    pub(super) fn close_for(&mut self, cx: &mut Cx<'_, N>, key: Key, heir: Heir<W>, why: &str) {
-        self.heir = Some(heir);
-        self.close_server(cx, key, why);
-        self.heir = None;
-    }
-
-    /// A server has closed, and whoever it was closed for gets its place; else it is free.
-    pub(super) fn leave_place(&mut self, cx: &mut Cx<'_, N>, right: Right<W::Welcomes>) {
-        let Some(Heir { entry: other, worker }) = self.heir.take() else { return };
-        let Some(place) = Place::leave(right, &other, worker) else { return };
-        if worker == cx.worker {
-            self.placed(cx, place);
-        } else {
-            cx.post::<W>(worker, WingMail::Place(place));
-        }
-    }
-
     /// A limit that other pools share keeps this one from opening a server: an idle server of another pool
     /// gives way.
     pub(super) fn make_room(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) {
@@ -135,7 +116,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Closes an idle server of this worker for whoever is next in line. False when there is no such server;
     /// one that nobody needs any more stays.
-    fn give_way(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
+    pub(super) fn give_way(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) -> bool {
         let Some(pool) = self.pool(entry.id).filter(|pool| pool.waiting_len() == 0) else { return false };
         let Some(&oldest) = pool.idle_keys().first() else { return false };
         if entry.standing().is_reserved() {
@@ -145,32 +126,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.close_for(cx, oldest, heir, "a pool under the same limit has a waiter");
         }
         true
-    }
-
-    /// Another worker wants the place of an idle server of this pool.
-    pub(super) fn evict(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) {
-        // Else somebody was quicker; whoever waits looks again.
-        if entry.shared.is_capped() && !self.give_way(cx, entry) {
-            self.cap_freed(cx, entry);
-        }
-    }
-
-    /// There may be room for those who wait under a limit that `entry`'s pool shares.
-    pub(super) fn cap_freed(&mut self, cx: &mut Cx<'_, N>, entry: &Entry<W>) {
-        if !entry.shared.has_caps() {
-            return;
-        }
-        for (_, other) in Self::capped_waiters(cx, entry) {
-            for worker in cx.shared.berths.open() {
-                if !other.shared.has_room() || !other.shared.waits(worker) {
-                    continue;
-                }
-                if worker == cx.worker {
-                    self.open_for_waiters(cx, other.id);
-                } else {
-                    cx.post::<W>(worker, WingMail::SlotFree { pool: other.clone() });
-                }
-            }
-        }
     }
 }

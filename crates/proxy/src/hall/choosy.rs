@@ -9,7 +9,8 @@
 //! Invariant: a reserved server is never idle and never shared: it goes to a client that it suits, or closes.
 
 use super::Hall;
-use crate::client::{Phase, Wants};
+use crate::books::Want;
+use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::pool::PoolId;
@@ -41,11 +42,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Who gets a reserved server: whom it was opened for, or whoever has waited longest.
     pub(super) fn heir_of(&mut self, server: Key) -> Option<Key> {
         let held = self.servers.get(server)?;
-        let (id, meant_for) = (held.pool, held.meant_for);
+        let (id, meant_for) = (held.pool, held.post.meant_for());
         let oldest = self.pools.get(id.0 as usize)?.as_deref()?.oldest_alone(&self.clients);
         [meant_for, oldest].into_iter().flatten().find(|&key| {
             let waits = self.clients.get(key).is_some_and(|client| {
-                client.is.choosy && client.is_waiting() && matches!(client.pending, Wants::Request { .. })
+                client.is.choosy
+                    && client.is_waiting()
+                    && matches!(client.claim.want(), Some(Want::Request { .. }))
             });
             waits && self.suits(server, key)
         })
@@ -53,21 +56,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// An idle server for this client. Where none of them will do and there is no room for another one, the
     /// one that was not used for longest makes room.
-    pub(super) fn take_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
+    pub(super) fn find_suiting(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> Option<Key> {
         let favourite = self.favourite(id, key);
         if !self.clients.get(key)?.is.choosy {
-            let pool = self.pool(id)?;
-            return favourite.filter(|&server| pool.remove_idle(server)).or_else(|| pool.take_idle());
+            return favourite.or_else(|| self.pool(id)?.newest_idle());
         }
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
         let idle = pool.idle_keys().iter().rev().copied();
         let found = favourite.into_iter().chain(idle).find(|&server| self.suits(server, key));
         let (longest, full) = (pool.idle_keys().first().copied(), !pool.entry.shared.has_room());
         match (found, longest) {
-            (Some(server), _) => {
-                self.pool(id)?.remove_idle(server);
-                Some(server)
-            }
+            (Some(server), _) => Some(server),
             (None, Some(longest)) if full => {
                 self.close_server(cx, longest, "a client needs a new one");
                 None
@@ -117,12 +116,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The same, of this client.
     pub(super) fn means(&mut self, key: Key) -> Option<Key> {
-        let client = self.clients.get_mut(key)?;
+        let client = self.clients.get(key)?;
         let Phase::Session(front) = &client.phase else { return None };
-        if !client.is.choosy || client.is.opening || W::startup_of(front).is_none() {
+        if !client.is.choosy || client.claim.is_opening() || W::startup_of(front).is_none() {
             return None;
         }
-        client.is.opening = true;
+        self.books().note_opening(key, true);
         Some(key)
     }
 

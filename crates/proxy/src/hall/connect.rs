@@ -1,16 +1,17 @@
-//! Servers come to be, and cease.
+//! Servers come to be, or fail to; and what becomes of their clients when they are lost.
 
 use super::handshake::connect_tls;
 use super::who::log_client;
-use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use super::{Hall, Order};
+use crate::books::{Post, Want};
+use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, Tag};
 use crate::line::{Line, Received};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::pool::{Opening, Place, PoolId, Right};
+use crate::pool::{Opening, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(right) => right,
                 Err(Opening::PoolIsFull | Opening::Granted) => return,
                 Err(Opening::CapIsFull) => return self.make_room(cx, &entry),
-                Err(Opening::CapWasQuicker) => return self.cap_freed(cx, &entry),
+                Err(Opening::CapWasQuicker) => return self.todo.push_back(Order::CapFreed(entry)),
             };
             if !self.open(cx, id, right) {
                 return;
@@ -46,7 +47,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client that waits to be told that it is logged in is told what the next connect brings. The database
     /// itself would tell it at once, so it does not wait for a pause that has grown long.
     pub(super) fn try_for_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let waits = self.clients.get(key).filter(|c| c.pending == Wants::Welcome && c.link.is_linked());
+        let waits = self.clients.get(key).filter(|c| c.claim.want() == Some(Want::Welcome) && c.is_waiting());
         let Some(id) = waits.and_then(|client| client.pool) else { return };
         let due_ms = cx.now_ms() + FIRST_RETRY_MS;
         let Some(pool) = self.pool(id) else { return };
@@ -81,7 +82,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match Right::take(&entry) {
             Ok(right) => drop(self.open(cx, id, right)),
             Err(Opening::PoolIsFull | Opening::CapIsFull | Opening::Granted) => {}
-            Err(Opening::CapWasQuicker) => self.cap_freed(cx, &entry),
+            Err(Opening::CapWasQuicker) => self.todo.push_back(Order::CapFreed(entry)),
         }
     }
 
@@ -111,25 +112,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
-    /// Another pool has left its place to this worker, which opens a server if it still lacks one.
-    pub(super) fn placed(&mut self, cx: &mut Cx<'_, N>, place: Place<W::Welcomes>) {
-        let entry = place.entry().clone();
-        let now_ms = cx.now_ms();
-        let pool = self.pool_of(cx, &entry);
-        if pool.may_connect(now_ms) && pool.lacks() > 0 {
-            let right = place.take();
-            if self.open(cx, entry.id, right) {
-                self.open_for_waiters(cx, entry.id);
-            }
-            return;
-        }
-        drop(place);
-        self.cap_freed(cx, &entry);
-        self.room_for_waiters(cx, &entry);
-    }
-
     /// Starts one connect. False when it failed at once.
-    fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
+    pub(super) fn open(&mut self, cx: &mut Cx<'_, N>, id: PoolId, right: Right<W::Welcomes>) -> bool {
         let meant_for = self.opens_for(id);
         self.open_by(cx, id, right, false, meant_for)
     }
@@ -154,7 +138,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             );
             return false;
         };
-        pool.connect_begins();
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
@@ -170,16 +153,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(socket) => socket,
             Err(e) => {
                 let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target}: {e}"));
-                if let Some(pool) = self.pool(id) {
-                    pool.connect_ends();
-                }
                 self.connect_failed(cx, right, fault, None);
                 return false;
             }
         };
         let now_ms = cx.now_ms();
         let spec_epoch = self.pool(id).map_or(0, |pool| pool.spec.epoch);
-        self.servers.insert(Server {
+        self.books().enter(Server {
             line: Line::new(socket),
             target,
             pool: id,
@@ -191,19 +171,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 busy: false,
                 second,
             },
-            state: ServerState::Login,
+            post: Post::connecting(meant_for),
             input: Pending::default(),
             output: Pending::default(),
             opened_ms: now_ms,
             since_ms: now_ms,
             head_since_ns: 0,
             armed_ms: u64::MAX,
-            holds: 0,
-            meant_for,
             cleaning: Cleaning::default(),
             is: ServerFlags::default(),
         });
-        self.count_pool(id, |cells| cells.servers_connecting.inc());
         self.arm_server(cx, key);
         true
     }
@@ -386,7 +363,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         *busy = false;
         let step = connect.handle_job(done, output.tail_mut());
         if !self.login_progress(cx, key, step) {
-            self.todo.push_back(Task::PumpServer(key));
+            self.todo.push_back(Order::PumpServer(key));
         }
     }
 
@@ -406,39 +383,38 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
             pool.entry.learn(|welcomes| welcomes.observe(&mut back));
             back.know(&pool.entry.knowledge);
-            pool.connected();
         }
         server.phase = ServerPhase::Live(back);
-        self.set_state(key, ServerState::Cleaning);
+        let logged_in = self.books().logged_in(key);
+        if self.sound(logged_in).is_none() {
+            return;
+        }
         self.count_pool(id, |cells| cells.server_connects_ok.inc());
-        self.todo.push_back(Task::PumpServer(key));
-        self.todo.push_back(Task::SettleServer(key));
+        self.todo.push_back(Order::PumpServer(key));
+        self.settle_later(key);
         // One that got through after failures clears the way for the others. First it serves who waits: else
         // one more would be opened for the same client.
-        self.todo.push_back(Task::OpenServers(id));
+        self.todo.push_back(Order::Open(id));
     }
 
     /// A connect or login has failed: the server goes, and those it was for are told or wait on.
     pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
-        let Some(server) = self.servers.remove(key) else { return };
-        let Server { line, pool: id, right, phase, meant_for, .. } = server;
+        let Some(server) = self.books().close(key) else { return };
+        let meant_for = server.post.meant_for();
+        let Server { line, pool: id, right, phase, .. } = server;
         let otherwise = self.may_try_otherwise(&phase, id, &fault, line.is_tls());
         let rejection = match &phase {
             ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
             ServerPhase::Login { connect: None, .. } | ServerPhase::Live(_) => None,
         };
         line.close(cx.net, true);
-        self.count_pool(id, |cells| cells.servers_connecting.dec());
-        if let Some(pool) = self.pool(id) {
-            pool.connect_ends();
-        }
         if otherwise {
             tracing::debug!(protocol = W::NAME, "a login is tried again by the other transport: {fault}");
             self.open_by(cx, id, right, true, meant_for);
             return;
         }
-        if let Some(client) = meant_for.and_then(|key| self.clients.get_mut(key)) {
-            client.is.opening = false;
+        if let Some(client) = meant_for {
+            self.books().note_opening(client, false);
         }
         self.connect_failed(cx, right, fault, rejection);
     }
@@ -476,9 +452,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cx.wheel.insert(now_ms + pause_ms, again.pack());
         // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not
         // pause.
-        self.cap_freed(cx, &entry);
-        self.room_for_waiters(cx, &entry);
-        self.ask_neighbour(cx, id);
+        self.todo.push_back(Order::Freed(entry));
     }
 
     /// No server is left: clients in their login are told at once, in the server's own words if it had any,
@@ -487,8 +461,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn fail_waiters(&mut self, cx: &mut Cx<'_, N>, id: PoolId, fault: &Fault, rejection: Option<&[u8]>) {
         let mut told = Vec::new();
         for (key, client) in self.clients.iter() {
-            let waits = client.pool == Some(id) && client.link.is_linked();
-            if waits && client.pending == Wants::Welcome {
+            let waits = client.pool == Some(id) && client.is_waiting();
+            if waits && client.claim.want() == Some(Want::Welcome) {
                 told.push(key);
             }
         }
@@ -519,27 +493,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.login_ended(cx, key, fault);
             return;
         }
-        if server.state == ServerState::Shared {
+        if server.state() == ServerState::Shared {
             // The one at the head loses what it asked; the others have not begun and go elsewhere.
             self.seclude(cx, key);
         }
         let Some(server) = self.servers.get_mut(key) else { return };
-        let state = server.state;
+        let state = server.state();
         match state {
             ServerState::Idle => {
-                let id = server.pool;
-                if let Some(pool) = self.pool(id) {
-                    pool.remove_idle(key);
-                }
                 tracing::debug!(protocol = W::NAME, "an idle server is gone: {fault}");
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);
                 log_client!(warn, self, cx, client, "a server is gone with this client on it: {fault}");
                 let cut = self.is_mid_message(client);
-                self.unpinned(client);
+                self.books().release(client);
                 if let Some(client) = self.clients.get_mut(client) {
-                    client.lease = None;
                     client.chokes = None;
                 }
                 if cut {
@@ -554,12 +523,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         self.drop_server(cx, key, true);
-    }
-
-    /// Closes a server that nobody holds, saying goodbye.
-    pub(super) fn close_server(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) {
-        let clean = self.say_goodbye(cx, key, why);
-        self.drop_server(cx, key, !clean);
     }
 
     /// Closes a server that nobody holds and opens another one in its place, for this client and as it would
@@ -579,54 +542,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let meant_for = self.means(client);
         self.open_by(cx, id, right, false, meant_for);
         self.ask_neighbour(cx, id);
-    }
-
-    /// False when what a server was sent before has not all gone out.
-    fn say_goodbye(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) -> bool {
-        let Some(server) = self.servers.get_mut(key) else { return false };
-        debug_assert!(!matches!(server.state, ServerState::Leased(_) | ServerState::Shared));
-        tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
-        let id = server.pool;
-        if server.state == ServerState::Idle
-            && let Some(pool) = self.pool(id)
-        {
-            pool.remove_idle(key);
-        }
-        let Some(server) = self.servers.get_mut(key) else { return false };
-        let clean = server.output.is_empty();
-        if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
-            back.quit(output.tail_mut());
-            let goodbye = line.send(cx.net, output.as_slice());
-            let _ = goodbye;
-        }
-        clean
-    }
-
-    fn drop_server(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
-        inject::here("drop_server");
-        let Some((id, right)) = self.take_out(cx, key, abort) else { return };
-        self.slot_freed(cx, right);
-        self.fill(cx, id);
-    }
-
-    /// A server is gone. What is left of it is the right to have one.
-    fn take_out(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        key: Key,
-        abort: bool,
-    ) -> Option<(PoolId, Right<W::Welcomes>)> {
-        let server = self.servers.remove(key)?;
-        if server.is.studies {
-            self.study_ends(server.pool);
-        }
-        self.count_pool(server.pool, |cells| {
-            cells.server_closes.inc();
-            server.state.gauge(cells).dec();
-        });
-        let (id, right) = (server.pool, server.right);
-        server.line.close(cx.net, abort);
-        self.pool(id)?.servers -= 1;
-        Some((id, right))
     }
 }

@@ -7,7 +7,7 @@
 //! `max_client_conn`, so that who looks after Weir comes in when it is full; one statement of it is under way at
 //! a time, and it holds no more of its answer in bytes than any other client does.
 
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::client::Phase;
 use crate::console::{Giving, Letter};
 use crate::context::{Cx, Ticket};
@@ -38,19 +38,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cx.settings.routes.console(W::INDEX, login, &self.clients.get(key)?.peer)
     }
 
-    /// This login is one to the console.
-    pub(super) fn comes_to_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> bool {
-        self.rights_at_console(cx, key, login).is_some()
-    }
-
-    /// How a client of the console must prove itself: as at its own database, but whom the kernel vouches for.
-    pub(super) fn console_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
-        let is_owner = self.rights_at_console(cx, key, &login) == Some(Some(Rights::Owner));
-        let mut out = std::mem::take(&mut self.staging);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Phase::Login(phase) = &mut client.phase else { return };
-        let admission = match (is_owner, W::INDEX) {
-            (false, wing) => cx.settings.routes.admit(wing, &login, &client.peer),
+    /// How a client of the console must prove itself: as at its own database, but whom the kernel vouches
+    /// for. `None`: this login is not one to the console.
+    pub(super) fn admit_to_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Admission> {
+        let is_owner = self.rights_at_console(cx, key, login)? == Some(Rights::Owner);
+        Some(match (is_owner, W::INDEX) {
+            (false, wing) => cx.settings.routes.admit(wing, login, &self.clients.get(key)?.peer),
             (true, 0) => Admission { method: AuthMethod::Trust, secret: None, names: None },
             // A MySQL client always gives a password; this one's is empty.
             (true, wing) => Admission {
@@ -58,16 +51,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 secret: Some(Arc::new(Secret::plain(""))),
                 names: None,
             },
-        };
-        phase.login = Some(login);
-        let step = phase.accept.handle_lookup(admission, &mut out);
-        self.after_answer(cx, key, step, out);
+        })
+    }
+
+    /// A client has proved itself, and has come to the console: as whom, and what it may do there.
+    fn comes_to_console(&self, cx: &Cx<'_, N>, key: Key) -> Option<(Login, Option<Rights>)> {
+        let Phase::Login(phase) = &self.clients.get(key)?.phase else { return None };
+        let login = phase.login.as_ref()?;
+        let rights = self.rights_at_console(cx, key, login)?;
+        Some((login.clone(), rights))
     }
 
     /// A client has proved itself. True: it has come to the console, and all is done.
     pub(super) fn seat_at_console(&mut self, cx: &mut Cx<'_, N>, key: Key, out: &mut Vec<u8>) -> bool {
-        let Some(login) = self.login_phase(key).and_then(|phase| phase.login.clone()) else { return false };
-        let Some(rights) = self.rights_at_console(cx, key, &login) else { return false };
+        let Some((login, rights)) = self.comes_to_console(cx, key) else { return false };
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return false };
         let mut front = phase.accept.into_front();
@@ -121,24 +118,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.begin_closing(cx, key);
     }
 
-    /// The database of a client that has proved itself takes nobody now. The words are PgBouncer's.
-    pub(super) fn refuse_disabled(&mut self, cx: &mut Cx<'_, N>, key: Key, database: &str, mut out: Vec<u8>) {
-        let words = format!("database \"{database}\" is disabled");
-        if cx.settings.logged.pooler_errors {
-            super::who::log_client!(info, self, cx, key, "login refused: {words}");
-        }
-        self.cells.wing.logins_failed.inc();
-        self.count_fault(FaultKind::NoSuchDatabase);
-        if let Some(front) = self.clients.get_mut(key).and_then(|client| client.front()) {
-            W::console_refuse(front, &words, &mut out);
-        }
-        self.send_client(cx, key, &out);
-        self.recycle(out);
-        if !self.go_back(cx, key) {
-            self.begin_closing(cx, key);
-        }
-    }
-
     /// Looks at the bytes of a client of the console. `None`: nothing more can be done with them now.
     pub(super) fn look_at_console(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
         let mut out = std::mem::take(&mut self.staging);
@@ -177,7 +156,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !cx.shared.console.ask(seat.ask(ticket, text)) {
             let answer = Box::new(Answer::Error("the console is not open".to_owned()));
             seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
-            self.later.push_back(Task::PumpClient(key));
+            self.later.push_back(Order::PumpClient(key));
         }
     }
 
@@ -212,10 +191,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.send_client(cx, key, &out);
         self.recycle(out);
         if ended {
-            self.todo.push_back(Task::CloseClient(key));
+            self.todo.push_back(Order::CloseClient(key));
         } else {
             // The next piece has its turn when the others have had theirs.
-            self.later.push_back(Task::PumpClient(key));
+            self.later.push_back(Order::PumpClient(key));
         }
     }
 
@@ -270,8 +249,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.close_server(cx, key, "the console has ordered it");
             }
         }
-        self.room_for_waiters(cx, entry);
-        self.fill(cx, entry.id);
+        self.todo.push_back(Order::Freed(entry.clone()));
     }
 
     /// Ends clients of a pool, some in each turn.

@@ -1,7 +1,7 @@
 //! Mail, and the end of a worker: transactions end, then clients go, then servers.
 
+use super::Hall;
 use super::login::Arrival;
-use super::{Hall, Task};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::crypto::WorkDone;
@@ -32,7 +32,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             WingMail::Console(letter) => self.console_letter(cx, letter),
             WingMail::Sweep { pools } => self.sweep(&pools),
             WingMail::Sized { pool } => self.sized(cx, &pool),
-            WingMail::Place(place) => self.placed(cx, place),
+            WingMail::Place(place) => self.place_arrived(cx, place),
             WingMail::Evict { pool } => self.evict(cx, &pool),
             WingMail::Kill(kill) => self.kill(cx, kill),
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),
@@ -60,7 +60,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.clients.keys() {
             let Some(client) = self.clients.get(key) else { continue };
             let busy = client.inflight > 0 || client.is.part_open || client.is_waiting();
-            let in_transaction = client.lease.and_then(|server| self.servers.get_mut(server));
+            let in_transaction = client.lease().and_then(|server| self.servers.get_mut(server));
             let in_transaction = in_transaction
                 .and_then(|server| server.back().map(|back| back.boundary()))
                 .is_some_and(|boundary| boundary != Boundary::Idle);
@@ -77,7 +77,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         for index in 0..self.pools.len() {
-            while let Some(server) = self.pools[index].as_mut().and_then(|pool| pool.take_idle()) {
+            while let Some(server) = self.pools[index].as_ref().and_then(|pool| pool.newest_idle()) {
                 self.hand_over(cx, server, 0);
             }
         }
@@ -99,7 +99,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.dirty.clear();
         self.login_queue.clear();
         self.staging = Vec::new();
-        self.heir = None;
         self.consoles.clear();
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
@@ -156,13 +155,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.servers.keys() {
             let Some(server) = self.servers.get_mut(key) else { continue };
             // One that works for those who have just gone hears no goodbye before it is done.
-            let is_free = matches!(server.state, ServerState::Idle | ServerState::Cleaning);
+            let is_free = matches!(server.state(), ServerState::Idle | ServerState::Cleaning);
             if is_free && server.back().is_some() {
                 self.close_server(cx, key, "Weir stops");
             } else if let Some(server) = self.servers.remove(key) {
                 server.line.close(cx.net, true);
             }
         }
-        self.todo.retain(|task| matches!(task, Task::PumpClient(_)));
     }
 }

@@ -1,7 +1,7 @@
 //! TLS with clients and servers: where it begins, how it ends, and how much of it a turn has room for.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::{Work, WorkDone};
@@ -97,7 +97,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.login_work += self.work_of(cx, key);
             if let Some(client) = self.clients.get_mut(key) {
                 (client.is.queued, client.is.called) = (false, true);
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
         }
     }
@@ -147,7 +147,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(()) => {
                 // It may have sent more meanwhile.
                 client.is.readable = true;
-                self.todo.push_back(Task::PumpClient(key));
+                self.todo.push_back(Order::PumpClient(key));
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => self.tls_failed(cx, key, &e),
             Err(_) => {
@@ -158,9 +158,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client asked for TLS: what it sends from here on, and `early`, is that.
-    pub(super) fn begin_tls(&mut self, cx: &mut Cx<'_, N>, key: Key, early: &[u8]) {
+    pub(super) fn begin_tls(&mut self, cx: &mut Cx<'_, N>, key: Key, early: &[u8]) -> Result<(), Fault> {
         let stream = cx.settings.tls.acceptor(W::INDEX).map(|acceptor| acceptor.accept());
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         match stream {
             Some(Ok(stream)) => {
                 let clear = std::mem::take(&mut client.output);
@@ -168,26 +168,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 // What was read with the wish for TLS is looked at without waiting for more.
                 if !early.is_empty() {
                     client.is.readable = true;
-                    self.todo.push_back(Task::PumpClient(key));
+                    self.todo.push_back(Order::PumpClient(key));
                 }
+                Ok(())
             }
-            Some(Err(error)) => {
-                self.refuse(cx, key, Fault::new(FaultKind::ClientTls, error.to_string()));
-            }
-            None => self.refuse(cx, key, Fault::new(FaultKind::ClientTls, "there is no certificate")),
+            Some(Err(error)) => Err(Fault::new(FaultKind::ClientTls, error.to_string())),
+            None => Err(Fault::new(FaultKind::ClientTls, "there is no certificate")),
         }
     }
 
-    /// A client's handshake is done. False when its login ends by that.
-    pub(super) fn client_secured(&mut self, cx: &mut Cx<'_, N>, key: Key, secured: Arc<Secured>) -> bool {
-        let Some(client) = self.clients.get_mut(key) else { return false };
-        let Phase::Login(phase) = &mut client.phase else { return true };
-        match phase.accept.handle_secured(secured) {
-            Ok(()) => true,
-            Err(fault) => {
-                self.refuse(cx, key, fault);
-                false
-            }
+    /// A client's handshake is done. The fault is what its login ends by.
+    pub(super) fn client_secured(&mut self, key: Key, secured: Arc<Secured>) -> Result<(), Fault> {
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        match &mut client.phase {
+            Phase::Login(phase) => phase.accept.handle_secured(secured),
+            Phase::Session(_) | Phase::Closing => Ok(()),
         }
     }
 

@@ -5,7 +5,6 @@
 //! `Wing::is_kept_in_case`). One that thinks for longer must not keep it from those who wait.
 
 use super::Hall;
-use crate::client::Wants;
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::server::ServerPhase;
@@ -34,12 +33,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (now_ms, boundary) = (cx.now_ms(), self.boundary_of(key));
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.kept = false;
-        let (Some(server), id) = (client.lease, client.pool) else { return };
+        let (Some(server), id) = (client.lease(), client.pool) else { return };
         let at_rest = client.inflight == 0
             && boundary == Boundary::Idle
             && !client.is.part_open
-            && client.input.is_empty()
-            && client.pending == Wants::Nothing;
+            && client.input.is_empty();
         if !at_rest {
             return;
         }

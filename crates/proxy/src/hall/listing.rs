@@ -96,7 +96,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (Some(id), _) => counts.entry(id).or_default().cl_active += 1,
         }
         let pins = match &client.phase {
-            Phase::Session(front) if client.lease.is_some() && client.pool.is_some() => front.pins(),
+            Phase::Session(front) if client.lease().is_some() && client.pool.is_some() => front.pins(),
             Phase::Session(_) | Phase::Login(_) | Phase::Closing => weir_wire::Pins::NONE,
         };
         let leaves_out =
@@ -134,7 +134,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             connected_ms: u64::from(client.connected_s) * 1_000,
             active_ms: client.active_ms.max(client.request_since_ns / 1_000_000),
             waited_ns: match state {
-                ClientState::Waiting => cx.now_ns().saturating_sub(client.wait_since_ns),
+                ClientState::Waiting => cx.now_ns().saturating_sub(client.claim.since_ns()),
                 ClientState::Login | ClientState::Active | ClientState::Idle => 0,
             },
             server: server.map(|server| server_number(cx.worker, server)),
@@ -160,20 +160,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         let of_pool = counts.entry(server.pool).or_default();
-        let state = match server.state {
+        let state = match server.state() {
             ServerState::Login => ServerMark::Login,
             ServerState::Idle => ServerMark::Idle,
             ServerState::Leased(_) | ServerState::Shared => ServerMark::Active,
             ServerState::Cleaning => ServerMark::Tested,
         };
         match state {
-            ServerMark::Tested if server.holds > 0 => of_pool.sv_being_canceled += 1,
+            ServerMark::Tested if server.post.is_held() => of_pool.sv_being_canceled += 1,
             ServerMark::Login => of_pool.sv_login += 1,
             ServerMark::Idle => of_pool.sv_idle += 1,
             ServerMark::Active => of_pool.sv_active += 1,
             ServerMark::Tested => of_pool.sv_tested += 1,
         }
-        of_pool.sv_active_cancel += server.holds as usize;
+        of_pool.sv_active_cancel += usize::from(server.post.is_held());
         if list.rows {
             part.servers.push(self.server_row(cx, key, server, state));
         }
@@ -188,7 +188,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     ) -> ServerRow {
         let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
         let spec = pool.map(|pool| &pool.spec);
-        let client = match (server.state, &server.phase) {
+        let client = match (server.state(), &server.phase) {
             (ServerState::Leased(client), _) => Some(client),
             (ServerState::Shared, ServerPhase::Live(back)) => back.head().and_then(Key::from_raw),
             (ServerState::Shared | ServerState::Login | ServerState::Idle | ServerState::Cleaning, _) => None,

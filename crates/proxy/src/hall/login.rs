@@ -1,9 +1,10 @@
 //! Clients come in: from accept to the first request.
 
 use super::who::log_client;
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::berths::Berths;
-use crate::client::{Before, Client, Flags, LoginPhase, Phase, Wants};
+use crate::books::{Claim, Want};
+use crate::client::{Before, Client, Flags, LoginPhase, Phase, silence};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
@@ -11,22 +12,18 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::pool::Link;
-use crate::silent::Silence;
 use crate::wing::{Accept, Front, Welcomes, Wing};
+use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::login::{AcceptParams, AcceptStep, KillOutcome};
+use weir_auth::login::{AcceptParams, AcceptStep};
 use weir_auth::{JobDone, Login};
 use weir_net::{Kept, Net, Peer};
 use weir_wire::proxy_header::{self, Forwarded};
-use weir_wire::{Fault, FaultKind, Pins, limits};
+use weir_wire::{Fault, FaultKind, limits};
 
 /// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
 /// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
 const REFUSAL_SEATS: usize = 128;
-
-/// Pause of a login after which it may be given up for another.
-const SLOW_LOGIN_MS: u64 = 1_000;
 
 /// How a client's connection comes to its worker.
 pub(super) enum Arrival<N: Net> {
@@ -38,7 +35,7 @@ pub(super) enum Arrival<N: Net> {
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A client has connected: it is served here or by another worker.
-    pub fn place(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
+    pub fn seat(&mut self, cx: &mut Cx<'_, N>, socket: N::Socket, peer: Peer) {
         let together = if self.draining { 0 } else { cx.settings.clients_together };
         let to = cx.shared.berths.take_seat(cx.worker, together);
         if to == cx.worker {
@@ -86,19 +83,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             pool: None,
             user: 0,
             before: None,
-            lease: None,
-            ride: None,
+            claim: Claim::default(),
             chokes: None,
-            pending: Wants::Nothing,
-            link: Link::default(),
-            wait_since_ns: 0,
             request_since_ns: cx.now_ns(),
             fingerprint: 0,
             active_ms: cx.now_ms(),
             listed_ms: 0,
             transaction_since_ms: 0,
             armed_ms: u64::MAX,
-            pinned: Pins::NONE,
             inflight: 0,
             connected_s: (cx.now_ms() / 1_000) as u32,
             is: Flags { counted: true, header_due, ..Flags::default() },
@@ -165,18 +157,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         used
     }
 
-    pub(super) fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
+    fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
         match &mut self.clients.get_mut(key)?.phase {
             Phase::Login(phase) => Some(phase),
             Phase::Session(_) | Phase::Closing => None,
         }
-    }
-
-    /// Gives the staging buffer back, without what made it large.
-    pub(super) fn recycle(&mut self, mut staging: Vec<u8>) {
-        staging.clear();
-        staging.shrink_to(limits::SCRATCH_BYTES);
-        self.staging = staging;
     }
 
     /// Looks at a client's login bytes once; returns how many are dealt with.
@@ -208,7 +193,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 bytes.len()
             }
             Ok((used, AcceptStep::Tls)) => {
-                self.begin_tls(cx, key, &bytes[used..]);
+                if let Err(fault) = self.begin_tls(cx, key, &bytes[used..]) {
+                    self.refuse(cx, key, fault);
+                }
                 bytes.len()
             }
             Ok((used, step)) => {
@@ -222,54 +209,56 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Does what a login machine asked for.
+    /// Does what a login machine asked for, and what it asks for then.
     fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
-        match step {
-            // `Tls` is only answered to input, where it is dealt with.
-            AcceptStep::More | AcceptStep::Tls => {}
-            AcceptStep::Lookup(login) => self.login_lookup(cx, key, login),
-            AcceptStep::Work(job) => {
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-                let Some(phase) = self.login_phase(key) else { return };
-                phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
-                if !phase.busy {
-                    self.refuse(cx, key, FaultKind::TooManyLogins.into());
+        let mut next = Some(step);
+        while let Some(step) = next.take() {
+            match step {
+                // `Tls` is only answered to input, where it is dealt with.
+                AcceptStep::More | AcceptStep::Tls => {}
+                AcceptStep::Lookup(login) => next = self.login_lookup(cx, key, login),
+                AcceptStep::Work(job) => {
+                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    let Some(phase) = self.login_phase(key) else { return };
+                    phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
+                    if !phase.busy {
+                        self.refuse(cx, key, FaultKind::TooManyLogins.into());
+                    }
                 }
-            }
-            AcceptStep::Cancel { id, secret } => {
-                // Nothing it sends counts from here on; it waits for the end of its connection.
-                if let Some(phase) = self.login_phase(key) {
-                    phase.busy = true;
+                AcceptStep::Cancel { id, secret } => {
+                    // Nothing it sends counts from here on; it waits for the end of its connection.
+                    if let Some(phase) = self.login_phase(key) {
+                        phase.busy = true;
+                    }
+                    let warrant = Warrant::Secret(secret);
+                    let asker = (cx.worker, key);
+                    let kill = Kill { number: id, warrant, query_only: true, asker, listed: None };
+                    self.send_kill(cx, kill);
                 }
-                let warrant = Warrant::Secret(secret);
-                let kill =
-                    Kill { number: id, warrant, query_only: true, asker: (cx.worker, key), listed: None };
-                self.send_kill(cx, kill);
-            }
-            AcceptStep::LoggedIn => {
-                let out = std::mem::take(&mut self.staging);
-                self.logged_in(cx, key, out);
+                AcceptStep::LoggedIn => {
+                    let out = std::mem::take(&mut self.staging);
+                    self.logged_in(cx, key, out);
+                }
             }
         }
     }
 
-    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) {
-        if self.comes_to_console(cx, key, &login) {
-            return self.console_lookup(cx, key, login);
-        }
+    fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) -> Option<AcceptStep> {
+        let at_console = self.admit_to_console(cx, key, &login);
         // Who has not proved himself yet takes no place from who has.
-        let proven = self.clients.get(key).is_some_and(|client| client.is.proven);
+        let proven = at_console.is_some() || self.clients.get(key).is_some_and(|client| client.is.proven);
         if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
-            return;
+            return None;
         }
         let mut out = std::mem::take(&mut self.staging);
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Phase::Login(phase) = &mut client.phase else { return };
-        let admission = cx.settings.routes.admit(W::INDEX, &login, &client.peer);
+        let client = self.clients.get_mut(key)?;
+        let Phase::Login(phase) = &mut client.phase else { return None };
+        let admission =
+            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::INDEX, &login, &client.peer));
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
-        self.after_answer(cx, key, step, out);
+        self.after_answer(cx, key, step, out)
     }
 
     /// Slow work for a client is done.
@@ -278,25 +267,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(phase) = self.login_phase(key) else { return };
         phase.busy = false;
         let step = phase.accept.handle_job(done, &mut out);
-        self.after_answer(cx, key, step, out);
-        self.todo.push_back(Task::PumpClient(key));
+        if let Some(step) = self.after_answer(cx, key, step, out) {
+            self.login_step(cx, key, step);
+        }
+        self.todo.push_back(Order::PumpClient(key));
     }
 
-    pub(super) fn after_answer(
+    /// A login machine has answered; returns what it asks for next.
+    fn after_answer(
         &mut self,
         cx: &mut Cx<'_, N>,
         key: Key,
         step: Result<AcceptStep, Fault>,
         out: Vec<u8>,
-    ) {
+    ) -> Option<AcceptStep> {
         if let Ok(AcceptStep::LoggedIn) = step {
-            return self.logged_in(cx, key, out);
+            self.logged_in(cx, key, out);
+            return None;
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
         match step {
-            Ok(step) => self.login_step(cx, key, step),
-            Err(fault) => self.refuse(cx, key, fault),
+            Ok(step) => Some(step),
+            Err(fault) => {
+                self.refuse(cx, key, fault);
+                None
+            }
         }
     }
 
@@ -395,7 +391,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.user = user;
         client.is.greeted = true;
         self.arm_client(cx, key);
-        self.todo.push_back(Task::PumpClient(key));
+        self.todo.push_back(Order::PumpClient(key));
         true
     }
 
@@ -423,8 +419,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
         match cx.settings.routes.resolve(W::INDEX, &login, variant) {
             Ok((spec, _)) if cx.shared.console.orders().is_disabled(&spec.database) => {
-                client.user = self.names.number(&login.user);
-                self.refuse_disabled(cx, key, &spec.database, out);
+                // The words are PgBouncer's.
+                let words = format!("database \"{}\" is disabled", spec.database);
+                if let Phase::Session(front) = &mut client.phase {
+                    W::console_refuse(front, &words, &mut out);
+                }
+                self.turn_away(cx, key, &login.user, FaultKind::NoSuchDatabase, &words, out);
             }
             Ok((spec, schema)) => {
                 if let Phase::Session(front) = &mut client.phase {
@@ -446,21 +446,36 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.greet(cx, key, out);
             }
             Err(fault) => {
-                self.cells.wing.logins_failed.inc();
                 if let Phase::Session(front) = &mut client.phase {
                     front.fatal(&fault, &mut out);
                 }
-                if cx.settings.logged.pooler_errors {
-                    client.user = self.names.number(&login.user);
-                    log_client!(info, self, cx, key, "login refused: {fault}");
-                }
-                self.count_fault(fault.kind);
-                self.send_client(cx, key, &out);
-                self.recycle(out);
-                if !self.go_back(cx, key) {
-                    self.begin_closing(cx, key);
-                }
+                self.turn_away(cx, key, &login.user, fault.kind, &fault, out);
             }
+        }
+    }
+
+    /// A client has proved itself, and there is no database for it. `out` tells it so.
+    fn turn_away(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        user: &str,
+        kind: FaultKind,
+        words: &dyn Display,
+        out: Vec<u8>,
+    ) {
+        self.cells.wing.logins_failed.inc();
+        if cx.settings.logged.pooler_errors
+            && let Some(client) = self.clients.get_mut(key)
+        {
+            client.user = self.names.number(user);
+            log_client!(info, self, cx, key, "login refused: {words}");
+        }
+        self.count_fault(kind);
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        if !self.go_back(cx, key) {
+            self.begin_closing(cx, key);
         }
     }
 
@@ -480,7 +495,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         } else {
-            client.pending = Wants::Welcome;
+            let wants = self.books().want(key, Want::Welcome);
+            self.sound(wants);
         }
         self.send_client(cx, key, &out);
         self.recycle(out);
@@ -501,63 +517,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         W::ASKS_ACCOUNTS
             && pool.entry.knowledge.is_due(since_ms)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
-    }
-
-    /// A client no longer counts among those who log in.
-    pub(super) fn leave_login(&mut self, key: Key) {
-        if let Some(client) = self.clients.get_mut(key)
-            && std::mem::take(&mut client.is.counted)
-        {
-            self.cells.wing.client_logins_pending.dec();
-        }
-    }
-
-    /// What became of a kill that one of this worker's clients asked for.
-    pub(super) fn kill_done(&mut self, cx: &mut Cx<'_, N>, asker: Key, outcome: KillOutcome) {
-        let Some(client) = self.clients.get_mut(asker) else { return };
-        let mut out = std::mem::take(&mut self.staging);
-        match &mut client.phase {
-            // A cancel request's connection: PostgreSQL answers it by closing.
-            Phase::Login(_) => {
-                self.recycle(out);
-                self.close_client(cx, asker, None);
-            }
-            Phase::Session(front) => {
-                let next = match outcome {
-                    // The database itself is asked.
-                    KillOutcome::NotOurs => front.pass_on(),
-                    _ => front.killed(outcome, &mut out),
-                };
-                if !next.is_empty() {
-                    // It comes before anything that its client has sent behind it.
-                    let behind = std::mem::take(&mut client.input);
-                    client.input.append(&next);
-                    client.input.append(behind.as_slice());
-                }
-                client.inflight = client.inflight.saturating_sub(1);
-                client.active_ms = cx.net.now_ns() / 1_000_000;
-                let ended = client.is.eof && client.inflight == 0;
-                self.send_client(cx, asker, &out);
-                self.recycle(out);
-                self.arm_client(cx, asker);
-                // One that has said its last and has its answer is not looked at again by anybody else.
-                let next = if ended { Task::CloseClient(asker) } else { Task::PumpClient(asker) };
-                self.todo.push_back(next);
-            }
-            Phase::Closing => self.recycle(out),
-        }
-    }
-}
-
-/// What a client has said of its login so far.
-fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
-    let Some(client) = client else { return Silence::Over };
-    let Phase::Login(phase) = &client.phase else { return Silence::Over };
-    let is_due = !phase.busy && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
-    match (phase.bytes, is_due) {
-        (0, _) if client.input.is_empty() => Silence::NotAByte,
-        (_, true) => Silence::Stalled,
-        (_, false) => Silence::Begun,
     }
 }
 

@@ -1,52 +1,69 @@
 //! One worker's clients, servers and pools of one protocol.
 //!
-//! Owns: everything between the event loop and the wings. The subjects have a file each: `login` (clients
-//! come in), `request` (client bytes to servers), `reply` (server bytes to clients), `lease` (who has which
-//! server, and when it is free), `share` (one server for the requests of several clients), `connect` (servers
-//! come to be), `cancel`, `clock` (timeouts), `drain`.
-//! Must not know: what any byte means.
+//! Owns: everything between the event loop and the wings, but for who holds what (`crate::books`). An event
+//! comes to the file of its subject, which tells the books what has happened and leaves what follows from
+//! that as orders ([`Order`]); [`Hall::finish_turn`] follows these one after the other. Must not know: what
+//! any byte means.
 //!
-//! Invariants: a server is leased to one client at most, and that client knows it; only a shared one has
-//! requests of several clients in its queue; a server that is idle is clean; bytes of a reply go to the owner
-//! the back names and to nobody else; a worker never waits.
+//! The files stand in one order, in which each calls only those below it (`tests/house` sees to that):
+//! this one and `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients),
+//! `request` (client bytes to servers), `done` (a request is answered), `login` (clients come in),
+//! `console` (clients of the administration console, and its orders), `listing` (what it shows),
+//! `reload`, `room` (who uses room under a limit), `settle` (a server is free, and who gets it), `share`
+//! (one server for the requests of several clients), `kept`, `cancel`, `connect` (servers come to be),
+//! `seclude` (a server is shared no longer), `moves` (servers between workers), `lease` (requests on
+//! their way), `caps`, `choosy`, `study`, `handshake`, `close` (servers go), `leave` (clients go),
+//! `deadline`, `desk` (what all use), `who`.
+//!
+//! Invariants: a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody
+//! else; no order is followed in the midst of a step or of another order; a worker never waits.
 
 mod cancel;
 mod caps;
 mod choosy;
 mod clock;
+mod close;
 mod connect;
 mod console;
+mod deadline;
+mod desk;
+mod done;
 mod drain;
 mod handshake;
 mod kept;
 mod lease;
+mod leave;
 mod listing;
 mod login;
+mod moves;
 mod reload;
 mod reply;
 mod request;
+mod room;
+mod seclude;
+mod settle;
 mod share;
 mod study;
 mod who;
 
 pub use cancel::Canceller;
 
-use crate::client::{Client, Phase};
+use crate::books::{Books, Broken, Pool};
+use crate::client::Client;
 use crate::console::Seat;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
-use crate::panics::inject;
-use crate::pool::{Pool, PoolEntry, PoolId};
-use crate::server::{Server, ServerState};
+use crate::pool::{Place, PoolEntry, PoolId};
+use crate::server::Server;
 use crate::silent::Silent;
 use crate::wing::Wing;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use weir_metrics::{PoolCells, WorkerCells};
+use weir_metrics::WorkerCells;
 use weir_net::{Event, Net};
-use weir_wire::FaultKind;
+use weir_wire::{Fault, FaultKind};
 
 /// A worker's part of one protocol.
 pub struct Hall<W: Wing, N: Net> {
@@ -58,9 +75,9 @@ pub struct Hall<W: Wing, N: Net> {
     /// By pool number; pools that this worker has not met are `None`.
     pub(crate) pools: Vec<Option<Box<Pool<W::Welcomes>>>>,
     /// Work that a step left for the end of the same turn.
-    todo: VecDeque<Task>,
+    todo: VecDeque<Order<W>>,
     /// Work for the next turn, so that one busy connection cannot starve the others.
-    later: VecDeque<Task>,
+    later: VecDeque<Order<W>>,
     /// Servers with bytes to send: one write each, at the end of the turn.
     dirty: Vec<Key>,
     /// Bytes a wing appends for a client, reused for all.
@@ -76,8 +93,6 @@ pub struct Hall<W: Wing, N: Net> {
     silent: Silent,
     /// Whether clients query beside those who log in.
     asked: handshake::Asked,
-    /// Whom the server that is being closed leaves its place to.
-    heir: Option<caps::Heir<W>>,
     /// What requests met in this turn.
     crowd: Crowd,
     /// Users whose name is not that of their pool.
@@ -86,19 +101,34 @@ pub struct Hall<W: Wing, N: Net> {
     consoles: HashMap<Key, Seat>,
 }
 
-/// Work left for later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Task {
+/// The books of a hall.
+type HallBooks<'a, W, N> =
+    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
+
+/// What is to be done once the step that found it out is over. Orders are followed one after the other, by
+/// one flat loop ([`Hall::finish_turn`]): nothing that follows an order follows another one in the midst of
+/// it.
+enum Order<W: Wing> {
     /// Look at a client's bytes again, and read more.
     PumpClient(Key),
     /// Look at a server's bytes again, and read more.
     PumpServer(Key),
     /// Its transport failed or its time is over.
     CloseClient(Key),
-    /// It may be free now.
-    SettleServer(Key),
+    /// It may be free now, or have room for more requests of others.
+    Settle(Key),
     /// A pool may need more servers.
-    OpenServers(PoolId),
+    Open(PoolId),
+    /// A server of this pool is gone, or could not be opened: there is room under its limits.
+    Freed(Arc<PoolEntry<W::Welcomes>>),
+    /// There may be room under a limit that this pool shares with others.
+    CapFreed(Arc<PoolEntry<W::Welcomes>>),
+    /// Another pool has left its place to a pool of this worker.
+    Placed(Box<Place<W::Welcomes>>),
+    /// So many clients of this pool have come back into the queue: they get what is free.
+    Rehouse(PoolId, u32),
+    /// The books were told what cannot be.
+    Broken(Box<Broken>),
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -120,7 +150,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             failures: Failures::default(),
             silent: Silent::default(),
             asked: handshake::Asked::default(),
-            heir: None,
             crowd: Crowd::default(),
             names: who::Names::default(),
             consoles: HashMap::new(),
@@ -183,16 +212,21 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let later = std::mem::take(&mut self.later);
         self.todo.extend(later);
         loop {
-            while let Some(task) = self.todo.pop_front() {
-                match task {
-                    Task::PumpClient(key) => self.pump_client(cx, key),
-                    Task::PumpServer(key) => self.pump_server(cx, key),
-                    Task::CloseClient(key) => self.close_client(cx, key, None),
-                    Task::SettleServer(key) => self.settle(cx, key),
-                    Task::OpenServers(id) => {
+            while let Some(order) = self.todo.pop_front() {
+                match order {
+                    Order::PumpClient(key) => self.pump_client(cx, key),
+                    Order::PumpServer(key) => self.pump_server(cx, key),
+                    Order::CloseClient(key) => self.close_client(cx, key, None),
+                    Order::Settle(key) => self.settle(cx, key),
+                    Order::Open(id) => {
                         self.open_for_waiters(cx, id);
                         self.fill(cx, id);
                     }
+                    Order::Freed(entry) => self.freed(cx, &entry),
+                    Order::CapFreed(entry) => self.cap_freed(cx, &entry),
+                    Order::Placed(place) => self.place_arrived(cx, *place),
+                    Order::Rehouse(id, clients) => self.rehouse(cx, id, clients),
+                    Order::Broken(broken) => self.broken(cx, *broken),
                 }
             }
             let mut dirty = std::mem::take(&mut self.dirty);
@@ -222,188 +256,26 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(crate) fn audit_rest(&self) -> Result<(), String> {
         let (todo, dirty) = (self.todo.len(), self.dirty.len());
         if todo + dirty > 0 {
-            return Err(format!("{todo} tasks and {dirty} servers with bytes are left at the end of a turn"));
+            return Err(format!(
+                "{todo} orders and {dirty} servers with bytes are left at the end of a turn"
+            ));
         }
         Ok(())
     }
 
-    /// This worker's part of a pool, made when first met.
-    pub(crate) fn pool_of(
-        &mut self,
-        cx: &Cx<'_, N>,
-        entry: &Arc<PoolEntry<W::Welcomes>>,
-    ) -> &mut Pool<W::Welcomes> {
-        let index = entry.id.0 as usize;
-        if self.pools.len() <= index {
-            self.pools.resize_with(index + 1, || None);
+    /// A defect of Weir: it costs this client and this server, which nobody gets.
+    fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
+        tracing::error!(protocol = W::NAME, "{broken}: this is a defect of Weir, please report it");
+        if let Some(server) = broken.server {
+            self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
         }
-        self.pools[index].get_or_insert_with(|| {
-            let spec = entry.spec();
-            let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
-            Box::new(Pool::new(entry.clone(), cx.worker, cells))
-        })
-    }
-
-    /// What this worker counts for a pool it has met.
-    pub(crate) fn count_pool(&self, id: PoolId, count: impl FnOnce(&PoolCells)) {
-        if let Some(Some(pool)) = self.pools.get(id.0 as usize) {
-            count(&pool.cells);
+        if let Some(client) = broken.client {
+            self.end_client(cx, client, FaultKind::WorkerFailed.into());
         }
-    }
-
-    /// Counts an error.
-    pub(crate) fn count_fault(&self, kind: FaultKind) {
-        self.cells.wing.faults(kind).inc();
-    }
-
-    /// Moves a server between states: the only place, so that the gauges never lie.
-    pub(crate) fn set_state(&mut self, key: Key, state: ServerState) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        let before = std::mem::replace(&mut server.state, state);
-        let id = server.pool;
-        self.count_pool(id, |cells| {
-            before.gauge(cells).dec();
-            state.gauge(cells).inc();
-        });
-    }
-
-    pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {
-        self.pools.get_mut(id.0 as usize)?.as_deref_mut()
     }
 
     /// Clients of this hall, whatever they do.
     pub fn client_count(&self) -> usize {
         self.clients.len()
-    }
-
-    /// Sends bytes to a client, or keeps them until it has room.
-    pub(crate) fn send_client(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.is.broken {
-            return;
-        }
-        let mut sent = 0;
-        if client.output.is_empty() {
-            match client.line.send(cx.net, bytes) {
-                Ok(n) => {
-                    sent = n;
-                    // To one that is gone these are the first and the last.
-                    client.is.reads_on |= client.is.eof && n > 0;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Task::CloseClient(key));
-                    return;
-                }
-            }
-        }
-        self.cells.wing.client_sent_bytes.add(sent as u64);
-        if sent < bytes.len() {
-            client.output.append(&bytes[sent..]);
-        }
-    }
-
-    /// Sends what waits for a client.
-    fn flush_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.line.has_unsent() && client.line.nudge(cx.net).is_err() {
-            client.is.broken = true;
-            self.todo.push_back(Task::CloseClient(key));
-            return;
-        }
-        while !client.output.is_empty() && !client.is.broken {
-            match client.line.send(cx.net, client.output.as_slice()) {
-                Ok(n) => {
-                    self.cells.wing.client_sent_bytes.add(n as u64);
-                    client.output.consume(n);
-                    // One that takes its last words slowly has the time for it.
-                    if matches!(client.phase, Phase::Closing) {
-                        client.active_ms = cx.net.now_ns() / 1_000_000;
-                    }
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Task::CloseClient(key));
-                    return;
-                }
-            }
-        }
-        if client.output.len() <= weir_wire::limits::CLIENT_OUTPUT_BYTES / 2 {
-            if let Some(server) = client.chokes.take() {
-                if let Some(server) = self.servers.get_mut(server) {
-                    server.is.paused = false;
-                }
-                self.todo.push_back(Task::PumpServer(server));
-            }
-            self.todo.push_back(Task::PumpClient(key));
-        }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.output.is_empty() {
-            client.output.release_if_empty();
-            if matches!(client.phase, Phase::Closing) {
-                if client.is.eof {
-                    self.todo.push_back(Task::CloseClient(key));
-                } else {
-                    client.line.shutdown_write(cx.net);
-                }
-            }
-        }
-    }
-
-    /// There are bytes for a server: they go out in one write at the end of the turn.
-    pub(crate) fn mark_dirty(&mut self, key: Key) {
-        if let Some(server) = self.servers.get_mut(key)
-            && !server.is.dirty
-        {
-            server.is.dirty = true;
-            self.dirty.push(key);
-        }
-    }
-
-    /// Writes what waits for a server.
-    fn flush_server(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        inject::here("flush_server");
-        let Some(server) = self.servers.get_mut(key) else { return };
-        server.is.dirty = false;
-        if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {
-            // The read side tells why.
-            server.is.readable = true;
-            self.todo.push_back(Task::PumpServer(key));
-            return;
-        }
-        while !server.output.is_empty() {
-            match server.line.send(cx.net, server.output.as_slice()) {
-                Ok(n) => {
-                    if let Some(Some(pool)) = self.pools.get(server.pool.0 as usize) {
-                        pool.cells.server_sent_bytes.add(n as u64);
-                    }
-                    server.output.consume(n);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                // The read side tells what happened, and what the server said last.
-                Err(_) => {
-                    server.output.clear();
-                    server.is.readable = true;
-                    server.is.hup = true;
-                    self.todo.push_back(Task::PumpServer(key));
-                    return;
-                }
-            }
-        }
-        if server.output.is_empty() && server.state == ServerState::Cleaning {
-            self.todo.push_back(Task::SettleServer(key));
-            return;
-        }
-        if server.is.full && server.backlog() <= weir_wire::limits::SERVER_OUTPUT_BYTES / 2 {
-            server.is.full = false;
-            if let ServerState::Leased(client) = server.state {
-                self.todo.push_back(Task::PumpClient(client));
-            }
-        }
     }
 }

@@ -5,9 +5,9 @@
 //! server whose host has moved to other addresses.
 
 use super::Hall;
+use crate::books::Pool;
 use crate::context::Cx;
-use crate::ids::Key;
-use crate::pool::{Pool, PoolEntry, PoolId};
+use crate::pool::{PoolEntry, PoolId};
 use crate::server::ServerState;
 use crate::wing::Wing;
 use std::sync::Arc;
@@ -39,17 +39,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             let Some(server) = self.servers.get_mut(key) else { continue };
             server.is.retire = true;
-            if server.state == ServerState::Idle {
+            if server.state() == ServerState::Idle {
                 self.close_server(cx, key, "its host has another address now");
             }
         }
-    }
-
-    /// The address of this server is not one of its host's any more.
-    pub(super) fn has_moved(&self, key: Key) -> bool {
-        let Some(server) = self.servers.get(key) else { return false };
-        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-        pool.is_some_and(|pool| !pool.spec.targets.contains(&server.target))
     }
 
     /// Lets go of those of these pools that have no server, no waiter and no client here.
@@ -65,7 +58,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         for id in unused {
             let at = id.0 as usize;
-            let idle = |pool: &mut Box<Pool<W::Welcomes>>| pool.servers == 0 && pool.waiting_len() == 0;
+            let idle = |pool: &mut Box<Pool<W::Welcomes>>| pool.is_empty() && pool.waiting_len() == 0;
             if used.get(at) == Some(&false)
                 && let Some(pool) = self.pools[at].take_if(idle)
             {

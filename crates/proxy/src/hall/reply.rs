@@ -1,6 +1,6 @@
 //! Server bytes to clients.
 
-use super::{Hall, READS_PER_TURN, Task};
+use super::{Hall, Order, READS_PER_TURN};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
@@ -31,7 +31,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             if read == READS_PER_TURN {
-                self.later.push_back(Task::PumpServer(key));
+                self.later.push_back(Order::PumpServer(key));
                 break;
             }
             match server.line.recv(cx.net, &mut scratch, server.is.hup) {
@@ -110,7 +110,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             let ServerPhase::Live(back) = &mut server.phase else { break };
-            let owner = back.head().and_then(Key::from_raw).or(match server.state {
+            let owner = back.head().and_then(Key::from_raw).or(match server.post.state() {
                 ServerState::Leased(client) if back.head().is_none() => Some(client),
                 _ => None,
             });
@@ -140,11 +140,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(Step::Consumed(n)) => used += n.min(input.len() - used),
                 Ok(Step::Done { owner: done, boundary }) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
-                    self.staging = std::mem::take(&mut parcel.staged);
-                    self.mark_unread(key, used < input.len());
                     self.done(cx, key, done, boundary);
-                    self.mark_unread(key, false);
-                    parcel.staged = std::mem::take(&mut self.staging);
                 }
                 Ok(Step::Incomplete) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
@@ -163,12 +159,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.recycle(parcel.staged);
         used
-    }
-
-    fn mark_unread(&mut self, key: Key, unread: bool) {
-        if let Some(server) = self.servers.get_mut(key) {
-            server.is.unread = unread;
-        }
     }
 
     /// Sends what has been collected for a client. One that reads too slowly makes its server wait.
@@ -195,7 +185,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             {
                 client.chokes = Some(server);
                 server_mut.is.paused = true;
-                if server_mut.state == ServerState::Shared {
+                if server_mut.state() == ServerState::Shared {
                     // It reads too slowly; the others must not wait for that.
                     self.seclude(cx, server);
                 }
@@ -209,7 +199,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// More may come from this server for this client. Where the requests of others stand behind its own, nothing
 /// does once that is answered, and they must not wait for it to read.
 fn owes<W: Wing, S>(server: &mut Server<W, S>, client: Key) -> bool {
-    let leased = server.state == ServerState::Leased(client);
+    let leased = server.state() == ServerState::Leased(client);
     leased || server.back().is_some_and(|back| back.head() == Some(client.raw()))
 }
 

@@ -1,14 +1,12 @@
 //! Client bytes to servers.
 
-use super::{Hall, READS_PER_TURN, Task};
-use crate::client::{Client, Phase, Wants};
+use super::{Hall, Order, READS_PER_TURN};
+use crate::books::{Holding, Want};
+use crate::client::{Client, Phase};
 use crate::context::Cx;
-use crate::ids::FIRST_CLIENT_NUMBER;
 use crate::ids::Key;
 use crate::line::Received;
-use crate::mail::{Kill, Listed, Warrant};
 use crate::panics::inject;
-use crate::server::ServerState;
 use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind, Found, Needs, limits};
@@ -28,22 +26,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 break;
             }
             if read == READS_PER_TURN {
-                self.later.push_back(Task::PumpClient(key));
+                self.later.push_back(Order::PumpClient(key));
                 break;
             }
             if !self.may_go_on(cx, key) {
                 break;
             }
-            let Some(client) = self.clients.get_mut(key) else { break };
-            let received = if client.line.is_expecting_hello() {
-                self.receive_hello(cx, key, &mut scratch)
-            } else {
-                client.line.recv(cx.net, &mut scratch, client.is.hup)
-            };
+            let received = self.receive(cx, key, &mut scratch);
             let Some(client) = self.clients.get_mut(key) else { break };
             if let Some(secured) = client.line.take_secured()
-                && !self.client_secured(cx, key, secured)
+                && let Err(fault) = self.client_secured(key, secured)
             {
+                self.refuse(cx, key, fault);
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
@@ -78,8 +72,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
         }
         *cx.scratch = scratch;
-        if self.clients.get(key).is_some_and(|client| client.is.eof && client.pending == Wants::Nothing) {
+        if self.clients.get(key).is_some_and(|client| client.is.eof && !client.claim.is_served_later()) {
             self.close_if_awaited_in_vain(cx, key);
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_, N>, key: Key, buf: &mut [u8]) -> std::io::Result<Received> {
+        match self.clients.get_mut(key) {
+            Some(client) if !client.line.is_expecting_hello() => client.line.recv(cx.net, buf, client.is.hup),
+            Some(_) | None => self.receive_hello(cx, key, buf),
         }
     }
 
@@ -92,7 +93,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.input.len() >= limits::CLIENT_INPUT_BYTES {
             return false;
         }
-        match client.lease.and_then(|server| self.servers.get_mut(server)) {
+        match client.lease().and_then(|server| self.servers.get_mut(server)) {
             Some(server) if server.backlog() > limits::SERVER_OUTPUT_BYTES => {
                 server.is.full = true;
                 false
@@ -136,9 +137,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request that was left in `input` waits for a server: give it one if there is one.
     fn after_keeping(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         if let Some(client) = self.clients.get(key)
-            && matches!(client.pending, Wants::Request { .. })
-            && !client.is_waiting()
-            && client.lease.is_none()
+            && matches!(client.claim.holding(), Holding::Wanting(Want::Request { .. }))
         {
             self.acquire_or_wait(cx, key);
         }
@@ -176,7 +175,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The next request of this client may be looked at.
     fn may_look(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return false };
-        if client.pending != Wants::Nothing
+        if client.claim.is_served_later()
             // What stood behind a request that was cancelled for it would run without that.
             || client.is.given_up
             || !client.is.greeted
@@ -186,8 +185,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let idle = client.inflight == 0;
-        let Some(server) = client.lease.and_then(|server| self.servers.get_mut(server)) else { return true };
-        if server.holds > 0 && idle {
+        let Some(server) = client.lease().and_then(|server| self.servers.get_mut(server)) else {
+            return true;
+        };
+        if server.post.is_held() && idle {
             // A cancel of what it ran before is on its way, and would hit this one.
             return false;
         }
@@ -254,7 +255,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         let back =
-            client.lease.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
+            client.lease().and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         if let Some(boundary) = back.map(|back| back.boundary()) {
             self.boundary(cx, key, boundary);
         }
@@ -277,7 +278,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         let Some(client) = self.clients.get_mut(key) else { return true };
         if needs.continues {
-            return match client.lease {
+            return match client.lease() {
                 Some(server) => {
                     self.extend(cx, key, server, request, whole);
                     true
@@ -289,7 +290,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.lists {
             client.listed_ms = cx.now_ms();
         }
-        let mut lease = client.lease;
+        let mut lease = client.lease();
         client.is.choosy = needs.choosy;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
@@ -303,7 +304,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.offer_to_share(key, server, shares);
             return true;
         }
-        if let Some(server) = self.acquire_at_once(cx, key) {
+        if let Some(server) = self.free_at_once(cx, key)
+            && self.lease(cx, server, key).is_some()
+        {
             self.dispatch(cx, key, server, request, whole);
             self.offer_to_share(key, server, shares);
             return true;
@@ -311,9 +314,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.prepares && self.answer(cx, key, request) {
             return true;
         }
-        if let Some(client) = self.clients.get_mut(key) {
-            client.pending = Wants::Request { len: len as u32, whole, shares };
-        }
+        let wants = self.books().want(key, Want::Request { len: len as u32, whole, shares });
+        self.sound(wants);
         false
     }
 
@@ -332,58 +334,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         answered
     }
 
-    /// Sends a request on to the server that its client holds.
-    pub(super) fn dispatch(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        key: Key,
-        server: Key,
-        request: &[u8],
-        whole: bool,
-    ) {
-        inject::here("dispatch");
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        debug_assert_eq!(held.state, ServerState::Leased(key));
-        let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
-        client.inflight += 1;
-        client.is.part_open = !whole;
-        if client.inflight == 1 {
-            client.request_since_ns = cx.net.now_ns();
-        }
-        if client.transaction_since_ms == 0 {
-            client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
-        }
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                // A back may have answered all by itself, without a byte for the server.
-                self.todo.push_back(Task::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
-    }
-
-    fn extend(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, bytes: &[u8], whole: bool) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.extend(front, bytes, whole, held.output.tail_mut());
-        client.is.part_open = !whole;
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                self.todo.push_back(Task::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
-    }
-
     /// A client asks to end another one or what it runs.
     fn ask_kill(&mut self, cx: &mut Cx<'_, N>, key: Key, target: u32, query_only: bool) {
         let Some(kill) = self.kill_of(cx, key, target, query_only) else { return };
@@ -391,25 +341,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight += 1;
         client.request_since_ns = cx.net.now_ns();
         self.send_kill(cx, kill);
-    }
-
-    /// What a client asks for by KILL.
-    pub(super) fn kill_of(
-        &mut self,
-        cx: &Cx<'_, N>,
-        key: Key,
-        number: u32,
-        query_only: bool,
-    ) -> Option<Kill> {
-        let client = self.clients.get_mut(key)?;
-        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref())?;
-        let listed = (number < FIRST_CLIENT_NUMBER).then(|| Listed {
-            targets: pool.spec.targets.clone(),
-            since_ms: client.listed_ms,
-            visited: 0,
-        });
-        let warrant = Warrant::User(pool.spec.user.as_str().into());
-        Some(Kill { number, warrant, query_only, asker: (cx.worker, key), listed })
     }
 
     /// The client will send nothing more.
@@ -435,14 +366,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A message of the server that this client holds has come in part.
     fn is_cut(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease);
+        let server = self.clients.get(key).and_then(|client| client.lease());
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message())
     }
 
     /// What this client runs goes on only when it sends more.
     fn is_awaited(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease);
+        let server = self.clients.get(key).and_then(|client| client.lease());
         let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
         back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
     }

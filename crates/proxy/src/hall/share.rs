@@ -2,7 +2,8 @@
 //! they may stand behind each other in a server's queue. The database then wakes up once for several of them,
 //! and so does Weir.
 //!
-//! Owns: who rides on which server, when a shared server takes more and when it must become free.
+//! Owns: when a request rides, when a shared server takes more and when it must become free. Who rides where
+//! is in the books; how it ends is `seclude.rs`'s.
 //! Must not know: bytes.
 //!
 //! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the
@@ -13,9 +14,8 @@
 //! has a server to itself (`take_back`). A client that must keep its server after all gets it, and those
 //! behind it go elsewhere (`keep_after_all`): nobody is ever tied to a server without having it.
 
-use super::lease::HAND_OVER_NS;
-use super::{Hall, Task};
-use crate::client::{Phase, Wants};
+use super::{Hall, Order};
+use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
@@ -24,7 +24,7 @@ use crate::server::{Cleaning, Server, ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
-use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Needs, Pin, limits};
+use weir_wire::{Boundary, Needs, limits};
 
 /// A request at the head for longer than this has its server to itself: those behind it go elsewhere. A point
 /// select takes tens of microseconds, so this is a thousand of them; short enough for nobody to notice it
@@ -56,17 +56,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request was sent to a leased server. If it is the only one there and others may stand behind it, the
     /// server is listed for those who find none free.
     pub(super) fn offer_to_share(&mut self, key: Key, server: Key, shares: bool) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.is.quick = shares;
-        if !client.is_quick() {
-            return;
-        }
-        let Some(held) = self.servers.get_mut(server) else { return };
-        if !std::mem::replace(&mut held.is.listed, true) {
-            let id = held.pool;
-            if let Some(pool) = self.pool(id) {
-                pool.open.push(server);
-            }
+        self.books().note_quick(key, shares);
+        if self.clients.get(key).is_some_and(|client| client.is_quick()) {
+            self.books().list(server);
         }
     }
 
@@ -101,22 +93,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ns = cx.now_ns();
         let mut best: Option<(usize, Key)> = None;
         let mut at = 0;
-        while let Some(key) = self.pool(id).and_then(|pool| pool.open.get(at).copied()) {
+        while let Some(key) = self.pool(id).and_then(|pool| pool.joinable_at(at)) {
             let Some(head_since_ns) = self.quick_since_ns(key) else {
-                if let Some(server) = self.servers.get_mut(key) {
-                    server.is.listed = false;
-                }
-                if let Some(pool) = self.pool(id) {
-                    pool.open.swap_remove(at);
-                }
+                self.books().unlist(id, at);
                 continue;
             };
             at += 1;
-            let draining = self.pool(id).is_some_and(|pool| pool.draining == Some(key));
+            let draining = self.pool(id).is_some_and(|pool| pool.draining() == Some(key));
             let old = self.is_to_be_replaced(cx, key);
             let Some(server) = self.servers.get_mut(key) else { continue };
             let late = now_ns.saturating_sub(head_since_ns) >= LATE_MS * 1_000_000;
-            if late || draining || old || server.is.paused || server.holds > 0 {
+            if late || draining || old || server.is.paused || server.post.is_held() {
                 continue;
             }
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
@@ -131,7 +118,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Since when the request at the head of a server is there, if others may stand behind it.
     fn quick_since_ns(&self, key: Key) -> Option<u64> {
         let server = self.servers.get(key)?;
-        match (server.state, &server.phase) {
+        match (server.state(), &server.phase) {
             (ServerState::Shared, _) => Some(server.head_since_ns),
             // All that the server has to do is that one request, and it does that outside a transaction.
             (ServerState::Leased(holder), ServerPhase::Live(back))
@@ -171,11 +158,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if is_proven && !pool.history.is_slow(client.fingerprint, pool.head_ns) {
                 return Some(next);
             }
-            if !pool.stop_waiting(&mut self.clients, next, true, |client| client.wait_since_ns) {
-                return None;
-            }
-            self.clients.get_mut(next)?.wants_alone();
-            pool.wait(&mut self.clients, next, false, |client| client.wait_since_ns);
+            let alone = self.books().want_alone(next);
+            self.sound(alone)?;
         }
     }
 
@@ -193,37 +177,35 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A leased server whose client has one quick request under way becomes a shared one. False: it is none
     /// that requests of others may stand on.
     fn convert(&mut self, server: Key) -> bool {
-        let Some(state) = self.servers.get(server).map(|held| held.state) else { return false };
+        let Some(state) = self.servers.get(server).map(|held| held.state()) else { return false };
         let ServerState::Leased(holder) = state else { return state == ServerState::Shared };
         if self.quick_since_ns(server).is_none() {
             return false;
         }
+        // Its bytes have been consumed: it is at the head and goes nowhere else.
+        let converted = self.books().convert(server);
+        if self.sound(converted).is_none() {
+            return false;
+        }
         let Some(client) = self.clients.get_mut(holder) else { return false };
-        client.lease = None;
-        client.ride = Some(server);
-        client.is.quick = false;
         client.transaction_since_ms = 0;
         if let Some(held) = self.servers.get_mut(server) {
             held.head_since_ns = client.request_since_ns;
             held.since_ms = client.request_since_ns / 1_000_000;
         }
-        // Its bytes have been consumed: it is at the head and goes nowhere else.
-        client.pending = Wants::Carried { len: 0 };
-        self.set_state(server, ServerState::Shared);
         true
     }
 
     /// A server that is free takes up what waits for a place.
     pub(super) fn share(&mut self, cx: &mut Cx<'_, N>, server: Key) {
         let now_ms = cx.now_ms();
-        let Some(held) = self.servers.get_mut(server) else { return };
-        held.since_ms = now_ms;
-        held.cleaning = Cleaning::default();
-        let id = held.pool;
-        let listed = std::mem::replace(&mut held.is.listed, true);
-        self.set_state(server, ServerState::Shared);
-        if !listed && let Some(pool) = self.pool(id) {
-            pool.open.push(server);
+        let shared = self.books().share(server);
+        if self.sound(shared).is_none() {
+            return;
+        }
+        if let Some(held) = self.servers.get_mut(server) {
+            held.since_ms = now_ms;
+            held.cleaning = Cleaning::default();
         }
         self.refill(cx, server);
     }
@@ -232,17 +214,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn ride(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
         inject::here("ride");
         let now_ns = cx.now_ns();
-        if self.stop_waiting(key) {
-            let waited_ns = self.clients.get(key).map_or(0, |c| now_ns.saturating_sub(c.wait_since_ns));
-            self.cells.wait_duration.record_ns(waited_ns);
-            self.note_waited(cx, key, waited_ns);
+        let rides = self.books().ride(server, key);
+        let Some((len, waited_since_ns)) = self.sound(rides) else { return };
+        if let Some(since_ns) = waited_since_ns {
+            self.note_waited(cx, key, since_ns);
         }
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
-        debug_assert_eq!(held.state, ServerState::Shared);
-        debug_assert!(client.inflight == 0 && client.lease.is_none() && client.ride.is_none());
-        let Wants::Request { len, whole: true, .. } = client.pending else { return };
+        debug_assert_eq!(client.inflight, 0);
         let Phase::Session(front) = &mut client.phase else { return };
         let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, is, .. } = held
         else {
@@ -259,8 +239,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let sent = back.dispatch(front, key.raw(), request, true, output.tail_mut());
         let queued = back.queued();
         self.crowd.behind += u32::from(queued > 1);
-        client.pending = Wants::Carried { len: len as u32 };
-        client.ride = Some(server);
         client.inflight = 1;
         client.is.part_open = false;
         client.request_since_ns = now_ns;
@@ -271,76 +249,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if queued == 1 {
             // A back may have answered all by itself, without a byte for the server.
-            self.todo.push_back(Task::PumpServer(server));
+            self.todo.push_back(Order::PumpServer(server));
         } else {
             self.arm_server(cx, server);
         }
         self.arm_client(cx, key);
-    }
-
-    /// The request of a client on a shared server is answered.
-    pub(super) fn carried(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
-        inject::here("carried");
-        let now_ns = cx.now_ns();
-        if let Some(held) = self.servers.get_mut(server) {
-            held.since_ms = now_ns / 1_000_000;
-            let took_ns = now_ns.saturating_sub(std::mem::replace(&mut held.head_since_ns, now_ns));
-            let id = held.pool;
-            if let Some(pool) = self.pool(id) {
-                pool.note_head(took_ns);
-            }
-            self.note_history(key, took_ns);
-        }
-        self.unload(key);
-        if boundary != Boundary::Idle || !self.pins(key).is_empty() {
-            return self.keep_after_all(cx, key, server, boundary);
-        }
-        let Some(client) = self.clients.get(key) else { return };
-        let eof = client.has_said_all();
-        if eof || self.draining {
-            let why = (!eof).then(|| FaultKind::ShuttingDown.into());
-            self.close_client(cx, key, why);
-        } else {
-            self.arm_client(cx, key);
-            self.todo.push_back(Task::PumpClient(key));
-        }
-        self.refill(cx, server);
-    }
-
-    /// A request that was to leave no trace has left one: something ties its client to the server, or a
-    /// transaction is open there. The server becomes that client's, and those whose requests stand behind go
-    /// elsewhere. What the server still runs of theirs only reads; where even that has wiped out what the
-    /// client may ask for next, it loses the server rather than get another's answer.
-    fn keep_after_all(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
-        let Some(held) = self.servers.get_mut(server) else { return };
-        if held.state != ServerState::Shared {
-            return;
-        }
-        let id = held.pool;
-        let overrun = held.back().is_some_and(|back| back.queued() > 0);
-        let moved = self.take_back(cx, server, 0);
-        self.no_longer_drains(id, server);
-        self.lease(cx, server, key);
-        if overrun && self.pins(key).contains(Pin::LastResult) {
-            let text = "what its client may ask about its last statement is gone";
-            self.server_lost(cx, server, Fault::new(FaultKind::ServerLost, text));
-        } else {
-            if let Some(client) = self.clients.get_mut(key).filter(|_| boundary != Boundary::Idle) {
-                client.transaction_since_ms = cx.now_ms().max(1);
-            }
-            self.boundary(cx, key, boundary);
-        }
-        self.place_again(cx, id, moved);
-    }
-
-    /// Takes away from a client what rode for it; the request is over or has been taken back.
-    fn unload(&mut self, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.ride = None;
-        if let Wants::Carried { len } = std::mem::replace(&mut client.pending, Wants::Nothing) {
-            client.input.consume((len as usize).min(client.input.len()));
-            client.input.release_if_empty();
-        }
     }
 
     /// A shared server has room: the next ones get on, unless it is wanted elsewhere. Empty, it is free.
@@ -348,10 +261,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("refill");
         loop {
             let Some(server) = self.servers.get_mut(key) else { return };
-            if server.state != ServerState::Shared {
+            if server.state() != ServerState::Shared {
                 return;
             }
-            let (id, kept) = (server.pool, server.is.paused || server.holds > 0);
+            let (id, kept) = (server.pool, server.is.paused || server.post.is_held());
             let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
             let Some(queued) = server.back().map(|back| back.queued()) else { return };
             if !kept
@@ -364,125 +277,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 continue;
             }
             if queued == 0 {
-                self.no_longer_drains(id, key);
-                self.set_state(key, ServerState::Cleaning);
-                self.settle(cx, key);
+                let cleaned = self.books().clean(key);
+                if self.sound(cleaned).is_some() {
+                    self.settle_later(key);
+                }
             }
             return;
         }
     }
 
-    /// Whoever has waited longest wants a server alone, here or on another worker: one shared server after
-    /// the other takes no more until it is free.
+    /// A shared server takes no more, so that it becomes free: for whoever has waited longest, or because its
+    /// time is over.
     fn must_drain(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key) -> bool {
-        let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        let since = |key: Key| self.clients.get(key).map_or(u64::MAX, |client| client.wait_since_ns);
-        let oldest = pool.oldest(&self.clients, |client| client.wait_since_ns).map_or(u64::MAX, since);
-        let alone = pool.oldest_alone(&self.clients).map(since).is_some_and(|alone| alone <= oldest);
-        let away = pool.entry.shared.longest_waiting_elsewhere(cx.worker);
-        let away = away.is_some_and(|(_, theirs)| theirs.saturating_add(HAND_OVER_NS) < oldest);
-        let drains = pool.draining.filter(|&other| {
-            self.servers.get(other).is_some_and(|server| server.state == ServerState::Shared)
-        });
-        let wanted = alone || away;
-        let drains = match drains {
-            Some(other) if wanted => Some(other),
-            None if wanted => Some(key),
-            Some(_) | None => None,
-        };
-        if let Some(pool) = self.pool(id) {
-            pool.draining = drains;
-        }
-        drains == Some(key) || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
-    }
-
-    /// The head of a shared server has been there for long.
-    pub(super) fn head_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        if server.back().is_some_and(|back| back.queued() > 1) {
-            let (id, since_ns) = (server.pool, server.head_since_ns);
-            let head = server.back().and_then(|back| back.head()).and_then(Key::from_raw);
-            // The next one of its kind must not wait until this one is answered.
-            let fingerprint = head.and_then(|head| self.clients.get(head)).map_or(0, |head| head.fingerprint);
-            let so_far_ns = cx.now_ns().saturating_sub(since_ns);
-            if fingerprint != 0
-                && let Some(pool) = self.pool(id)
-            {
-                pool.history.note(fingerprint, so_far_ns, pool.head_ns);
-            }
-            self.count_pool(id, |cells| cells.late_heads.inc());
-            self.seclude(cx, key);
-        }
-    }
-
-    /// If a client's request runs on a shared server, that server becomes its own.
-    pub(super) fn seclude_with(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.clients.get(key).and_then(|client| client.ride) else { return };
-        let back = self.servers.get_mut(server).and_then(|server| server.back());
-        if back.is_some_and(|back| back.head() == Some(key.raw())) {
-            self.seclude(cx, server);
-        }
-    }
-
-    /// A shared server becomes the lease of whose request is at its head. The others, whose requests have not
-    /// begun as far as anybody can know, go to the front of the queue and from there to another server; what
-    /// this one still answers for them goes nowhere.
-    pub(super) fn seclude(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(server) = self.servers.get_mut(key) else { return };
-        if server.state != ServerState::Shared {
-            return;
-        }
-        let id = server.pool;
-        let Some(back) = server.back() else { return };
-        let head = back.head().filter(|&owner| owner != INTERNAL).and_then(Key::from_raw);
-        let moved = self.take_back(cx, key, 1);
-        self.no_longer_drains(id, key);
-        match head.filter(|&head| self.clients.get(head).is_some_and(|client| client.ride == Some(key))) {
-            Some(head) => {
-                self.unload(head);
-                if let Some(client) = self.clients.get_mut(head) {
-                    client.lease = Some(key);
-                    client.is.quick = false;
-                }
-                self.set_state(key, ServerState::Leased(head));
-            }
-            None => {
-                self.set_state(key, ServerState::Cleaning);
-                if let Some(server) = self.servers.get_mut(key) {
-                    server.since_ms = cx.net.now_ns() / 1_000_000;
-                }
-                self.arm_server(cx, key);
-                self.todo.push_back(Task::SettleServer(key));
-            }
-        }
-        self.place_again(cx, id, moved);
-    }
-
-    fn no_longer_drains(&mut self, id: PoolId, server: Key) {
-        if let Some(pool) = self.pool(id)
-            && pool.draining == Some(server)
-        {
-            pool.draining = None;
-        }
-    }
-
-    /// The requests that were taken back from a server go to the front of the queue, and others to what is
-    /// free.
-    fn place_again(&mut self, cx: &mut Cx<'_, N>, id: PoolId, moved: Vec<Key>) {
-        for rider in moved {
-            self.enter_queue(cx, rider);
-        }
-        // A place among others may be free at once.
-        self.place_sharing(cx, id);
-        self.open_for_waiters(cx, id);
-        self.ask_neighbour(cx, id);
+        let elsewhere = self.pool(id).and_then(|pool| pool.entry.shared.longest_waiting_elsewhere(cx.worker));
+        let drains = self.books().must_drain(id, key, elsewhere);
+        drains || self.is_to_be_replaced(cx, key) || self.wants_study(cx, id)
     }
 
     /// Those who wait for a place get what is free.
-    fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+    pub(super) fn place_sharing(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         loop {
             let Some(next) = self.next_sharing(id) else { return };
-            let idle = self.pool(id).and_then(|pool| pool.take_idle());
+            let idle = self.pool(id).and_then(|pool| pool.newest_idle());
             if let Some(server) = idle {
                 self.share(cx, server);
                 continue;
@@ -493,74 +309,5 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             self.ride(cx, server, next);
         }
-    }
-
-    /// Takes the requests on a shared server back, from this place in its queue on, whoever asks for it: a
-    /// late head, a cancel, a client that reads slowly or must keep the server, a server that is gone.
-    /// Returns whose may run again.
-    ///
-    /// This is where it is decided what runs twice. A request may when it is proven pure (that is what let it
-    /// ride: [`Needs::shareable`]), is whole, and no byte of its answer has been dealt with: only of the
-    /// request at the head any can have been, so callers begin behind that one unless it has just got there.
-    /// And it has not been asked again before: who is taken back waits for a server alone
-    /// ([`Client::wants_alone`]) and rides no more.
-    ///
-    /// [`Client::wants_alone`]: crate::client::Client::wants_alone
-    fn take_back(&mut self, cx: &mut Cx<'_, N>, server: Key, from: usize) -> Vec<Key> {
-        inject::here("take_back");
-        let Some(held) = self.servers.get_mut(server) else { return Vec::new() };
-        let id = held.pool;
-        let Some(back) = held.back() else { return Vec::new() };
-        let owners = (from..back.queued()).filter_map(|place| back.owner_at(place)).filter_map(Key::from_raw);
-        let mut moved: Vec<Key> = owners.collect();
-        moved.retain(|&rider| self.clients.get(rider).is_some_and(|client| client.ride == Some(server)));
-        moved.retain(|&rider| {
-            let back = self.unload_unanswered(rider);
-            if !back {
-                // None is known that could come here. It must not be left to wait for an answer that goes
-                // nowhere.
-                self.end_client(cx, rider, FaultKind::ServerLost.into());
-            }
-            back
-        });
-        self.count_pool(id, |cells| cells.repeated_requests.add(moved.len() as u64));
-        moved
-    }
-
-    /// Takes a client's request back from a shared server, unless it is at the head and may have begun. True:
-    /// it wants a place again.
-    pub(super) fn unship(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.ride);
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head() != Some(key.raw())) && self.unload_unanswered(key)
-    }
-
-    /// The same, wherever it stands: nothing of its answer has come.
-    fn unload_unanswered(&mut self, key: Key) -> bool {
-        let Some(client) = self.clients.get_mut(key) else { return false };
-        let Some(server) = client.ride else { return false };
-        let Some(held) = self.servers.get_mut(server) else { return false };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
-        let (Phase::Session(front), Wants::Carried { len: len @ 1.. }) = (&mut client.phase, client.pending)
-        else {
-            return false;
-        };
-        back.recall(front, key.raw(), output.tail_mut());
-        client.ride = None;
-        client.inflight = client.inflight.saturating_sub(1);
-        client.pending = Wants::Request { len, whole: true, shares: true };
-        client.wants_alone();
-        self.mark_dirty(server);
-        true
-    }
-
-    /// A client that goes leaves its place in a shared server's queue; the reply will go nowhere.
-    pub(super) fn leave_shared(&mut self, key: Key) {
-        let Some(server) = self.clients.get_mut(key).and_then(|client| client.ride.take()) else { return };
-        let Some(held) = self.servers.get_mut(server) else { return };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
-        back.forget(key.raw(), output.tail_mut());
-        self.mark_dirty(server);
-        self.todo.push_back(Task::SettleServer(server));
     }
 }

@@ -6,7 +6,7 @@
 //! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know
 //! it.
 
-use super::{Hall, Task};
+use super::{Hall, Order};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::pool::PoolId;
@@ -34,20 +34,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let Some(reading) = knowledge.begin_reading(cx.now_ms()) else { return false };
-        if let Some(server) = self.servers.get_mut(key) {
-            server.is.studies = true;
-        }
-        if let Some(pool) = self.pool(id) {
-            pool.study_begins();
-        }
+        self.books().study_begins(key);
         self.ask(key, reading)
-    }
-
-    /// A server's question is answered, or the server is gone.
-    pub(super) fn study_ends(&mut self, id: PoolId) {
-        if let Some(pool) = self.pool(id) {
-            pool.study_ends();
-        }
     }
 
     fn ask(&mut self, key: Key, reading: Reading) -> bool {
@@ -78,10 +66,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             self.mark_dirty(key);
             self.arm_server(cx, key);
-            self.todo.push_back(Task::PumpServer(key));
-        } else if let Some(server) = self.servers.get_mut(key) {
-            server.is.studies = false;
-            self.study_ends(id);
+            self.todo.push_back(Order::PumpServer(key));
+        } else {
+            self.books().study_ends(key);
         }
     }
 

@@ -214,11 +214,11 @@ fn free_number<X>(all: &[Arc<PoolEntry<X>>]) -> PoolId {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::settings::{PoolMode, Targets};
 
-    pub(in crate::pool) fn spec() -> PoolSpec {
+    pub(crate) fn spec() -> PoolSpec {
         PoolSpec {
             epoch: 1,
             servers_since: 0,

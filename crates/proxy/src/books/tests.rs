@@ -1,0 +1,607 @@
+//! The books alone, against a model of them: what may happen in any order, and what may not.
+//!
+//! `WEIR_BOOKS_STEPS` says how many steps: a million in CI.
+
+use super::{
+    Books, Claim, Claimant, Fit, HAND_OVER_NS, Holding, Next, Pool, Post, ServerState, Tenant, Want,
+};
+use crate::ids::{Arena, Key};
+use crate::pool::registry::tests::spec;
+use crate::pool::{Opening, PoolId, Registry, Right, shared::NOBODY};
+use crate::settings::PoolSpec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use weir_metrics::Metrics;
+use weir_wire::{Pin, Pins};
+
+/// Steps of one walk.
+const WALK: usize = 2_000;
+/// Clients, and servers that the pool may have.
+const CLIENTS: usize = 12;
+const LIMIT: usize = 5;
+
+struct Guest {
+    claim: Claim,
+    pool: Option<PoolId>,
+}
+
+struct Host {
+    post: Post,
+    pool: PoolId,
+    /// Its place under the limit, given back when it goes.
+    _right: Option<Right<()>>,
+}
+
+impl Claimant for Guest {
+    fn claim(&self) -> &Claim {
+        &self.claim
+    }
+    fn claim_mut(&mut self) -> &mut Claim {
+        &mut self.claim
+    }
+    fn pool(&self) -> Option<PoolId> {
+        self.pool
+    }
+}
+
+impl Tenant for Host {
+    fn post(&self) -> &Post {
+        &self.post
+    }
+    fn post_mut(&mut self) -> &mut Post {
+        &mut self.post
+    }
+    fn pool(&self) -> PoolId {
+        self.pool
+    }
+}
+
+/// A worker's books, and beside them what should stand there.
+struct House {
+    clients: Arena<Guest>,
+    servers: Arena<Host>,
+    pools: Vec<Option<Box<Pool<()>>>>,
+    /// What each client should have.
+    holding: BTreeMap<Key, Holding>,
+    /// What each server should be.
+    state: BTreeMap<Key, ServerState>,
+    /// Cancels that may hit a server.
+    held: BTreeMap<Key, u32>,
+    /// Those who should wait, in the order in which they came.
+    queue: Vec<(u64, Key)>,
+    /// Idle servers, as they came.
+    idle: Vec<Key>,
+    pinned: BTreeMap<Key, bool>,
+    now_ns: u64,
+}
+
+impl House {
+    fn new() -> Self {
+        let entry = Registry::<()>::new(1).enter(PoolSpec { size: LIMIT, ..spec() });
+        let cells = Metrics::new(1, &["postgres"]).pool(0, "postgres", "app", "me");
+        let id = entry.id;
+        let mut pools = Vec::new();
+        pools.resize_with(id.0 as usize, || None);
+        pools.push(Some(Box::new(Pool::new(entry, 0, cells))));
+        let mut house = House {
+            clients: Arena::default(),
+            servers: Arena::default(),
+            pools,
+            holding: BTreeMap::new(),
+            state: BTreeMap::new(),
+            held: BTreeMap::new(),
+            queue: Vec::new(),
+            idle: Vec::new(),
+            pinned: BTreeMap::new(),
+            now_ns: 1,
+        };
+        for _ in 0..CLIENTS {
+            let client = house.clients.insert(Guest { claim: Claim::default(), pool: Some(id) });
+            house.holding.insert(client, Holding::Nothing);
+            house.pinned.insert(client, false);
+        }
+        house
+    }
+
+    fn books(&mut self) -> Books<'_, Guest, Host, ()> {
+        Books::of(&mut self.clients, &mut self.servers, &mut self.pools)
+    }
+
+    fn pool(&self) -> &Pool<()> {
+        self.pools.iter().flatten().next().expect("there is one")
+    }
+
+    fn nth<T>(of: &BTreeMap<Key, T>, n: u8) -> Option<Key> {
+        of.keys().nth(usize::from(n) % of.len().max(1)).copied()
+    }
+
+    fn riders(&self, server: Key) -> usize {
+        self.holding
+            .values()
+            .filter(|it| matches!(it, Holding::Riding { server: on, .. } if *on == server))
+            .count()
+    }
+
+    fn held(&self, server: Key) -> bool {
+        self.held.get(&server).is_some_and(|&held| held > 0)
+    }
+
+    fn moves(&mut self, server: Key, to: ServerState) {
+        self.idle.retain(|&idle| idle != server);
+        if to == ServerState::Idle {
+            self.idle.push(server);
+        }
+        self.state.insert(server, to);
+    }
+
+    fn unpin(&mut self, client: Key) {
+        self.pinned.insert(client, false);
+    }
+
+    /// The next in line, by the model.
+    fn next(&self) -> Option<Key> {
+        self.queue.iter().min_by_key(|&&(since, _)| since).map(|&(_, client)| client)
+    }
+
+    /// One thing happens, possible or not. Afterwards the books say what the model says.
+    fn step(&mut self, (what, who, which): (u8, u8, u8)) {
+        self.now_ns += u64::from(which % 3) * 1_000_000;
+        let client = Self::nth(&self.holding, who).expect("there are clients");
+        let Some(server) = Self::nth(&self.state, which) else { return self.dial() };
+        let (has, is) = (self.holding[&client], self.state[&server]);
+        match what % 22 {
+            0 | 1 => self.dial(),
+            2 | 3 => {
+                let may = is == ServerState::Login;
+                assert_eq!(self.books().logged_in(server).is_ok(), may);
+                if may {
+                    self.moves(server, ServerState::Cleaning);
+                }
+            }
+            4 | 5 => self.want(client, which),
+            6 => self.queue(client),
+            7 => {
+                assert_eq!(self.books().leave_queue(client), matches!(has, Holding::Waiting(_)));
+                self.leaves_queue(client);
+            }
+            8 => {
+                let wanted = self.books().forget(client);
+                if let Holding::Wanting(want) | Holding::Waiting(want) = has {
+                    assert_eq!(wanted, Some(want));
+                    self.queue.retain(|&(_, it)| it != client);
+                    self.holding.insert(client, Holding::Nothing);
+                }
+            }
+            // As the hall does it: whoever has waited longest gets what is free.
+            9 | 10 => self.offer(server, who, which),
+            // And as it must not.
+            11 => self.lease(server, client),
+            12 => {
+                let released = self.books().release(client);
+                assert_eq!(released, if let Holding::Leased(server) = has { Some(server) } else { None });
+                if let Some(server) = released {
+                    self.holding.insert(client, Holding::Nothing);
+                    self.unpin(client);
+                    self.moves(server, ServerState::Cleaning);
+                }
+            }
+            13 => {
+                let may = is == ServerState::Cleaning && !self.held(server);
+                assert_eq!(self.books().rest(server).is_ok(), may);
+                if may {
+                    self.moves(server, ServerState::Idle);
+                }
+            }
+            14 => {
+                let may = match is {
+                    ServerState::Idle | ServerState::Cleaning => true,
+                    ServerState::Shared => self.riders(server) == 0,
+                    ServerState::Login | ServerState::Leased(_) => false,
+                };
+                assert_eq!(self.books().clean(server).is_ok(), may);
+                if may {
+                    self.moves(server, ServerState::Cleaning);
+                }
+            }
+            15 => {
+                let may = matches!(is, ServerState::Idle | ServerState::Cleaning) && !self.held(server);
+                assert_eq!(self.books().share(server).is_ok(), may);
+                if may {
+                    self.moves(server, ServerState::Shared);
+                }
+            }
+            16 => self.convert(server, is),
+            17 | 18 => self.ride(server, client),
+            19 => match who % 2 {
+                0 => {
+                    let on = self.books().alight(client);
+                    if let Holding::Riding { server, len } = has {
+                        assert_eq!(on, Some((server, len)));
+                        self.holding.insert(client, Holding::Nothing);
+                    }
+                }
+                _ => {
+                    let back = self.books().take_back(client);
+                    if let Holding::Riding { server, len: len @ 1.. } = has {
+                        assert_eq!(back, Some(server));
+                        let want = Want::Request { len, whole: true, shares: false };
+                        self.holding.insert(client, Holding::Wanting(want));
+                    } else {
+                        assert_eq!(back, None);
+                    }
+                }
+            },
+            20 => self.seclude(server, client),
+            _ => self.other(client, server, who),
+        }
+    }
+
+    /// A server is free, or was thought to be: who gets it? Sometimes somebody waits elsewhere.
+    fn offer(&mut self, server: Key, who: u8, which: u8) {
+        let elsewhere_ns = self.now_ns.saturating_sub(u64::from(which) * HAND_OVER_NS / 16);
+        let elsewhere = who.is_multiple_of(3).then_some((1, elsewhere_ns));
+        let own = self.next();
+        let own_ns = own.and_then(|own| self.clients.get(own)).map(|own| own.claim.since_ns());
+        let fit = [Fit::Suits, Fit::Suits, Fit::Outdated, Fit::Unsuitable][usize::from(who / 64)];
+        let moves = elsewhere.is_some() && own_ns.is_none_or(|own_ns| elsewhere_ns + HAND_OVER_NS < own_ns);
+        let shares = own.is_some_and(|own| self.clients.get(own).is_some_and(|own| own.claim.shares()));
+        match self.pool().next(&self.clients, elsewhere, |_| fit) {
+            Next::HandOver(worker) => assert!(moves && worker == 1),
+            Next::Rest => assert_eq!((own, elsewhere), (None, None), "somebody is passed over"),
+            Next::Share => assert!(shares && !moves),
+            Next::Close => assert!(own.is_some() && fit == Fit::Outdated && !shares && !moves),
+            Next::Renew(next) => {
+                assert!(own == Some(next) && fit == Fit::Unsuitable && !shares && !moves);
+            }
+            Next::Serve(next) => {
+                assert_eq!(Some(next), own, "whoever has waited longest is next");
+                assert!(fit == Fit::Suits && !shares && !moves);
+                self.lease(server, next);
+            }
+        }
+    }
+
+    fn dial(&mut self) {
+        let entry = self.pool().entry.clone();
+        match Right::take(&entry) {
+            Ok(right) => {
+                assert!(self.state.len() < LIMIT, "the limit is exceeded");
+                let host = Host { post: Post::connecting(None), pool: entry.id, _right: Some(right) };
+                let server = self.books().enter(host);
+                self.state.insert(server, ServerState::Login);
+            }
+            Err(full) => assert_eq!((full, self.state.len()), (Opening::PoolIsFull, LIMIT)),
+        }
+    }
+
+    fn want(&mut self, client: Key, which: u8) {
+        let want = match which % 5 {
+            0 => Want::Welcome,
+            n => Want::Request { len: u32::from(n), whole: n > 1, shares: n > 2 },
+        };
+        let may = self.holding[&client] == Holding::Nothing;
+        assert_eq!(self.books().want(client, want).is_ok(), may);
+        if may {
+            let now_ns = self.now_ns;
+            self.books().wants_since(client, now_ns);
+            self.holding.insert(client, Holding::Wanting(want));
+        }
+    }
+
+    fn queue(&mut self, client: Key) {
+        let has = self.holding[&client];
+        assert_eq!(self.books().queue(client).is_ok(), matches!(has, Holding::Wanting(_)));
+        if let Holding::Wanting(want) = has {
+            let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
+            self.queue.push((since_ns, client));
+            // Those of the same time: alone before sharing, then as they came.
+            let shares = |holding: &BTreeMap<Key, Holding>, key: &Key| {
+                matches!(holding[key], Holding::Waiting(Want::Request { shares: true, .. }))
+            };
+            self.holding.insert(client, Holding::Waiting(want));
+            let holding = &self.holding;
+            self.queue.sort_by_key(|(since, key)| (*since, shares(holding, key)));
+        }
+    }
+
+    fn leaves_queue(&mut self, client: Key) {
+        if let Holding::Waiting(want) = self.holding[&client] {
+            self.queue.retain(|&(_, it)| it != client);
+            self.holding.insert(client, Holding::Wanting(want));
+        }
+    }
+
+    fn lease(&mut self, server: Key, client: Key) {
+        let free = match self.state[&server] {
+            ServerState::Idle | ServerState::Cleaning => !self.held(server),
+            ServerState::Shared => self.riders(server) == 0,
+            ServerState::Login | ServerState::Leased(_) => false,
+        };
+        let has = self.holding[&client];
+        let may = free && !matches!(has, Holding::Leased(_) | Holding::Riding { .. });
+        let served = self.books().lease(server, client);
+        assert_eq!(served.is_ok(), may, "{has:?}");
+        if let Ok(served) = served {
+            assert_eq!(served.waited_since_ns.is_some(), matches!(has, Holding::Waiting(_)));
+            self.queue.retain(|&(_, it)| it != client);
+            self.holding.insert(client, Holding::Leased(server));
+            self.moves(server, ServerState::Leased(client));
+        }
+    }
+
+    fn convert(&mut self, server: Key, is: ServerState) {
+        if let ServerState::Leased(holder) = is
+            && !self.pinned[&holder]
+        {
+            self.books().note_quick(holder, true);
+            assert_eq!(self.books().convert(server), Ok(holder));
+            self.holding.insert(holder, Holding::Riding { server, len: 0 });
+            self.moves(server, ServerState::Shared);
+        } else {
+            assert!(self.books().convert(server).is_err());
+        }
+    }
+
+    fn ride(&mut self, server: Key, client: Key) {
+        let has = self.holding[&client];
+        let may = self.state[&server] == ServerState::Shared
+            && matches!(
+                has,
+                Holding::Wanting(Want::Request { whole: true, shares: true, .. })
+                    | Holding::Waiting(Want::Request { whole: true, shares: true, .. })
+            );
+        let rides = self.books().ride(server, client);
+        assert_eq!(rides.is_ok(), may);
+        if let Ok((len, _)) = rides {
+            self.queue.retain(|&(_, it)| it != client);
+            self.holding.insert(client, Holding::Riding { server, len });
+        }
+    }
+
+    fn seclude(&mut self, server: Key, client: Key) {
+        let rides = matches!(self.holding[&client], Holding::Riding { server: on, .. } if on == server);
+        let may = rides && self.riders(server) == 1;
+        assert_eq!(self.books().seclude(server, client).is_ok(), may);
+        if may {
+            self.holding.insert(client, Holding::Leased(server));
+            self.moves(server, ServerState::Leased(client));
+        }
+    }
+
+    fn other(&mut self, client: Key, server: Key, who: u8) {
+        match who % 5 {
+            0 => {
+                self.books().hold_for_cancel(server);
+                *self.held.entry(server).or_default() += 1;
+            }
+            1 | 2 => {
+                self.books().cancel_over(server);
+                let held = self.held.entry(server).or_default();
+                *held = held.saturating_sub(1);
+            }
+            3 if matches!(self.holding[&client], Holding::Leased(_)) => {
+                let mut pins = Pins::NONE;
+                pins.insert(Pin::TemporaryTable);
+                self.books().pin(client, pins);
+                self.pinned.insert(client, true);
+            }
+            3 => {
+                let waits = matches!(self.holding[&client], Holding::Waiting(_));
+                let wants = self.clients.get(client).expect("is there").claim.want();
+                assert_eq!(self.books().want_alone(client).is_ok(), wants.is_some());
+                if let Some(Want::Request { len, whole, .. }) = wants {
+                    let want = Want::Request { len, whole, shares: false };
+                    self.leaves_queue(client);
+                    self.holding.insert(client, Holding::Wanting(want));
+                    if waits {
+                        self.holding.insert(client, Holding::Waiting(want));
+                        let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
+                        self.queue.push((since_ns, client));
+                    }
+                }
+            }
+            // It is lost, with whoever has it; nobody rides on it by then.
+            _ if self.riders(server) == 0 => {
+                assert!(self.books().close(server).is_some());
+                if let ServerState::Leased(holder) = self.state[&server] {
+                    self.holding.insert(holder, Holding::Nothing);
+                    self.unpin(holder);
+                }
+                self.idle.retain(|&idle| idle != server);
+                self.state.remove(&server);
+                self.held.remove(&server);
+            }
+            _ => {}
+        }
+    }
+
+    /// The books say what the model says, and what they tell others is so.
+    fn agree(&self) {
+        for (&key, &holding) in &self.holding {
+            let claim = &self.clients.get(key).expect("is there").claim;
+            assert_eq!(claim.holding(), holding);
+            assert_eq!(claim.pinned().is_empty(), !self.pinned[&key]);
+        }
+        assert_eq!(self.servers.len(), self.state.len());
+        let mut leased = 0;
+        let mut riders = BTreeMap::new();
+        for holding in self.holding.values() {
+            if let Holding::Riding { server, .. } = holding {
+                *riders.entry(*server).or_insert(0) += 1;
+            }
+        }
+        for (&key, &state) in &self.state {
+            let post = &self.servers.get(key).expect("is there").post;
+            let carried = riders.get(&key).copied().unwrap_or(0);
+            assert_eq!((post.state(), post.riders()), (state, carried));
+            assert_eq!(post.is_held(), self.held(key));
+            assert!(state == ServerState::Shared || carried == 0, "somebody rides on what is not shared");
+            if let ServerState::Leased(client) = state {
+                assert_eq!(self.holding[&client], Holding::Leased(key), "the two name each other");
+                leased += 1;
+            }
+        }
+        let holders = self.holding.values().filter(|it| matches!(it, Holding::Leased(_))).count();
+        assert_eq!(holders, leased, "a server has one client");
+        let pool = self.pool();
+        let count =
+            |wanted: &dyn Fn(ServerState) -> bool| self.state.values().filter(|&&it| wanted(it)).count();
+        let connecting = count(&|it| it == ServerState::Login);
+        let cells = &pool.cells;
+        let gauges =
+            [&cells.servers_connecting, &cells.servers_idle, &cells.servers_active, &cells.servers_cleaning];
+        let there = [
+            connecting,
+            self.idle.len(),
+            count(&|it| matches!(it, ServerState::Leased(_) | ServerState::Shared)),
+            count(&|it| it == ServerState::Cleaning),
+        ];
+        assert_eq!(gauges.map(|gauge| gauge.get()), there.map(|n| n as i64));
+        assert_eq!(cells.waiting_clients.get(), self.queue.len() as i64);
+        assert_eq!(cells.pinned_servers.get(), self.pinned.values().filter(|&&it| it).count() as i64);
+        assert_eq!((pool.len(), pool.connecting()), (self.state.len(), connecting));
+        assert_eq!(pool.idle_keys(), self.idle);
+        assert_eq!(pool.waiting_len(), self.queue.len(), "a waiter is lost");
+        let oldest = self.queue.iter().map(|&(since, _)| since).min().unwrap_or(NOBODY);
+        let told = pool.entry.shared.published(0);
+        assert_eq!((told.0, told.1), (oldest, self.idle.len()));
+        assert_eq!(pool.entry.shared.waiting(), self.queue.len());
+        assert_eq!(pool.entry.shared.opened(), self.state.len());
+        assert!(pool.entry.shared.opened() <= LIMIT);
+    }
+
+    /// Whoever waits is served in the end, in the order of those who came.
+    fn serve_all(&mut self) {
+        let mut last_ns = 0;
+        while let Some(next) = self.pool().oldest(&self.clients) {
+            let since_ns = self.clients.get(next).expect("is there").claim.since_ns();
+            assert!(since_ns >= last_ns, "somebody was passed over");
+            last_ns = since_ns;
+            assert!(self.books().forget(next).is_some());
+            self.queue.retain(|&(_, it)| it != next);
+            self.holding.insert(next, Holding::Nothing);
+        }
+        assert_eq!(self.queue, [], "somebody still waits and nobody knows");
+        self.agree();
+    }
+}
+
+fn walks() -> u32 {
+    let steps = std::env::var("WEIR_BOOKS_STEPS").ok().and_then(|steps| steps.parse().ok());
+    (steps.unwrap_or(1_000_000) / WALK).max(1) as u32
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: walks(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_books_agree_with_the_model(steps in proptest::collection::vec(any::<(u8, u8, u8)>(), WALK)) {
+        let mut house = House::new();
+        for step in steps {
+            house.step(step);
+            house.agree();
+        }
+        house.serve_all();
+    }
+}
+
+fn waiter(house: &mut House, since_ns: u64, shares: bool) -> Key {
+    let client = *house.holding.iter().find(|(_, has)| **has == Holding::Nothing).expect("one is free").0;
+    let want = Want::Request { len: 1, whole: true, shares };
+    house.books().want(client, want).expect("it has nothing");
+    house.books().wants_since(client, since_ns);
+    house.books().queue(client).expect("it wants something");
+    house.holding.insert(client, Holding::Waiting(want));
+    client
+}
+
+#[test]
+fn a_queue_is_as_old_as_its_last_break() {
+    let mut house = House::new();
+    let entry = house.pool().entry.clone();
+    assert_eq!(entry.shared.queue_since(0), NOBODY);
+    let first = waiter(&mut house, 10, false);
+    let second = waiter(&mut house, 20, true);
+    house.books().forget(first);
+    assert_eq!((entry.shared.queue_since(0), entry.shared.longest_waiting()), (10, 20));
+    house.books().forget(second);
+    assert_eq!(entry.shared.queue_since(0), NOBODY);
+    waiter(&mut house, 30, false);
+    assert_eq!(entry.shared.queue_since(0), 30);
+}
+
+#[test]
+fn a_worker_asks_for_places_only_while_it_would_open_a_server() {
+    let mut house = House::new();
+    let entry = house.pool().entry.clone();
+    let asks = || entry.shared.longest_lacking().is_some();
+    assert!(!asks());
+    let waiters = [10, 20].map(|since_ns| waiter(&mut house, since_ns, false));
+    assert_eq!((asks(), house.pool().lacks()), (true, 2));
+    house.dial();
+    assert_eq!((asks(), house.pool().lacks()), (true, 1));
+    house.dial();
+    assert!(!asks(), "as many connects are under way as clients wait");
+    for server in house.servers.keys() {
+        house.books().close(server);
+        house.state.clear();
+    }
+    house.pools.iter_mut().flatten().for_each(|pool| pool.pause(100));
+    let mut may = |now_ms| house.pools.iter_mut().flatten().all(|pool| pool.may_connect(now_ms));
+    assert!(!asks() && !may(99), "a connect has failed");
+    assert!(may(100) && asks());
+    assert_eq!(house.pool().lacks(), 1, "one tries the ground");
+    house.dial();
+    assert!(!asks());
+    let server = house.servers.keys()[0];
+    house.books().logged_in(server).expect("it was connecting");
+    assert_eq!((asks(), house.pool().lacks()), (true, 2), "they still wait");
+    for waiter in waiters {
+        house.books().forget(waiter);
+    }
+    assert!(!asks());
+}
+
+#[test]
+fn one_shared_server_after_the_other_is_emptied_for_who_wants_one_alone() {
+    let mut house = House::new();
+    let id = house.pool().entry.id;
+    for _ in 0..2 {
+        house.dial();
+    }
+    let [one, other] = [house.servers.keys()[0], house.servers.keys()[1]];
+    for server in [one, other] {
+        house.books().logged_in(server).expect("it was connecting");
+        house.books().share(server).expect("it is free");
+    }
+    waiter(&mut house, 20, true);
+    assert!(!house.books().must_drain(id, one, None), "who has waited longest takes any place");
+    let alone = waiter(&mut house, 10, false);
+    assert!(house.books().must_drain(id, one, None) && !house.books().must_drain(id, other, None));
+    house.books().clean(one).expect("nobody rides on it");
+    house.books().lease(one, alone).expect("it is free");
+    assert!(!house.books().must_drain(id, other, None));
+    let longer = Some((1, 20));
+    assert!(!house.books().must_drain(id, other, longer), "they have waited as long");
+    waiter(&mut house, 21, false);
+    assert!(!house.books().must_drain(id, other, None), "an older one takes any place");
+}
+
+#[test]
+fn what_cannot_be_changes_nothing() {
+    let mut house = House::new();
+    house.dial();
+    let server = house.servers.keys()[0];
+    let [one, other] = [house.clients.keys()[0], house.clients.keys()[1]];
+    assert!(house.books().lease(server, one).is_err(), "it is not logged in");
+    house.books().logged_in(server).expect("it was connecting");
+    house.books().lease(server, one).expect("it is free");
+    let refused = house.books().lease(server, other).expect_err("one client has it");
+    assert_eq!((refused.client, refused.server), (Some(other), Some(server)));
+    assert_eq!(house.servers.get(server).expect("is there").post.state(), ServerState::Leased(one));
+    assert_eq!(house.clients.get(other).expect("is there").claim.holding(), Holding::Nothing);
+    assert!(house.books().rest(server).is_err() && house.books().share(server).is_err());
+    house.books().release(one);
+    house.books().hold_for_cancel(server);
+    assert!(house.books().lease(server, other).is_err(), "a cancel may hit it");
+}
