@@ -1,10 +1,11 @@
 //! What a client has left on its server, asked of that server: settings that it has set and that no server
-//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with them.
+//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with
+//! them.
 //!
 //! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their
-//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes. Until then
-//! the pin stands (`setting`), so nobody else has that server. The same question asks, behind a request that may have
-//! freed something, whether the other reasons still are.
+//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes.
+//! Until then the pin stands (`setting`), so nobody else has that server. The same question asks, behind a
+//! request that may have freed something, whether the other reasons still are.
 //!
 //! Owns: which settings move by being asked for, and the question. Must not know: how settings are brought
 //! to a server (`session_state.rs`).
@@ -54,7 +55,8 @@ struct Asked {
 }
 
 /// Reasons for which a server can be asked whether they still are, with what is true as long as they are.
-/// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a transaction no lock of it is left.
+/// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a
+/// transaction no lock of it is left.
 const ASKED: [(Pin, &str); 4] = [
     (
         Pin::SessionLock,
