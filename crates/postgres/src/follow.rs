@@ -21,10 +21,8 @@ use crate::relay::{Internal, Owed};
 use crate::session_state::{Settings, follows, put_literal};
 use std::sync::Arc;
 use weir_sql::Clears;
+use weir_wire::limits::SETTINGS_ASKED;
 use weir_wire::{Boundary, Pin, Pins, Reader};
-
-/// Settings asked for at a time; who sets more in one transaction keeps its server.
-const QUESTIONS: usize = 64;
 
 /// What a client has left on the server that it holds, as far as that server can be asked for it.
 #[derive(Debug, Default)]
@@ -387,7 +385,7 @@ impl Questions {
         if waits.iter().any(|known| **known == *name) {
             return;
         }
-        self.in_vain |= !moves(name) || self.names.len() >= QUESTIONS;
+        self.in_vain |= !moves(name) || self.names.len() >= SETTINGS_ASKED;
         if !self.in_vain {
             self.names.push(name.into());
         }
