@@ -45,8 +45,8 @@ drivers-newest: ## The same on the newest PostgreSQL and MariaDB of Debian unsta
 	@tests/servers/get-newest target/newest
 	@WEIR_TEST_NEWEST=$(CURDIR)/target/newest tests/run drivers $(SUITES)
 
-apps: ## All frameworks as applications use them, direct and through Weir with 2 servers and 50 clients (CI plays some; WEIR_APPS_CLIENTS=N)
-	@tests/setup
+apps: ## All frameworks as applications use them, direct and through Weir with 2 servers and 50 clients (WEIR_APPS_CLIENTS=N)
+	@WEIR_APPS=all tests/setup
 	@WEIR_APPS=all tests/run drivers --jobs 1 apps_pg apps_my
 
 differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8)

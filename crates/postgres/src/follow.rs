@@ -1,10 +1,11 @@
 //! What a client has left on its server, asked of that server: settings that it has set and that no server
-//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with them.
+//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with
+//! them.
 //!
 //! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their
-//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes. Until then
-//! the pin stands (`setting`), so nobody else has that server. The same question asks, behind a request that may have
-//! freed something, whether the other reasons still are.
+//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes.
+//! Until then the pin stands (`setting`), so nobody else has that server. The same question asks, behind a
+//! request that may have freed something, whether the other reasons still are.
 //!
 //! Owns: which settings move by being asked for, and the question. Must not know: how settings are brought
 //! to a server (`session_state.rs`).
@@ -20,10 +21,8 @@ use crate::relay::{Internal, Owed};
 use crate::session_state::{Settings, follows, put_literal};
 use std::sync::Arc;
 use weir_sql::Clears;
+use weir_wire::limits::SETTINGS_ASKED;
 use weir_wire::{Boundary, Pin, Pins, Reader};
-
-/// Settings asked for at a time; who sets more in one transaction keeps its server.
-const QUESTIONS: usize = 64;
 
 /// What a client has left on the server that it holds, as far as that server can be asked for it.
 #[derive(Debug, Default)]
@@ -54,7 +53,8 @@ struct Asked {
 }
 
 /// Reasons for which a server can be asked whether they still are, with what is true as long as they are.
-/// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a transaction no lock of it is left.
+/// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a
+/// transaction no lock of it is left.
 const ASKED: [(Pin, &str); 4] = [
     (
         Pin::SessionLock,
@@ -385,7 +385,7 @@ impl Questions {
         if waits.iter().any(|known| **known == *name) {
             return;
         }
-        self.in_vain |= !moves(name) || self.names.len() >= QUESTIONS;
+        self.in_vain |= !moves(name) || self.names.len() >= SETTINGS_ASKED;
         if !self.in_vain {
             self.names.push(name.into());
         }

@@ -124,6 +124,18 @@ impl Front {
         self.settings.get(name).is_some()
     }
 
+    /// Its settings once these, or all of them, have gone back to what was named at the start.
+    pub(crate) fn settings_after<'a>(&self, all: bool, resets: impl Iterator<Item = &'a str>) -> Settings {
+        let mut settings = Settings::clone(if all { &self.startup } else { &self.settings });
+        for name in resets {
+            settings = match self.startup.get(name) {
+                Some(value) => settings.with(name, value).unwrap_or(settings),
+                None => settings.without(name),
+            };
+        }
+        settings
+    }
+
     /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go
     /// elsewhere then.
     fn is_to_stay(&self, effects: &Effects) -> bool {

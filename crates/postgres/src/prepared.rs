@@ -185,7 +185,8 @@ impl Statement {
         statement
     }
 
-    /// It may have literals, which are read when it is parsed: not if all that it is given comes as parameters.
+    /// It may have literals, which are read when it is parsed: not if all that it is given comes as
+    /// parameters.
     pub fn has_literals(&self) -> bool {
         let text = self.content.split(|&b| b == 0).next().unwrap_or_default();
         let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));

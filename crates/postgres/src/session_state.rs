@@ -268,8 +268,8 @@ pub(crate) fn put_changes<'a>(
     });
 }
 
-/// It bears on how literals are read, which is done once, when a statement is parsed. (What else does is looked
-/// at again when the statement runs: `search_path`.)
+/// It bears on how literals are read, which is done once, when a statement is parsed. (What else does is
+/// looked at again when the statement runs: `search_path`.)
 pub(crate) fn decides_reading(name: &str) -> bool {
     READ_BY.contains(&name)
 }
@@ -292,8 +292,8 @@ pub(crate) fn all_that_decides_reading(settings: &Settings) -> Vec<Change<'_>> {
     READ_BY.iter().map(|&name| Change { name, value: settings.get(name) }).collect()
 }
 
-/// Writes two texts: one that makes these changes for a moment within a transaction, and one that goes back. `before` says what
-/// there is now, if that is known; else the server keeps it in placeholders of Weir's own.
+/// Writes two texts: one that makes these changes for a moment within a transaction, and one that goes back.
+/// `before` says what there is now, if that is known; else the server keeps it in placeholders of Weir's own.
 pub(crate) fn put_visit<'a>(
     there: &mut Vec<u8>,
     here: &mut Vec<u8>,

@@ -66,6 +66,10 @@ pub const CLIENT_SETTINGS: usize = 128;
 /// See [`CLIENT_SETTINGS`].
 pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;
 
+/// PostgreSQL: settings that a client has set in one transaction and that its server is asked for. Who sets
+/// more keeps its server.
+pub const SETTINGS_ASKED: usize = 64;
+
 /// Users of pools that are logged in as another one whose own names a worker keeps for its log.
 pub const LOGGED_NAMES: usize = 1024;
 

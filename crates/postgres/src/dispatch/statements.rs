@@ -394,7 +394,8 @@ impl Back {
         Some(here)
     }
 
-    /// A statement of Weir's own among the client's messages, which is answered in secret and fails with them.
+    /// A statement of Weir's own among the client's messages, which is answered in secret and fails with
+    /// them.
     fn put_aside(&mut self, text: &[u8], out: &mut Vec<u8>) {
         put_aside(out, b"weir_aside", text);
         self.queue.push(Owed::Aside { left: ASIDE_REPLIES });

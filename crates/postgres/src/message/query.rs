@@ -125,8 +125,8 @@ pub fn put_parse(out: &mut Vec<u8>, name: &[u8], content: &[u8]) {
     });
 }
 
-/// A statement of no parameters, prepared, run and closed under a name that nobody else has. It is answered by
-/// [`ASIDE_REPLIES`] messages.
+/// A statement of no parameters, prepared, run and closed under a name that nobody else has. It is answered
+/// by [`ASIDE_REPLIES`] messages.
 pub fn put_aside(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
     put(out, b'P', |out| {
         put_cstr(out, name);

@@ -194,15 +194,26 @@ impl Back {
         if !self.traces.holds_names() {
             self.own_names = None;
         }
+        let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
+        let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
         if self.own.is_some() {
-            // It goes back by itself to what its client began with, and says so.
-            if let Some(front) = front {
-                front.traces.apply(effects, outcome, followed);
+            // It goes back by itself to what its client began with, and says so where it reports it.
+            let Some(front) = front else { return };
+            front.traces.apply(effects, outcome, followed);
+            let returns = |name: &str| !followed(name) && front.has_set(name);
+            let may_return = outcome == Outcome::InTransaction
+                && (resets().any(|set| returns(&set.name))
+                    || (clears_settings && front.settings.iter().any(|(name, _)| returns(name))));
+            if may_return {
+                // A ROLLBACK would bring the value back, and nobody would say so.
+                front.traces.pin(Pin::Setting);
+                self.traces.pin(Pin::Setting);
+            } else if outcome != Outcome::Doubtful && (clears_settings || resets().next().is_some()) {
+                front.settings =
+                    Arc::new(front.settings_after(clears_settings, resets().map(|set| &*set.name)));
             }
             return;
         }
-        let clears_settings = effects.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL);
-        let resets = || effects.names.iter().flatten().filter(|set| set.reset && !set.local);
         if outcome == Outcome::Settled {
             if clears_settings {
                 self.applied = Arc::default();
@@ -247,17 +258,7 @@ impl Back {
         if outcome == Outcome::Doubtful || !resets_some {
             return;
         }
-        // Back to what was named at the start.
-        let mut settings = Settings::clone(&front.settings);
-        if clears_settings {
-            settings = Settings::clone(&front.startup);
-        }
-        for set in resets() {
-            settings = match front.startup.get(&set.name) {
-                Some(value) => settings.with(&set.name, value).unwrap_or(settings),
-                None => settings.without(&set.name),
-            };
-        }
+        let settings = front.settings_after(clears_settings, resets().map(|set| &*set.name));
         let before = std::mem::replace(&mut front.settings, Arc::new(settings));
         front.rare.get_or_insert_default().were_reset.get_or_insert(before);
         self.follow_again(front);
