@@ -15,8 +15,8 @@ use weir_config::{Loaded, SetArgument, Sources, load};
 ///
 /// On SIGTERM or Ctrl-C Weir lets transactions end, for at most drain_timeout, and stops; a second signal
 /// stops it at once. On SIGHUP Weir opens the log file again and reads the configuration again: clients stay,
-/// and changes that take a restart are logged. SIGUSR1 pauses all databases, as PAUSE in the console does; SIGUSR2
-/// resumes them.
+/// and changes that take a restart are logged. SIGUSR1 pauses all databases, as PAUSE in the console does;
+/// SIGUSR2 resumes them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of a database: postgres://user:password@host:5432/database or mysql://... .

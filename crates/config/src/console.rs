@@ -2,8 +2,8 @@
 //!
 //! Owns: the names of its database, and who is let in. Must not know: what can be done there.
 //!
-//! Invariant: a database that the configuration names is that database, whatever its name; and where a name that
-//! it does not name could be one on a server, only somebody who is listed comes to the console by it.
+//! Invariant: a database that the configuration names is that database, whatever its name; and where a name
+//! that it does not name could be one on a server, only somebody who is listed comes to the console by it.
 
 use crate::values::Flavour;
 use crate::{Key, Origin, Protocol, Snapshot};
@@ -26,7 +26,8 @@ pub const PGBOUNCER: &str = "pgbouncer";
 pub const WEIR: &str = "weir";
 
 impl Snapshot {
-    /// A login names the console: what it may do there, or `None` within: nothing. Without: it names a database.
+    /// A login names the console: what it may do there, or `None` within: nothing. Without: it names a
+    /// database.
     pub fn console(
         &self,
         protocol: Protocol,

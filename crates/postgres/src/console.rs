@@ -1,7 +1,7 @@
 //! The administration console in PostgreSQL's words: simple queries in, rows, notices and errors out.
 //!
-//! Owns: the bytes. Must not know: what a statement means, who answers it. The words of refusals are PgBouncer's,
-//! whose console this one stands for, and so is SQLSTATE 08P01 of every error.
+//! Owns: the bytes. Must not know: what a statement means, who answers it. The words of refusals are
+//! PgBouncer's, whose console this one stands for, and so is SQLSTATE 08P01 of every error.
 //!
 //! Invariant: nothing longer than [`CONSOLE_STATEMENT_BYTES`] is waited for.
 

@@ -228,8 +228,8 @@ mod tests {
     fn a_client_without_tls_pays_for_a_pointer() {
         assert_eq!(size_of::<Line<Socket>>(), 16);
         assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
-        // Hundred thousands of them are idle: what makes them larger needs a reason. The last eight bytes say when each
-        // has connected, which SHOW CLIENTS shows.
+        // Hundred thousands of them are idle: what makes them larger needs a reason. The last eight bytes say
+        // when each has connected, which SHOW CLIENTS shows.
         let sizes = (size_of::<Client<Postgres, Socket>>(), size_of::<Client<MySql, Socket>>());
         assert!(sizes.0 <= 520 && sizes.1 <= 592, "{sizes:?}");
     }

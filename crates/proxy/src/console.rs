@@ -1,15 +1,16 @@
-//! What the administration console needs of the data plane: statements come out, answers and orders go in, and
-//! what there is can be listed.
+//! What the administration console needs of the data plane: statements come out, answers and orders go in,
+//! and what there is can be listed.
 //!
-//! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and the
-//! answers come back by mail. So the console costs the data path nothing but one look at a bit for each read.
+//! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and
+//! the answers come back by mail. So the console costs the data path nothing but one look at a bit for each
+//! read.
 //!
-//! Owns: what is said ([`Statement`], [`Letter`]), the orders in force ([`Orders`]), and the rows of a list. Must
-//! not know: what a statement means (`weir_admin` does).
+//! Owns: what is said ([`Statement`], [`Letter`]), the orders in force ([`Orders`]), and the rows of a list.
+//! Must not know: what a statement means (`weir_admin` does).
 //!
-//! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most; what
-//! it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes of a
-//! worker.
+//! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most;
+//! what it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes
+//! of a worker.
 
 use crate::context::{Shared, Ticket};
 use crate::control::Proxy;
@@ -551,7 +552,8 @@ impl Proxy {
     }
 }
 
-/// Changes the orders. Who gives them looks at all pools behind that; who makes a pool looks at the orders behind that.
+/// Changes the orders. Who gives them looks at all pools behind that; who makes a pool looks at the orders
+/// behind that.
 pub fn order<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Orders)) {
     let mut orders = Orders::clone(&shared.console.orders());
     change(&mut orders);

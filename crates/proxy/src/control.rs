@@ -253,8 +253,8 @@ impl Proxy {
         self.tell_all(|| Mail::Drain);
     }
 
-    /// Accepts nobody new, and stops when all clients have left of their own accord. Those of the console are not
-    /// waited for.
+    /// Accepts nobody new, and stops when all clients have left of their own accord. Those of the console are
+    /// not waited for.
     pub fn leave(&self) {
         self.shared.berths.end();
         self.tell_all(|| Mail::Leave);

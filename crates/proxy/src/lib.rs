@@ -1,10 +1,9 @@
 //! The hall: workers, sessions, servers, pools.
 //!
-//! Owns: who is connected, which server runs whose request, how long anybody may wait. `worker` is the
-//! loop; `hall` is one worker's clients and servers of one protocol; `pool` is who waits for what; `wing` is
-//! what a protocol has to offer; `control` starts and ends it all.
-//! Must not know: what the bytes mean (the wings do), files (`config` does), what is said at the console: `console`
-//! passes that on and lists what there is.
+//! Owns: who is connected, which server runs whose request, how long anybody may wait. `worker` is the loop;
+//! `hall` is one worker's clients and servers of one protocol; `pool` is who waits for what; `wing` is what a
+//! protocol has to offer; `control` starts and ends it all. Must not know: what the bytes mean (the wings
+//! do), files (`config` does), what is said at the console: `console` passes that on and lists what there is.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 

@@ -237,7 +237,8 @@ pub trait Routes: Send + Sync {
     fn is_balancer(&self, _wing: u8, _peer: &Peer) -> bool {
         false
     }
-    /// This login names the administration console: what it may do there (`None`: nothing), if it is who it says.
+    /// This login names the administration console: what it may do there (`None`: nothing), if it is who it
+    /// says.
     fn console(&self, _wing: u8, _login: &Login, _peer: &Peer) -> Option<Option<Rights>> {
         None
     }

@@ -3,8 +3,8 @@
 //! Owns: a statement as it was found ([`Heard`]), and answers: a table, the end of a command, an error
 //! ([`Answer`]). Must not know: what a statement means; how an answer looks on the wire.
 //!
-//! Invariant: the rows of a table are one buffer, so that those of 100,000 clients cost their bytes and not an
-//! allocation for each value.
+//! Invariant: the rows of a table are one buffer, so that those of 100,000 clients cost their bytes and not
+//! an allocation for each value.
 
 /// What a front of the console found at the start of its client's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -79,7 +79,8 @@ pub const CONSOLES: usize = 128;
 /// Bytes of one statement of the console.
 pub const CONSOLE_STATEMENT_BYTES: usize = 8 * 1024;
 
-/// Rows that one statement of the console shows of clients, servers and the like. A client's row is some 300 bytes.
+/// Rows that one statement of the console shows of clients, servers and the like. A client's row is some 300
+/// bytes.
 pub const CONSOLE_ROWS: usize = 250_000;
 
 /// Bytes of all answers of the console that their clients have not taken yet.
@@ -88,8 +89,8 @@ pub const CONSOLE_ANSWERS_BYTES: usize = 256 * 1024 * 1024;
 /// Long lists that are being made for the console at a time; the next ones wait.
 pub const CONSOLE_LISTS: usize = 2;
 
-/// Clients and servers that a worker looks at for the console in one turn, some 0.1 us each, or 1 us where each
-/// becomes a row.
+/// Clients and servers that a worker looks at for the console in one turn, some 0.1 us each, or 1 us where
+/// each becomes a row.
 pub const CONSOLE_LOOKS: usize = 1024;
 
 /// Bytes of a name that the console shows.

@@ -183,8 +183,8 @@ impl Console {
         Ok(Answer::done(&verb.to_ascii_uppercase()))
     }
 
-    /// Waits until no server is left that is to be replaced. It is looked at twice: one may be on its way between
-    /// workers.
+    /// Waits until no server is left that is to be replaced. It is looked at twice: one may be on its way
+    /// between workers.
     async fn wait_close(&self, statement: &Statement, name: &str) -> Outcome {
         match self.exists(name, "wait in") {
             Ok(()) => {}

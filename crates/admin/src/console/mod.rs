@@ -1,13 +1,14 @@
 //! The administration console: PgBouncer's commands and Weir's own.
 //!
-//! Statements come from the hall, one at a time from each client ([`weir_proxy::console`]); each is answered by a task
-//! of the control thread, from what is counted, from the list of pools, and from what the workers list when they
-//! are asked.
+//! Statements come from the hall, one at a time from each client ([`weir_proxy::console`]); each is answered
+//! by a task of the control thread, from what is counted, from the list of pools, and from what the workers
+//! list when they are asked.
 //!
-//! Owns: commands, their words and errors. Must not know: sockets, protocols, how a worker does what is ordered.
+//! Owns: commands, their words and errors. Must not know: sockets, protocols, how a worker does what is
+//! ordered.
 //!
-//! Invariants: a command that is not done is refused by an error, never pretended; who may only look changes nothing;
-//! what a list may hold, and how long one is waited for, is bounded.
+//! Invariants: a command that is not done is refused by an error, never pretended; who may only look changes
+//! nothing; what a list may hold, and how long one is waited for, is bounded.
 
 mod commands;
 mod grammar;
@@ -29,7 +30,8 @@ use weir_proxy::console::{List, Part, Statement};
 use weir_wire::console::{Answer, Column, Kind, Table};
 use weir_wire::limits::{CONSOLE_ANSWERS_BYTES, CONSOLE_LISTS, CONSOLE_ROWS, CONSOLES};
 
-/// How long the workers may take to list what they have. One that serves 100,000 clients needs a tenth of a second.
+/// How long the workers may take to list what they have. One that serves 100,000 clients needs a tenth of a
+/// second.
 const LIST_TIME: Duration = Duration::from_secs(10);
 /// How often a command that waits looks again.
 const LOOK_TIME: Duration = Duration::from_millis(20);

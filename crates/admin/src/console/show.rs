@@ -12,7 +12,8 @@ use weir_proxy::console::{ClientRow, ClientState, Counts, Part, PoolRow, ServerM
 use weir_proxy::settings::PoolMode;
 use weir_wire::console::{Answer, Column, Kind, Table};
 
-/// Names and values that some drivers set or ask for without looking whether they must. As at PgBouncer's console.
+/// Names and values that some drivers set or ask for without looking whether they must. As at PgBouncer's
+/// console.
 const PRETENDED: [(&str, &str); 6] = [
     ("client_encoding", "UTF-8"),
     ("default_transaction_isolation", "read committed"),

@@ -2,7 +2,8 @@
 //!
 //! Owns: what was counted when it was looked at last. Must not know: who asks.
 //!
-//! Invariants: no more than [`NAMED_POOLS`] databases are remembered that nobody uses; sums never shrink: what a pool had served stays when it is forgotten.
+//! Invariants: no more than [`NAMED_POOLS`] databases are remembered that nobody uses; sums never shrink:
+//! what a pool had served stays when it is forgotten.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ impl Stats {
         }
     }
 
-    /// Notes what pools have served. To be called at least once in some seconds, so that none comes and goes unseen.
+    /// Notes what pools have served. To be called at least once in some seconds, so that none comes and goes
+    /// unseen.
     pub fn note(&mut self, proxy: &Proxy) {
         let before = std::mem::take(&mut self.seen);
         for pool in proxy.pools() {
@@ -66,8 +68,8 @@ impl Stats {
         }
     }
 
-    /// Keeps what a pool had served that is gone. Clients may name any database, and of those that do not exist
-    /// nothing is kept.
+    /// Keeps what a pool had served that is gone. Clients may name any database, and of those that do not
+    /// exist nothing is kept.
     fn keep(&mut self, wing: u8, database: String, served: Served) {
         if served.answered == 0 {
             return;

@@ -1,11 +1,11 @@
-//! Clients of the administration console: they come in, their statements go out, answers come back; and what the
-//! console orders of pools and of other clients.
+//! Clients of the administration console: they come in, their statements go out, answers come back; and what
+//! the console orders of pools and of other clients.
 //!
 //! Owns: the seats of these clients. Must not know: what a statement means.
 //!
 //! Invariants: such a client has no pool, no server and no place in a queue; it counts nowhere among those of
-//! `max_client_conn`, so that who looks after Weir comes in when it is full; one statement of it is under way at
-//! a time, and it holds no more of its answer in bytes than any other client does.
+//! `max_client_conn`, so that who looks after Weir comes in when it is full; one statement of it is under way
+//! at a time, and it holds no more of its answer in bytes than any other client does.
 
 use super::{Hall, Order};
 use crate::client::Phase;
@@ -160,7 +160,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// Gives a client of the console more of its answer, if there is one. Called before each look at a client.
+    /// Gives a client of the console more of its answer, if there is one. Called before each look at a
+    /// client.
     #[inline]
     pub(super) fn pump_console(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let is_console = self.clients.get(key).is_some_and(|client| client.is.console);
@@ -227,8 +228,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         })
     }
 
-    /// A new pool is what was ordered before it was there. Orders may change meanwhile: who gives them looks at the
-    /// pools behind that, so the last word is looked at here once more.
+    /// A new pool is what was ordered before it was there. Orders may change meanwhile: who gives them looks
+    /// at the pools behind that, so the last word is looked at here once more.
     pub(super) fn heed_orders(cx: &Cx<'_, N>, entry: &PoolEntry<W::Welcomes>) {
         let database = &entry.spec().database;
         loop {
@@ -240,8 +241,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// What is ordered of a pool has changed: idle servers that are not to be there are closed, those in use when
-    /// they are next free; or who waits gets servers again.
+    /// What is ordered of a pool has changed: idle servers that are not to be there are closed, those in use
+    /// when they are next free; or who waits gets servers again.
     fn ordered(&mut self, cx: &mut Cx<'_, N>, entry: &Arc<PoolEntry<W::Welcomes>>) {
         let idle = self.pool_of(cx, entry).idle_keys().to_vec();
         for key in idle {

@@ -311,8 +311,8 @@ impl PoolShared {
         self.max_waiting.store(most, Relaxed);
     }
 
-    /// As many clients wait as may, or a few more: workers count by themselves. While the pool is paused all may:
-    /// nobody is to notice it.
+    /// As many clients wait as may, or a few more: workers count by themselves. While the pool is paused all
+    /// may: nobody is to notice it.
     pub fn queue_is_full(&self) -> bool {
         let most = self.max_waiting.load(Relaxed);
         most != usize::MAX && self.waiting() >= most && !self.is_paused()
