@@ -135,7 +135,9 @@ def what_a_function_sets_stays_with_its_client_and_nobody_else_has_it(_context):
             one.ask(call)
             assert other.ask("select word from secret") == [], call
             assert one.ask("select word from secret") == [["of a"]], call
-            assert pinned(w) == 1, call
+            # What a function sets by a name that its source tells follows its client; of other code nobody knows.
+            known = call.startswith("select set_tenant")
+            assert pinned(w) == (0 if known else 1), call
             one.close()
             eventually(lambda: w.metric("weir_pinned_servers", protocol="postgres") == 0, "its server is free")
             with Wire(w.target()) as next_one, Wire(w.target()) as another:
@@ -146,16 +148,20 @@ def what_a_function_sets_stays_with_its_client_and_nobody_else_has_it(_context):
 
 
 @weir
-def what_a_trigger_leaves_stays_with_its_client_also_by_way_of_a_foreign_key_or_a_view(_context):
+def what_a_trigger_leaves_is_its_clients_own_also_by_way_of_a_foreign_key_or_a_view(_context):
     for into in ("marked (a)", "into_marked"):
         with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
             one.ask(f"insert into {into} values (7)")
-            eventually(lambda w=w: pinned(w, "setting") == 1, "it is pinned")
-            assert other.ask("select current_setting('app.marked', true)") != [["7"]]
-            assert one.ask("select current_setting('app.marked', true)") == [["7"]]
-    with start(pool_size=2) as w, Wire(w.target()) as one:
+            for _ in range(2):
+                assert other.ask("select current_setting('app.marked', true)") != [["7"]]
+                assert one.ask("select current_setting('app.marked', true)") == [["7"]]
+            eventually(lambda w=w: pinned(w) == 0, "the value follows, and no server is kept")
+    with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("insert into parent values (1); insert into child values (1)")
         one.ask("delete from parent")
-        eventually(lambda: pinned(w, "setting") == 1, "its server is its own")
+        for _ in range(2):
+            assert other.ask("select current_setting('app.marked', true)") != [["deleted"]]
+            assert one.ask("select current_setting('app.marked', true)") == [["deleted"]]
 
 
 @weir
@@ -276,7 +282,10 @@ def a_catalogue_that_cannot_be_read_for_a_moment_keeps_nobody_waiting(_context):
                 assert one.ask(f"select 'one {n}'") == [[f"one {n}"]]
                 assert other.ask(f"select 'other {n}'") == [[f"other {n}"]]
             one.ask("select set_tenant('A')")
-            assert pinned(w) == 1, "what was known of functions counts"
+            for _ in range(2):
+                assert other.ask("select current_setting('app.tenant', true)") != [["A"]]
+                assert one.ask("select current_setting('app.tenant', true)") == [["A"]]
+            assert pinned(w) == 0, "what was known of functions counts"
             one.ask("discard all")
             eventually(lambda: pinned(w) == 0, "nobody keeps the server")
             reads = w.metric("weir_catalogue_reads", protocol="postgres")
