@@ -584,8 +584,10 @@ impl Front {
         }
     }
 
-    /// What is only prepared does nothing yet, nor tells anything.
+    /// What is only prepared does nothing yet, nor tells anything; but behind a RESET it is read by what that
+    /// goes back to.
     fn note_wishes_of_parse(&mut self, effects: &Effects) {
+        self.wants_own |= self.scan.batch.resets && self.startup_differs && !self.is_at_home;
         let before = std::mem::take(&mut self.wants_own);
         self.note_wishes(effects);
         self.scan.batch.wants_own |= std::mem::replace(&mut self.wants_own, before);
