@@ -10,7 +10,8 @@ import threading
 import time
 
 from weirtest.case import eventually, in_threads, weir
-from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, execute, fields, message, parse, plain, query, row, SYNC)
+from weirtest.pgwire import (Closed, LoginRefused, ServerError, Wire, bind, cancel_request, describe, execute, fields, message, parse,
+                             plain, query, row, FLUSH, SYNC)
 from weirtest.private import PrivateServer
 from weirtest.weir import PASSWORD, Weir
 
@@ -442,6 +443,29 @@ def cancel_of_a_waiting_request(_context):
         assert [fields(p)["C"] for k, p in got if k == "E"] == ["57014"], plain(got)
         holder.ask("commit")
         assert waiter.ask("select count(*) from never") == [["0"]]
+        holder.close()
+        waiter.close()
+
+
+@weir
+def cancel_of_a_waiting_part_of_a_request(_context):
+    """asyncpg prepares with Parse, Describe, Flush, and sends its Sync when it has read the error."""
+    with start(pool_size=1) as w:
+        holder, waiter = Wire(w.target()), Wire(w.target())
+        holder.ask("begin")
+        holder.ask("select 1")
+        waiter.send(parse("select 'never'", "s1") + describe("S", "s1") + FLUSH)
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "it waits")
+        with Wire(w.target(), login=False) as c:
+            c.send(cancel_request(waiter.pid, waiter.secret))
+            c.closed_by_peer()
+        (_, error), = waiter.until("E")
+        assert (fields(error)["V"], fields(error)["C"]) == ("ERROR", "57014"), plain([("E", error)])
+        waiter.send(bind(statement="s1") + execute() + SYNC)
+        assert [k for k, _ in waiter.until("Z")] == ["Z"], "what follows is dropped up to the Sync"
+        holder.ask("commit")
+        waiter.send(parse("select 'again'", "s1") + bind(statement="s1") + execute() + SYNC)
+        assert "again" in str(plain(waiter.until("Z")))
         holder.close()
         waiter.close()
 

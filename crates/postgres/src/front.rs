@@ -944,6 +944,11 @@ impl Front {
         }
     }
 
+    /// Behind an error a client's messages are dropped up to its Sync (section 54.2.3).
+    pub fn rejects_parts(&self) -> bool {
+        true
+    }
+
     /// The request found last has failed and nothing more of it will run: ReadyForQuery now, or where its end
     /// comes.
     pub(crate) fn end_failed(&mut self, out: &mut Vec<u8>) {
@@ -957,6 +962,7 @@ impl Front {
             put_ready(out, self.boundary);
         }
         self.scan.open = false;
+        self.scan.batch = Batch::EMPTY;
     }
 
     /// Last words before Weir closes this client; none when its server has said them.

@@ -200,6 +200,8 @@ pub trait Front<W: Wing> {
     fn pins(&self) -> Pins;
     /// The request `request` (as found) will not run: answers it with an error; the session goes on.
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>);
+    /// What is still to come of a rejected part can be told from a new request.
+    fn rejects_parts(&self) -> bool;
     /// Last words before Weir closes this client.
     fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>);
     /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`] gave it.

@@ -43,6 +43,11 @@ impl Front {
         self.forget_request();
     }
 
+    /// The packets that follow a long one look like others.
+    pub fn rejects_parts(&self) -> bool {
+        false
+    }
+
     /// Last words before Weir closes this client. None in the middle of a reply: they would be taken for a
     /// part of it. None to one that another client has killed: servers just close.
     pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {

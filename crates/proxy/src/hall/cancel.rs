@@ -214,29 +214,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// The request at the start of a client's input will not run.
+    /// The request at the start of a client's input will not run. Where the rest of it is still to come and
+    /// could not be told from a new request, its client ends.
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        match self.books().forget(key) {
-            Some(Want::Request { len, whole: true, .. }) => {
-                let mut out = std::mem::take(&mut self.staging);
-                let Some(client) = self.clients.get_mut(key) else { return };
-                let mut input = std::mem::take(&mut client.input);
+        let Some(want) = self.books().forget(key) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let mut input = std::mem::take(&mut client.input);
+        let len = match (want, client.front()) {
+            (Want::Request { len, whole, .. }, Some(front)) if whole || front.rejects_parts() => {
                 let len = (len as usize).min(input.len());
-                if let Some(front) = client.front() {
-                    front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
-                }
-                input.consume(len);
-                client.input = input;
+                let mut out = std::mem::take(&mut self.staging);
+                front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
                 self.send_client(cx, key, &out);
                 self.recycle(out);
-                self.todo.push_back(Order::PumpClient(key));
+                len
             }
-            // The rest of it is still to come and could not be told from a new request.
-            Some(Want::Request { whole: false, .. } | Want::Welcome) => {
-                self.end_client(cx, key, FaultKind::Cancelled.into());
-            }
-            None => {}
+            _ => return self.end_client(cx, key, FaultKind::Cancelled.into()),
+        };
+        input.consume(len);
+        if let Some(client) = self.clients.get_mut(key) {
+            client.input = input;
         }
+        self.todo.push_back(Order::PumpClient(key));
     }
 
     fn log_cancel(&self, cx: &Cx<'_, N>, server: Key, what: &str) {

@@ -169,6 +169,9 @@ macro_rules! adapter {
             fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
                 self.reject(fault, request, out);
             }
+            fn rejects_parts(&self) -> bool {
+                self.rejects_parts()
+            }
             fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
                 self.fatal(fault, out);
             }
