@@ -114,3 +114,31 @@ def a_setting_is_its_clients_own_when_it_fails_or_is_taken_back(context):
     with Weir.before("postgres", pool_size=1, settings=["pool.query_wait_timeout=20"]) as w:
         through, direct = run(w.target()), run(context.direct())
         assert through == direct, [(step, a, b) for step, a, b in zip(steps, direct, through) if a != b]
+
+
+@weir
+def forty_clients_that_draw_from_sequences_share_two_servers(_context):
+    """What Hibernate and JPA do for each new row. Who thinks behind a nextval keeps its server from nobody."""
+    there = threading.Barrier(CLIENTS, timeout=120)
+    with Weir.before("postgres", pool_size=2, settings=["pool.query_wait_timeout=60"]) as w:
+        with connection(w.target()) as c:
+            c.execute("drop sequence if exists drawn_by_many; create sequence drawn_by_many", prepare=False)
+
+        kept = []
+
+        def work(_):
+            with connection(w.target()) as c:
+                drawn = [c.execute("select nextval('drawn_by_many')").fetchone()[0]]
+                there.wait()
+                c.execute("begin")
+                drawn.append(c.execute("select nextval('drawn_by_many')").fetchone()[0])
+                seen = c.execute("select currval('drawn_by_many')").fetchone()[0]
+                assert seen == drawn[1], "in a transaction it is always the client's own"
+                c.execute("commit")
+                there.wait()
+                kept.extend(drawn)
+
+        assert not (raised := in_threads(CLIENTS, work)), raised
+        assert sorted(kept) == list(range(1, 2 * CLIENTS + 1)), "each value once"
+        with connection(w.target()) as c:
+            c.execute("drop sequence drawn_by_many")

@@ -214,10 +214,8 @@ impl Back {
         let stays = std::mem::take(&mut front.controls)
             || self.boundary == Boundary::InTransaction
             || !front.traces.pins().is_empty();
-        let covers = draws
-            && self.drawn_by != 0
-            && self.drawn_by != front.id()
-            && (stays || front.knowledge.are_sequences_asked());
+        let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.id());
+        let covers = draws && others && (stays || front.knowledge.are_sequences_asked());
         if !asks && !covers {
             return;
         }
@@ -278,6 +276,7 @@ impl Back {
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls |= effects.controls;
             tail.draws |= effects.draws;
+            tail.draws_outright |= effects.draws_outright;
             tail.asks |= effects.asks_sequence;
         }
     }

@@ -35,6 +35,8 @@ pub struct Effects {
     pub asks_sequence: bool,
     /// May draw from a sequence: an INSERT does where a column has such a default.
     pub draws: bool,
+    /// It says that it draws: `nextval()`, `setval()`.
+    pub draws_outright: bool,
     /// Has transaction control: what it or its neighbours clear may come back in the same request.
     pub controls: bool,
     /// May change the role, which RESET ALL leaves as it is.
@@ -119,9 +121,7 @@ impl Effects {
     /// Of a class. Texts without effects share one value.
     pub fn of_class(class: &Class) -> Arc<Effects> {
         let mut pins = class.pins;
-        if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
-            pins.insert(Pin::LastResult);
-        }
+        let draws_outright = class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL);
         if class.touched().is_some_and(|touched| touched.tells.is_any()) {
             // Which setting its server knows from now on is not known, so no other one can be told of it.
             pins.insert(Pin::Setting);
@@ -156,11 +156,13 @@ impl Effects {
                 && class.only_reads()
                 && pins.is_empty()
                 && class.touched().is_none()
+                && !draws_outright
                 && !class.statement_names,
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
             draws: may_draw(class),
+            draws_outright,
             controls: class.uses.intersects(Uses::TRANSACTION),
             role: class.uses.intersects(Uses::ROLE),
             touched: class.touched().map(|touched| Arc::new(touched.clone())),
@@ -292,6 +294,7 @@ impl Effects {
         both.names = self.names.clone().or_else(|| other.names.clone());
         both.may_set |= other.may_set;
         both.draws |= other.draws;
+        both.draws_outright |= other.draws_outright;
         both.controls |= other.controls;
         both.role |= other.role;
         both.seeds |= other.seeds;

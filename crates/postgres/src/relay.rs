@@ -69,6 +69,8 @@ pub(crate) struct Entry {
     pub controls: bool,
     /// It may draw from a sequence.
     pub draws: bool,
+    /// It says that it does.
+    pub draws_outright: bool,
     /// It asks what was drawn.
     pub asks: bool,
     /// It is one Parse of a named statement and nothing else.
@@ -376,6 +378,7 @@ impl Queue {
             raw: false,
             controls: false,
             draws: false,
+            draws_outright: false,
             asks: false,
             only_prepares: false,
             ddl: false,

@@ -85,7 +85,8 @@ impl Back {
         }
         if let Some(entry) = self.queue.head_mut() {
             entry.ready = entry.items == 0;
-            let (drew, asked) = (entry.draws && boundary == Boundary::Idle, entry.asks);
+            let drew = (entry.draws && boundary == Boundary::Idle).then_some(entry.draws_outright);
+            let asked = entry.asks;
             let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
             let ends = !settled && boundary == Boundary::Idle;
             let outcome = match (entry.failed, settled) {
@@ -103,8 +104,8 @@ impl Back {
                 self.keep_own(front);
             }
             self.note_freed(ends);
-            if drew && let Some(front) = front.as_deref_mut() {
-                self.keep_drawn(front, asked);
+            if let (Some(outright), Some(front)) = (drew, front.as_deref_mut()) {
+                self.keep_drawn(front, outright, asked);
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -148,12 +149,13 @@ impl Back {
     }
 
     /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its
-    /// server from then on; where any have asked at all, until its next request.
-    fn keep_drawn(&mut self, front: &mut Front, asked: bool) {
+    /// server from then on; who has named the sequence, or where any have asked at all, until its next request.
+    fn keep_drawn(&mut self, front: &mut Front, outright: bool, asked: bool) {
+        let may_ask = outright || (!asked && front.knowledge.are_sequences_asked());
         for traces in [&mut self.traces, &mut front.traces] {
             if front.asks_later {
                 traces.pin(Pin::LastResult);
-            } else if !asked && front.outstanding <= 1 && front.knowledge.are_sequences_asked() {
+            } else if may_ask && front.outstanding <= 1 {
                 // Of several under way the last decides.
                 traces.pin_softly();
             }
