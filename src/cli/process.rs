@@ -110,13 +110,9 @@ pub fn leave_session() -> Result<(), Failure> {
 
 /// Goes on if the process belongs to this user; it cannot change that.
 pub fn be_user(name: &str) -> Result<(), Failure> {
-    let passwd = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
-    let wanted = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
-    });
+    let wanted = nix::unistd::User::from_name(name).with_context(|| format!("cannot look up user {name}"))?;
     match wanted {
-        Some(uid) if uid == rustix::process::geteuid().as_raw() => Ok(()),
+        Some(user) if user.uid == nix::unistd::geteuid() => Ok(()),
         Some(_) => Err(Failure::Usage(format!(
             "-u {name}: Weir cannot change its user yet; start it as {name}, for example by `setpriv --reuid={name} \
              --regid={name} --init-groups` or by User={name} in its unit"

@@ -113,14 +113,10 @@ impl Drop for Home {
     }
 }
 
-/// User and group id of `nobody`; Linux's usual number where /etc/passwd does not know it.
+/// User and group id of `nobody`; Linux's usual number where there is no such user.
 fn nobody() -> (u32, u32) {
-    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let ids = text.lines().find_map(|line| {
-        let mut fields = line.strip_prefix("nobody:")?.split(':').skip(1);
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-    });
-    ids.unwrap_or((65_534, 65_534))
+    let user = nix::unistd::User::from_name("nobody").ok().flatten();
+    user.map_or((65_534, 65_534), |user| (user.uid.as_raw(), user.gid.as_raw()))
 }
 
 /// A process that ends with us.
