@@ -82,6 +82,9 @@ Examples:
   journalctl -u mysql -n 500 | weir doctor --explain -";
 
 /// Looks, prints; the exit code says how bad it is.
+///
+/// # Errors
+/// [`Failure::Usage`]: an option or a URL is wrong. [`Failure::Runtime`]: the output cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !args.explain.is_empty() {
         return explain(args);

@@ -240,6 +240,10 @@ impl RampArgs {
     }
 
     /// The ladder these arguments describe.
+    ///
+    /// # Errors
+    /// An option is out of its range, does not fit a ramp (`--rate`, `--every`, `--agents`), or a URL cannot
+    /// be resolved.
     pub fn ramp(&self) -> Result<Ramp, String> {
         let run = RunArgs {
             warmup: if self.run.warmup > 0.0 { self.run.warmup } else { RAMP_WARM_UP_S },
@@ -302,6 +306,9 @@ fn parse_think(text: &str) -> Result<Think, String> {
 
 impl TableArgs {
     /// Where the servers are, by `--url` or in sysbench's words.
+    ///
+    /// # Errors
+    /// The options in the words of sysbench contradict each other.
     pub fn urls(&self) -> Result<Vec<String>, String> {
         if self.urls.is_empty() { self.sysbench.urls() } else { Ok(self.urls.clone()) }
     }
@@ -323,6 +330,10 @@ impl TableArgs {
 
 impl RunArgs {
     /// The plan these arguments describe.
+    ///
+    /// # Errors
+    /// An option is out of its range, options contradict each other, the workload is not known, or a URL
+    /// cannot be resolved.
     pub fn plan(&self) -> Result<Plan, String> {
         let (mut servers, workload) = self.table.resolve(self.connections)?;
         if self.tls_resume {
@@ -498,6 +509,10 @@ struct JobLine {
 }
 
 /// The plan of an agent's part of a run.
+///
+/// # Errors
+/// The coordinator's command line cannot be understood here, its script cannot be written, or it describes
+/// no valid plan.
 pub fn plan_of_job(job: &Job) -> Result<Plan, String> {
     let words = std::iter::once("bench").chain(job.arguments.iter().map(String::as_str));
     let line = <JobLine as clap::Parser>::try_parse_from(words).map_err(|error| error.to_string())?;

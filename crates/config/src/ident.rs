@@ -118,7 +118,8 @@ fn account(name: &str) -> nix::Result<Option<u32>> {
     Ok(owner.is_some_and(|owner| owner.name == name).then(|| account.uid.as_raw()))
 }
 
-/// A machine without a file of accounts, as a bare container is, has none: getpwnam(3) lists these as "not found".
+/// A machine without a file of accounts, as a bare container is, has none: getpwnam(3) lists these as "not
+/// found".
 fn known<T>(found: nix::Result<Option<T>>) -> nix::Result<Option<T>> {
     match found {
         Err(nix::Error::ENOENT | nix::Error::ESRCH) => Ok(None),

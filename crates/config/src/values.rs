@@ -169,6 +169,9 @@ pub fn default_of(row: &Setting, flavour: Flavour) -> &'static str {
 
 /// Reads a value from text, as in pgbouncer.ini and `--set`. The error is the end of a sentence that begins
 /// with the setting's name.
+///
+/// # Errors
+/// What the value must be, as the end of a sentence that begins with the setting's name.
 pub fn parse_text(kind: Kind, text: &str) -> Result<Value, String> {
     match kind {
         Kind::Bool => {

@@ -210,6 +210,9 @@ impl Options {
     }
 
     /// What makes no sense.
+    ///
+    /// # Errors
+    /// The first option that is out of its range.
     pub fn check(&self) -> Result<(), String> {
         let positive = [
             ("tables", self.tables),
