@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// How long each read of a reply may wait; `None`, as at first: for ever.
+    /// Maximum time each read of a reply waits. `None`, as at first, disables the limit.
     ///
     /// # Errors
     /// The kernel refuses it; a timeout of zero is one.
