@@ -292,16 +292,18 @@ impl House {
         let has = self.holding[&client];
         assert_eq!(self.books().queue(client).is_ok(), matches!(has, Holding::Wanting(_)));
         if let Holding::Wanting(want) = has {
-            let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
-            self.queue.push((since_ns, client));
-            // Those of the same time: alone before sharing, then as they came.
-            let shares = |holding: &BTreeMap<Key, Holding>, key: &Key| {
-                matches!(holding[key], Holding::Waiting(Want::Request { shares: true, .. }))
-            };
-            self.holding.insert(client, Holding::Waiting(want));
-            let holding = &self.holding;
-            self.queue.sort_by_key(|(since, key)| (*since, shares(holding, key)));
+            self.stands(client, want);
         }
+    }
+
+    /// Those of the same time: alone before sharing, then as they came.
+    fn stands(&mut self, client: Key, want: Want) {
+        let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
+        self.queue.push((since_ns, client));
+        self.holding.insert(client, Holding::Waiting(want));
+        let holding = &self.holding;
+        let shares = |key: &Key| matches!(holding[key], Holding::Waiting(Want::Request { shares: true, .. }));
+        self.queue.sort_by_key(|(since, key)| (*since, shares(key)));
     }
 
     fn leaves_queue(&mut self, client: Key) {
@@ -394,9 +396,7 @@ impl House {
                     self.leaves_queue(client);
                     self.holding.insert(client, Holding::Wanting(want));
                     if waits {
-                        self.holding.insert(client, Holding::Waiting(want));
-                        let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
-                        self.queue.push((since_ns, client));
+                        self.stands(client, want);
                     }
                 }
             }
@@ -779,6 +779,7 @@ fn a_pool_lists_what_may_be_joined_and_what_is_idle() {
     assert_eq!(joinable(&house), [Some(other), None, None], "nobody stands there");
     house.books().list(one);
     assert_eq!(joinable(&house), [Some(other), Some(one), None]);
+    assert_eq!((house.pool().sharing_len(), house.pool().waiting_len()), (0, 0));
     waiter(&mut house, 5, true);
     waiter(&mut house, 6, false);
     assert_eq!((house.pool().sharing_len(), house.pool().waiting_len()), (1, 2));
