@@ -233,3 +233,45 @@ fn completions_know_the_workloads() {
         assert!(said.contains("oltp_read_write") && said.contains("tpcc"), "{shell}");
     }
 }
+
+/// Groups of LDAP or SSSD are in no file; the C library knows them. A library that is loaded before it plays
+/// such a service.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn groups_of_the_name_service_are_known() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, library) = (folder.join("directory.c"), folder.join("directory.so"));
+    let text = r#"
+        #include <grp.h>
+        #include <string.h>
+        int getgrnam_r(const char *n, struct group *g, char *b, size_t l, struct group **r) {
+            static char *members[] = { 0 };
+            *r = 0;
+            if (strcmp(n, "weir-ldap-group") || l < 17) return 0;
+            *g = (struct group){ strcpy(b, n), "", 4242, members };
+            *r = g;
+            return 0;
+        }"#;
+    std::fs::write(&source, text).unwrap();
+    let made =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(made.success(), "the linker that Rust needs can compile C, too");
+    let file = folder.join("directory.ini");
+    let ini = |group: &str| {
+        format!("[databases]\na = host=h user=u\n[pgbouncer]\nauth_type = any\nunix_socket_group = {group}\n")
+    };
+    let weir_there = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(arguments).env("LD_PRELOAD", &library).stdin(Stdio::null()).output().unwrap()
+    };
+    std::fs::write(&file, ini("weir-ldap-group")).unwrap();
+    let output = weir_there(&["check-config", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    std::fs::write(&file, ini("weir-no-group")).unwrap();
+    let output = weir_there(&["check-config", file.to_str().unwrap()]);
+    assert!(text_of(&output).contains("this machine has no group `weir-no-group`"), "{}", text_of(&output));
+}
+
+fn text_of(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}

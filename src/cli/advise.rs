@@ -52,6 +52,10 @@ const INTERVAL_MIN: Duration = Duration::from_millis(200);
 const LOOKS_MAX: u128 = 100_000;
 
 /// Watches and prints.
+///
+/// # Errors
+/// [`Failure::Usage`]: an option or the URL is wrong. [`Failure::Runtime`]: the database cannot be reached
+/// or refuses.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if args.interval < INTERVAL_MIN {
         return Err(Failure::Usage("--interval: at least 200ms".to_owned()));

@@ -42,6 +42,9 @@ pub fn with_stop(work: impl FnOnce(PathBuf, &Stop) -> u8) -> ExitCode {
 
 /// Calls `stop` at the first SIGINT or SIGTERM, on a thread of its own. A second one ends the process if
 /// `hard`; what has children to stop and files to remove must not end so.
+///
+/// # Errors
+/// The process has no descriptors or threads left for the signals.
 pub fn on_interrupt(hard: bool, stop: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -25,6 +25,9 @@ pub struct Args {
 }
 
 /// Checks and prints.
+///
+/// # Errors
+/// The configuration has errors, or with `--strict` warnings, or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let found = load(&Sources::file(&args.file));
     if args.json {

@@ -35,6 +35,9 @@ pub struct Plan<'a> {
 }
 
 /// Runs the proxy until it has ended.
+///
+/// # Errors
+/// The control thread, a worker or a listener cannot be started, or too many workers have panicked.
 pub fn run(plan: Plan<'_>) -> Result<(), Failure> {
     if is_background() {
         leave_session()?;

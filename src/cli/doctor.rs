@@ -13,7 +13,7 @@ use weir_doctor::text::{self, Style};
 use weir_doctor::{Program, QUICK_FROM_CLIENTS, Question, Report, Root, State, cure, explain, quick_at};
 use weir_net::Target;
 
-/// Something that was asked for cannot work.
+/// The configuration asks for something that this machine cannot do.
 const EXIT_BLOCKER: u8 = 3;
 
 /// Find the limits that will stop N connections, and the cure.
@@ -54,7 +54,7 @@ pub struct Args {
     /// Threads that carry traffic. Default: one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// What was read and what breaks for good findings too.
+    /// Show what was read and what breaks for good findings too.
     #[arg(long)]
     all: bool,
     /// Print the report as JSON.
@@ -82,6 +82,9 @@ Examples:
   journalctl -u mysql -n 500 | weir doctor --explain -";
 
 /// Looks, prints; the exit code says how bad it is.
+///
+/// # Errors
+/// [`Failure::Usage`]: an option or a URL is wrong. [`Failure::Runtime`]: the output cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !args.explain.is_empty() {
         return explain(args);

@@ -40,6 +40,10 @@ pub struct Args {
 }
 
 /// Runs until a signal ends it, or with `-d` until the process in the background runs.
+///
+/// # Errors
+/// [`Failure::Usage`]: an option that is not supported, another user, or a configuration with errors.
+/// [`Failure::Runtime`]: Weir cannot start or go on.
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.reboot {
         return Err(Failure::Usage(

@@ -107,6 +107,9 @@ fn fish_workloads() -> String {
 }
 
 /// Prints it.
+///
+/// # Errors
+/// The text cannot be made or written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     use weir_config::reference;
     let mut out = Vec::new();

@@ -48,6 +48,9 @@ enum Order {
 
 impl Logging {
     /// Opens the file and starts to write. All of `tracing` goes here from now on.
+    ///
+    /// # Errors
+    /// The level is wrong, the file cannot be opened, or the thread cannot be started.
     pub fn start(log: &Log, output: Output) -> Result<Logging, Failure> {
         let filter = filter(log, output.more)?;
         let file = match &log.file {
@@ -104,6 +107,9 @@ impl Logging {
 }
 
 /// What is logged; an error names what is wrong with the level.
+///
+/// # Errors
+/// The level is wrong.
 pub fn filter(log: &Log, more: u8) -> Result<EnvFilter, Failure> {
     EnvFilter::try_new(level(&log.level, more))
         .map_err(|error| Failure::Usage(format!("log level `{}`: {error}", log.level)))

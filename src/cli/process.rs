@@ -74,6 +74,10 @@ pub fn is_background() -> bool {
 }
 
 /// Starts this program again, in the background, and waits until it runs or has failed.
+///
+/// # Errors
+/// The process cannot be started, or has ended before it ran; [`Failure::Usage`] if it says that its
+/// configuration is wrong.
 pub fn start_background() -> Result<(), Failure> {
     use std::os::unix::process::CommandExt;
     let program = std::env::current_exe().context("cannot find the program of this process")?;
@@ -103,20 +107,23 @@ pub fn start_background() -> Result<(), Failure> {
 }
 
 /// Leaves the terminal and its session.
+///
+/// # Errors
+/// The process leads its group already.
 pub fn leave_session() -> Result<(), Failure> {
     rustix::process::setsid().context("cannot leave the session of the terminal")?;
     Ok(())
 }
 
 /// Goes on if the process belongs to this user; it cannot change that.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such user, or the process is another's. [`Failure::Runtime`]: the
+/// system's name service cannot tell.
 pub fn be_user(name: &str) -> Result<(), Failure> {
-    let passwd = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
-    let wanted = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
-    });
+    let wanted = nix::unistd::User::from_name(name).with_context(|| format!("cannot look up user {name}"))?;
     match wanted {
-        Some(uid) if uid == rustix::process::geteuid().as_raw() => Ok(()),
+        Some(user) if user.uid == nix::unistd::geteuid() => Ok(()),
         Some(_) => Err(Failure::Usage(format!(
             "-u {name}: Weir cannot change its user yet; start it as {name}, for example by `setpriv --reuid={name} \
              --regid={name} --init-groups` or by User={name} in its unit"
@@ -133,6 +140,9 @@ pub struct Pidfile {
 
 impl Pidfile {
     /// Writes the file. Another process that lives and is named there is an error.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or names another process that runs.
     pub fn write(path: &Path) -> Result<Pidfile, Failure> {
         let in_words = || format!("cannot write the pidfile {}", path.display());
         match fs::read_to_string(path) {

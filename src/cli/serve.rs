@@ -75,6 +75,9 @@ impl Args {
 }
 
 /// Runs until a signal ends it.
+///
+/// # Errors
+/// The arguments or the configuration have errors, or Weir cannot start or go on.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let sources = args.sources()?;
     let loaded = load(&sources)?;
@@ -82,6 +85,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Runs what was loaded until a signal ends it.
+///
+/// # Errors
+/// The log cannot be started, or the proxy cannot start or go on.
 pub fn run_loaded(sources: Sources, loaded: Loaded, output: Output, ready: Ready) -> Result<(), Failure> {
     let logging = Logging::start(&loaded.snapshot.log, output)?;
     tracing::info!("weir {VERSION} starts, process {}", std::process::id());

@@ -59,7 +59,7 @@ pub enum BenchCommand {
     Cleanup(Box<TableArgs>),
     /// Double the connections until throughput stops rising: find the knee and the pool size.
     Ramp(Box<RampArgs>),
-    /// Wait for `weir bench run --agents` and make a part of its load.
+    /// Wait for `weir bench run --agents` and generate a part of its load.
     Agent(AgentArgs),
     /// Compare two runs by their JSON files.
     Compare(CompareArgs),
@@ -108,30 +108,32 @@ pub struct RunArgs {
         default_value_t = 1
     )]
     pub connections: u32,
-    /// Recorded time, in seconds; 0: as long as --events take.
+    /// Time to record, in seconds. 0: until --events have ended.
     #[arg(long, alias = "max-time", alias = "max_time", default_value_t = 10.0)]
     pub time: f64,
-    /// The run ends when so many events have, if its time has not run out before; 0: only by its time.
+    /// End the run after this number of events, if --time has not ended it before. 0 disables the limit.
     #[arg(long, alias = "max-requests", alias = "max_requests", default_value_t = 0)]
     pub events: u64,
-    /// Time before anything is recorded, in seconds.
+    /// Time to run before recording, in seconds.
     #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
-    /// Events each second over all clients, whether earlier ones have ended or not; latency counts from the
-    /// moment an event was due. Default: each client begins the next event when the last one has ended.
+    /// Events per second of all clients together, whether or not earlier events have ended. Latency is
+    /// measured from the moment an event was due. Default: each client begins its next event when the last
+    /// one has ended.
     #[arg(long, alias = "tx-rate", alias = "tx_rate", conflicts_with = "every")]
     pub rate: Option<f64>,
     /// When the events of --rate are due.
     #[arg(long, value_enum, default_value_t = Arrival::Poisson)]
     pub arrival: Arrival,
-    /// Seconds that a client waits between two events; 'exp:' before it: on average.
+    /// Time a client waits between two events, in seconds. With 'exp:' before it, that is the mean of random
+    /// times.
     #[arg(long, alias = "think_time", conflicts_with_all = ["rate", "every"], value_parser = parse_think)]
     pub think_time: Option<Think>,
     /// Errors after which a transaction is rolled back and begun again: their codes, or 'all' or 'none'.
     /// Default: 1213, 1020 and 1205 for MySQL, 40P01, 40001 and 23505 for PostgreSQL.
     #[arg(long, alias = "mysql-ignore-errors", value_delimiter = ',')]
     pub ignore_errors: Vec<String>,
-    /// Seconds between two events of one client; the clients are spread evenly.
+    /// Interval between the events of one client, in seconds. The clients begin evenly spread.
     #[arg(long)]
     pub every: Option<f64>,
     /// Threads of the generator itself, each with an event loop for its part of the connections. Default: all
@@ -154,28 +156,28 @@ pub struct RunArgs {
     /// Write a line for each recorded second to this file, as CSV.
     #[arg(long)]
     pub csv: Option<PathBuf>,
-    /// Seconds between two lines of the live report; 0: none.
+    /// Interval of the live report, in seconds. 0 disables it.
     #[arg(long, alias = "report_interval", default_value_t = 1)]
     pub report_interval: u64,
-    /// Connects begun each second at most.
+    /// Maximum number of connections begun per second.
     #[arg(long, alias = "connect_rate")]
     pub connect_rate: Option<f64>,
-    /// A connect or login that takes more seconds is an error.
+    /// Maximum time of a connect and login, in seconds. A longer one is an error.
     #[arg(long, default_value_t = 60.0)]
     pub connect_timeout: f64,
-    /// A reply that takes more seconds is an error.
+    /// Maximum time of a reply, in seconds. A longer one is an error.
     #[arg(long, default_value_t = 60.0)]
     pub query_timeout: f64,
-    /// Machines that make the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients, rate
-    /// and events are divided among them; files (of certificates) are theirs.
+    /// Machines that generate the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients,
+    /// rate and events are divided among them. Certificate files are read on those machines.
     #[arg(long, value_delimiter = ',')]
     pub agents: Vec<String>,
     /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the
     /// environment.
     #[arg(long)]
     pub token_file: Option<PathBuf>,
-    /// Resume TLS sessions, as a program does that keeps them. Default: each connection makes the whole
-    /// handshake, as clients of both databases do.
+    /// Resume TLS sessions. Default: each connection makes a full handshake, as most clients of both
+    /// databases do.
     #[arg(long, alias = "tls_resume")]
     pub tls_resume: bool,
     /// Local addresses to connect from. Default: the system's choice, and on loopback as many of 127.0.0.x
@@ -221,13 +223,13 @@ pub struct RampArgs {
     /// Connections of the first level.
     #[arg(long, default_value_t = 1)]
     pub from: u32,
-    /// A level takes at least so many seconds.
+    /// Minimum time of a level, in seconds.
     #[arg(long, default_value_t = 5.0)]
     pub min_time: f64,
-    /// A level ends early when its throughput is known to so many percent (half the 95% confidence interval).
+    /// End a level early when half the 95% confidence interval of its throughput is below this percentage.
     #[arg(long, default_value_t = 2.0)]
     pub precision: f64,
-    /// Say how many clients there may be for this mean latency, in milliseconds. Default: for 10, 100 and
+    /// Report how many clients keep the mean latency below this limit, in milliseconds. Default: 10, 100 and
     /// 1000.
     #[arg(long)]
     pub latency_limit: Option<f64>,
@@ -240,6 +242,10 @@ impl RampArgs {
     }
 
     /// The ladder these arguments describe.
+    ///
+    /// # Errors
+    /// An option is out of its range, does not fit a ramp (`--rate`, `--every`, `--agents`), or a URL cannot
+    /// be resolved.
     pub fn ramp(&self) -> Result<Ramp, String> {
         let run = RunArgs {
             warmup: if self.run.warmup > 0.0 { self.run.warmup } else { RAMP_WARM_UP_S },
@@ -302,6 +308,9 @@ fn parse_think(text: &str) -> Result<Think, String> {
 
 impl TableArgs {
     /// Where the servers are, by `--url` or in sysbench's words.
+    ///
+    /// # Errors
+    /// The options in the words of sysbench contradict each other.
     pub fn urls(&self) -> Result<Vec<String>, String> {
         if self.urls.is_empty() { self.sysbench.urls() } else { Ok(self.urls.clone()) }
     }
@@ -323,6 +332,10 @@ impl TableArgs {
 
 impl RunArgs {
     /// The plan these arguments describe.
+    ///
+    /// # Errors
+    /// An option is out of its range, options contradict each other, the workload is not known, or a URL
+    /// cannot be resolved.
     pub fn plan(&self) -> Result<Plan, String> {
         let (mut servers, workload) = self.table.resolve(self.connections)?;
         if self.tls_resume {
@@ -498,6 +511,10 @@ struct JobLine {
 }
 
 /// The plan of an agent's part of a run.
+///
+/// # Errors
+/// The coordinator's command line cannot be understood here, its script cannot be written, or it describes
+/// no valid plan.
 pub fn plan_of_job(job: &Job) -> Result<Plan, String> {
     let words = std::iter::once("bench").chain(job.arguments.iter().map(String::as_str));
     let line = <JobLine as clap::Parser>::try_parse_from(words).map_err(|error| error.to_string())?;

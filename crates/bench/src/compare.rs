@@ -400,6 +400,9 @@ fn over_time(a: &RunResult, b: &RunResult) -> Vec<Plot> {
 }
 
 /// Does what the arguments say: whether a threshold was missed, or why it could not be done.
+///
+/// # Errors
+/// A file cannot be read or is no result of a run, or a report cannot be written.
 pub fn run(args: &CompareArgs) -> Result<bool, String> {
     let read = |path: &Path| {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -29,6 +29,10 @@ struct Done {
 
 /// Does all stages with `threads` connections. `progress` hears of rows done and rows in all, on the calling
 /// thread.
+///
+/// # Errors
+/// The first error of any of the connections: the server cannot be reached, or refuses a statement. What the
+/// others have done stays.
 pub fn prepare(
     url: &Url,
     workload: &dyn Workload,
@@ -47,6 +51,9 @@ pub fn prepare(
 }
 
 /// Runs the workload's statements of `cleanup`.
+///
+/// # Errors
+/// The server cannot be reached, or refuses a statement; those after it are not run.
 pub fn cleanup(url: &Url, workload: &dyn Workload) -> Result<(), ClientError> {
     let mut client = Client::connect(url)?;
     workload.cleanup().iter().try_for_each(|text| client.run(text))

@@ -149,6 +149,10 @@ pub struct RampResult {
 }
 
 /// Climbs the ladder. `stop` ends it with what has been measured; `hear` is told of each level.
+///
+/// # Errors
+/// The first level cannot be measured, or `stop` comes before it is. A later level that fails ends the
+/// ladder with a remark.
 pub fn climb(
     ramp: &Ramp,
     stop: &Control,

@@ -105,6 +105,10 @@ pub struct Measured {
 }
 
 /// Runs a plan. `control` may stop it early; `observer` hears how it goes, on the calling thread.
+///
+/// # Errors
+/// [`RunError::Plan`]: the plan does not fit itself or this machine. [`RunError::Server`]: the server cannot
+/// be reached or has not what the workload needs. Errors of single queries are counted in the result.
 pub fn run(
     plan: Plan,
     control: &Arc<Control>,
@@ -117,6 +121,9 @@ pub fn run(
 }
 
 /// Carries a plan out. When its clients are connected, `start` says when events begin, and may wait for that.
+///
+/// # Errors
+/// As for [`run`], and what `start` returns.
 pub fn measure(
     mut plan: Plan,
     control: &Arc<Control>,

@@ -47,6 +47,9 @@ pub struct Sources {
 impl Sources {
     /// Sources for `connections` to `target`, from these addresses if there are any. An error says that
     /// the ports cannot suffice.
+    ///
+    /// # Errors
+    /// These addresses, or all of the machine's, have too few ports for so many connections.
     pub fn choose(
         target: &Target,
         connections: u32,

@@ -89,6 +89,9 @@ const NAME: &str = "sbtest";
 
 impl Sysbench {
     /// What is said of the database as URLs, one for each host and port; none when nothing is said.
+    ///
+    /// # Errors
+    /// Options of both databases without `--db-driver`.
     pub fn urls(&self) -> Result<Vec<String>, String> {
         let of_mysql = !self.mysql_host.is_empty()
             || !self.mysql_port.is_empty()

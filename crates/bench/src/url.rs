@@ -62,6 +62,9 @@ impl fmt::Display for Url {
 
 impl Url {
     /// Parses a URL and resolves its host (the first address counts). The error has no password in it.
+    ///
+    /// # Errors
+    /// The URL is wrong, its host cannot be resolved, or a file of its TLS options cannot be read.
     pub fn parse(text: &str) -> Result<Url, String> {
         let url = DatabaseUrl::parse_or_local(text)?;
         let (dialect, default_user) = match url.protocol {
@@ -90,6 +93,9 @@ impl Url {
     }
 
     /// The same; with TLS, sessions are resumed.
+    ///
+    /// # Errors
+    /// The TLS settings cannot be made again.
     pub fn resuming(&self) -> Result<Url, String> {
         let tls = self.tls.as_ref().map(|tls| tls.resuming(SESSIONS)).transpose()?;
         Ok(Url { tls: tls.map(Arc::new), ..self.clone() })

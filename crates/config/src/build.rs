@@ -138,12 +138,16 @@ fn pgbouncer_listeners(draft: &mut Draft) -> Vec<Listener> {
 fn unix_file(draft: &mut Draft) -> UnixFile {
     let mode = u32::try_from(draft.values.count(Key::UnixSocketMode)).unwrap_or(0o777);
     let name = draft.values.text(Key::UnixSocketGroup).to_owned();
-    let group = || group_number(&name, &std::fs::read_to_string("/etc/group").unwrap_or_default());
-    let group = if name.is_empty() { None } else { group() };
-    if group.is_none() && !name.is_empty() {
-        let place = draft.places.get(&Key::UnixSocketGroup).cloned();
-        draft.findings.problem(place, format!("unix_socket_group: this machine has no group `{name}`"));
+    let group = if name.is_empty() { Ok(None) } else { group_number(&name) };
+    let problem = match group {
+        Ok(None) if !name.is_empty() => format!("unix_socket_group: this machine has no group `{name}`"),
+        Err(error) => format!("unix_socket_group: cannot look up group `{name}`: {error}"),
+        Ok(_) => String::new(),
+    };
+    if !problem.is_empty() {
+        draft.findings.problem(draft.places.get(&Key::UnixSocketGroup).cloned(), problem);
     }
+    let group = group.ok().flatten();
     UnixFile { mode, group }
 }
 

@@ -187,6 +187,20 @@ pub static DIFFERS: &[(&str, &str)] = &[
     ("verbose", "0 is `info`, 1 `debug`, 2 and more `trace`"),
 ];
 
+/// Settings of `[pgbouncer]` whose 0 is accepted and means something else here. A warning says what.
+pub static ZERO_DIFFERS: &[(&str, &str)] = &[
+    (
+        "cancel_wait_timeout",
+        "what a client has left running is cancelled at once; PgBouncer disables the limit",
+    ),
+    ("dns_max_ttl", "names are looked up again every second; PgBouncer looks them up for each connection"),
+    (
+        "max_prepared_statements",
+        "a client that prepares a statement keeps its server connection; PgBouncer passes statements on as they are",
+    ),
+    ("server_login_retry", "Weir tries again after 0.1 s; PgBouncer tries again at once"),
+];
+
 /// Values of auth_type that Weir does not have.
 pub static AUTH_TYPES: &[&str] = &["hba", "pam", "ldap"];
 

@@ -2,7 +2,10 @@
 //! of this machine.
 //!
 //! Owns: the form of `auth_ident_file` (`MAP SYSTEM-NAME DATABASE-NAME`, one a line, as PgBouncer reads it)
-//! and of /etc/passwd and /etc/group. Must not know: who is at the door.
+//! and how accounts and groups are looked up: by the system's name service, so those of LDAP and SSSD are
+//! found. Must not know: who is at the door.
+//!
+//! A look-up may ask the network, so it is done when the configuration is read, never at a login.
 
 use crate::ini::read_quoted;
 use crate::problem::{Findings, Place, WarningKind};
@@ -21,6 +24,11 @@ impl IdentMap {
     pub fn names_of(&self, user: &str) -> Arc<[String]> {
         let rows = self.rows.iter().filter(|(_, mapped)| mapped.as_deref().is_none_or(|name| name == user));
         rows.map(|(system, _)| system.clone()).collect()
+    }
+
+    /// All system names of the map.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|(system, _)| system.as_str())
     }
 
     /// This system name may be this user.
@@ -80,20 +88,52 @@ fn field(text: &str) -> Option<(String, &str)> {
     (end > 0).then(|| (text[..end].to_owned(), &text[end..]))
 }
 
-/// The accounts of /etc/passwd: number and name.
-pub(crate) fn read_accounts(text: &str) -> Vec<(u32, String)> {
-    let account = |line: &str| {
-        let mut fields = line.split(':');
-        let name = fields.next().filter(|name| !name.is_empty() && !name.starts_with(['+', '-', '#']))?;
-        Some((fields.nth(1)?.parse().ok()?, name.to_owned()))
-    };
-    text.lines().filter_map(account).collect()
+/// Number and name of those names that are accounts of this machine.
+///
+/// A number that several accounts share belongs to the one that the system names for it, as for PostgreSQL.
+pub(crate) fn accounts<'a>(
+    names: impl Iterator<Item = &'a str>,
+    place: &Option<Place>,
+    findings: &mut Findings,
+) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for name in names {
+        match account(name) {
+            Ok(Some(number)) => found.push((number, name.to_owned())),
+            Ok(None) => {}
+            Err(error) => {
+                let text =
+                    format!("account {name} cannot be looked up and cannot log in until a reload: {error}");
+                findings.warn(WarningKind::Doubtful, place.clone(), text);
+            }
+        }
+    }
+    found
 }
 
-/// The number of a group, by its name in /etc/group or by itself.
-pub(crate) fn group_number(group: &str, text: &str) -> Option<u32> {
-    let listed = read_accounts(text).into_iter().find(|(_, name)| name == group).map(|(number, _)| number);
-    listed.or_else(|| group.parse().ok())
+/// The number of the account of this name, if the system gives that number this name.
+fn account(name: &str) -> nix::Result<Option<u32>> {
+    let Some(account) = known(nix::unistd::User::from_name(name))? else { return Ok(None) };
+    let owner = known(nix::unistd::User::from_uid(account.uid))?;
+    Ok(owner.is_some_and(|owner| owner.name == name).then(|| account.uid.as_raw()))
+}
+
+/// A machine without a file of accounts, as a bare container is, has none: getpwnam(3) lists these as "not
+/// found".
+fn known<T>(found: nix::Result<Option<T>>) -> nix::Result<Option<T>> {
+    match found {
+        Err(nix::Error::ENOENT | nix::Error::ESRCH) => Ok(None),
+        other => other,
+    }
+}
+
+/// The number of a group, by its name or by itself. `None`: there is no such group.
+///
+/// # Errors
+/// The system's name service cannot tell.
+pub(crate) fn group_number(group: &str) -> nix::Result<Option<u32>> {
+    let listed = known(nix::unistd::Group::from_name(group))?;
+    Ok(listed.map(|group| group.gid.as_raw()).or_else(|| group.parse().ok()))
 }
 
 #[cfg(test)]
@@ -117,12 +157,13 @@ mod tests {
 
     #[test]
     fn accounts_and_groups() {
-        let text = "root:x:0:0:root:/root:/bin/bash\nann:x:1000:100::/home/ann:/bin/sh\n+nis::::::\nbroken\n";
-        assert_eq!(read_accounts(text), [(0, "root".to_owned()), (1000, "ann".to_owned())]);
-        let groups = "wheel:x:10:ann\n77:x:11:\n";
-        assert_eq!(group_number("wheel", groups), Some(10));
-        assert_eq!(group_number("77", groups), Some(11), "a name that is a number is a name");
-        assert_eq!(group_number("12", groups), Some(12));
-        assert_eq!(group_number("nobody", groups), None);
+        let mut findings = Findings::default();
+        let names = ["root", "no such account", "nul\0", ""];
+        assert_eq!(accounts(names.into_iter(), &None, &mut findings), [(0, "root".to_owned())]);
+        assert!(findings.warnings.is_empty());
+        assert_eq!(group_number("12"), Ok(Some(12)));
+        assert_eq!(group_number("no such group"), Ok(None));
+        let own = nix::unistd::Group::from_gid(nix::unistd::Gid::from_raw(0)).unwrap().unwrap();
+        assert_eq!(group_number(&own.name), Ok(Some(0)));
     }
 }

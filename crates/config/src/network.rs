@@ -2,19 +2,15 @@
 //!
 //! Owns: their text form, and which addresses belong to one. Must not know: what is allowed to whom.
 
+use ipnet::IpNet;
 use std::fmt;
 use std::net::IpAddr;
 
 /// Where a connection may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Addresses that agree with this one in the first bits.
-    Ip {
-        /// The address; the bits behind the prefix are zero.
-        base: IpAddr,
-        /// Bits that count.
-        prefix: u8,
-    },
+    /// Addresses of this network; no bit is set behind its prefix.
+    Ip(IpNet),
     /// Unix sockets.
     Unix,
 }
@@ -31,54 +27,26 @@ impl Network {
         }
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let address: IpAddr = address.parse().map_err(|_| FORM.to_owned())?;
-        let width = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = match bits {
-            None => width,
-            Some(bits) => bits
-                .parse()
-                .ok()
-                .filter(|&prefix: &u8| prefix <= width && bits.bytes().all(|byte| byte.is_ascii_digit()))
-                .ok_or_else(|| format!("has {bits} where a number of bits up to {width} must be"))?,
-        };
-        let network = Network::of(address, prefix);
-        if network.base() != Some(address) {
+        let Some(bits) = bits else { return Ok(Network::Ip(address.into())) };
+        let network: IpNet = text.parse().map_err(|_| {
+            let width = if address.is_ipv4() { 32 } else { 128 };
+            format!("has {bits} where a number of bits up to {width} must be")
+        })?;
+        let whole = network.trunc();
+        if whole != network {
             // Somebody who writes so may mean the one host or the whole network.
+            let prefix = network.prefix_len();
             return Err(format!(
-                "has bits of its address behind the first {prefix}; {network} is that network"
+                "has bits of its address behind the first {prefix}; {whole} is that network"
             ));
         }
-        Ok(network)
-    }
-
-    /// The network of this address.
-    pub(crate) fn of(address: IpAddr, prefix: u8) -> Network {
-        let base = match address {
-            IpAddr::V4(v4) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
-                IpAddr::from((u32::from(v4) & mask).to_be_bytes())
-            }
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
-                IpAddr::from((u128::from(v6) & mask).to_be_bytes())
-            }
-        };
-        Network::Ip { base, prefix }
-    }
-
-    fn base(&self) -> Option<IpAddr> {
-        match self {
-            Network::Ip { base, .. } => Some(*base),
-            Network::Unix => None,
-        }
+        Ok(Network::Ip(network))
     }
 
     /// This address belongs to it. An IPv4 address that came by IPv6 is the IPv4 address.
     pub fn has(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
         match self {
-            Network::Ip { base, prefix } => {
-                base.is_ipv4() == address.is_ipv4() && Network::of(address, *prefix).base() == Some(*base)
-            }
+            Network::Ip(network) => network.contains(&address.to_canonical()),
             Network::Unix => false,
         }
     }
@@ -87,7 +55,7 @@ impl Network {
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Network::Ip { base, prefix } => write!(f, "{base}/{prefix}"),
+            Network::Ip(network) => network.fmt(f),
             Network::Unix => f.write_str("unix"),
         }
     }

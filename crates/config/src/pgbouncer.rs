@@ -100,8 +100,19 @@ impl Reader<'_> {
             return self.not_ours(fate::PGBOUNCER, key, place, value, value_place);
         };
         match parse_ini(setting.kind, value) {
-            Ok(value) => self.draft.set(setting.key, value, place),
+            Ok(value) => {
+                self.warn_of_zero(key, &value, &place);
+                self.draft.set(setting.key, value, place);
+            }
             Err(error) => self.draft.findings.problem(value_place, format!("{key} {error}")),
+        }
+    }
+
+    /// A file that switches a setting off must not switch on something else in silence.
+    fn warn_of_zero(&mut self, key: &str, value: &Value, place: &Place) {
+        let differs = fate::ZERO_DIFFERS.iter().find(|(name, _)| *name == key);
+        if let Some((_, how)) = differs.filter(|_| matches!(value, Value::Count(0) | Value::Millis(0))) {
+            self.draft.findings.warn(WarningKind::Doubtful, place.clone(), format!("{key} = 0: {how}"));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::draft::Draft;
 use crate::entry::Entry;
-use crate::ident::{IdentMap, read_accounts, read_map};
+use crate::ident::{IdentMap, accounts, read_map};
 use crate::problem::{Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::secrets::password;
@@ -12,7 +12,7 @@ use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
 use crate::{Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_auth::secret::SecretKind;
 use weir_auth::{AuthMethod, Secret};
@@ -88,10 +88,6 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
     let users = users(draft);
     for (protocol, realm) in &mut realms {
         realm.balancers = balancers(draft, *protocol);
-        if realm.auth == Auth::Method(AuthMethod::Peer) {
-            // A machine without that file has no accounts that could be known.
-            realm.accounts = read_accounts(&std::fs::read_to_string("/etc/passwd").unwrap_or_default());
-        }
         realm.users = match protocol {
             Protocol::Postgres => users.clone(),
             Protocol::Mysql => users.iter().map(|(name, user)| (name.clone(), mysql_user(user))).collect(),
@@ -116,11 +112,28 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
         }
         insert_database(draft, realm, database, &entry);
     }
-    for realm in realms.values_mut() {
+    for (protocol, realm) in &mut realms {
+        if realm.auth == Auth::Method(AuthMethod::Peer) {
+            realm.accounts = accounts_of(draft, *protocol, realm);
+        }
         realm.users_by_hash = realm.count_by_hash();
         realm.verifiers = realm.find_verifiers();
     }
     realms
+}
+
+/// The accounts that may come as somebody: those that the map names, or those that are called like a user.
+fn accounts_of(draft: &mut Draft, protocol: Protocol, realm: &Realm) -> Vec<(u32, String)> {
+    let names: BTreeSet<&str> = match &realm.ident {
+        Some(map) => map.names().collect(),
+        None => realm.users.keys().map(String::as_str).collect(),
+    };
+    let key = match protocol {
+        Protocol::Postgres => Key::PostgresAuthType,
+        Protocol::Mysql => Key::MysqlAuthType,
+    };
+    let place = draft.places.get(&key).cloned();
+    accounts(names.into_iter(), &place, &mut draft.findings)
 }
 
 fn insert_database(draft: &mut Draft, realm: &mut Realm, database: Database, entry: &Entry) {

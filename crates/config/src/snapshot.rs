@@ -169,7 +169,7 @@ pub struct Realm {
     pub server_version: String,
     /// Which other names of certificates or of this machine may be which user.
     pub ident: Option<crate::IdentMap>,
-    /// Number and name of this machine's accounts, where the method asks for them.
+    /// Number and name of the accounts that may be a user, where the method asks for them.
     pub accounts: Vec<(u32, String)>,
     /// Whose connections begin with a PROXY header.
     pub balancers: Vec<crate::Network>,

@@ -169,6 +169,9 @@ pub fn default_of(row: &Setting, flavour: Flavour) -> &'static str {
 
 /// Reads a value from text, as in pgbouncer.ini and `--set`. The error is the end of a sentence that begins
 /// with the setting's name.
+///
+/// # Errors
+/// What the value must be, as the end of a sentence that begins with the setting's name.
 pub fn parse_text(kind: Kind, text: &str) -> Result<Value, String> {
     match kind {
         Kind::Bool => {
@@ -287,31 +290,10 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     let word = word.to_ascii_lowercase();
     let far = (word.chars().count() / 3).max(2);
     known
-        .map(|name| (edit_distance(&word, &name.to_ascii_lowercase()), name))
+        .map(|name| (strsim::osa_distance(&word, &name.to_ascii_lowercase()), name))
         .filter(|&(distance, _)| distance <= far)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, name)| name)
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut before: Vec<usize> = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            row[j] = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = last;
-        last = row;
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]
@@ -395,6 +377,6 @@ mod tests {
         assert_eq!(did_you_mean("pool_mod", &known), "; did you mean `pool_mode`?");
         assert_eq!(did_you_mean("defalut_pool_size", &known), "; did you mean `default_pool_size`?");
         assert_eq!(did_you_mean("colour", &known), "");
-        assert_eq!(edit_distance("ab", "ba"), 1);
+        assert_eq!(did_you_mean("opol_mode", &known), "; did you mean `pool_mode`?");
     }
 }

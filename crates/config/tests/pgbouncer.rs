@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use weir_config::fate::{AUTH_TYPES, DATABASES, DIFFERS, PGBOUNCER, USERS};
+use weir_config::fate::{AUTH_TYPES, DATABASES, DIFFERS, PGBOUNCER, USERS, ZERO_DIFFERS};
 use weir_config::registry::by_ini_name;
 use weir_config::{Flavour, SETTINGS, Snapshot, Sources, Values, load_text};
 
@@ -251,6 +251,20 @@ fn a_0_means_what_it_means_there_or_is_refused() {
         let said = load(&format!("{key} = 0")).unwrap_err();
         assert!(said.starts_with(&format!("p.ini:6:{}: {key} must be a number", key.len() + 4)), "{said}");
     }
+}
+
+#[test]
+fn a_0_that_means_something_else_here_is_told() {
+    let warnings = |line: &str| {
+        let loaded = load_text(Path::new("p.ini"), &format!("{HEAD}{line}\n"), &Sources::default()).unwrap();
+        loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (key, how) in ZERO_DIFFERS {
+        assert!(DIFFERS.iter().any(|(name, _)| name == key), "{key} is in the table of the manual");
+        assert_eq!(warnings(&format!("{key} = 0")), [format!("p.ini:6:1: {key} = 0: {how}")]);
+        assert_eq!(warnings(&format!("{key} = 7")), [""; 0], "{key}");
+    }
+    assert_eq!(warnings("server_lifetime = 0\nquery_timeout = 0\nmin_pool_size = 0"), [""; 0]);
 }
 
 #[test]

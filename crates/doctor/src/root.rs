@@ -42,6 +42,9 @@ impl Root {
     }
 
     /// The text of a file without spaces at its ends.
+    ///
+    /// # Errors
+    /// The file cannot be read; the text says why.
     pub fn read(&self, path: &str) -> Result<String, Unread> {
         let mut bytes = Vec::new();
         let read = File::open(self.place(path))
@@ -51,6 +54,9 @@ impl Root {
     }
 
     /// A file that holds one number, at most [`NUMBER_MAX`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else than a number.
     pub fn number(&self, path: &str) -> Result<u64, Unread> {
         let text = self.read(path)?;
         let number = text.parse::<u64>().map_err(|_| Unread(format!("not a number: {text}")))?;
@@ -58,6 +64,9 @@ impl Root {
     }
 
     /// A file that holds several numbers, each at most [`NUMBER_MAX`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else than numbers.
     pub fn numbers(&self, path: &str) -> Result<Vec<u64>, Unread> {
         let text = self.read(path)?;
         let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
@@ -66,6 +75,9 @@ impl Root {
     }
 
     /// Lines of a file that may be long, for as long as `more` wants them.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a line that is not UTF-8. Lines before it have been seen.
     pub fn lines(&self, path: &str, mut more: impl FnMut(&str) -> bool) -> Result<(), Unread> {
         let file = File::open(self.place(path)).map_err(|error| Unread(why(&error)))?;
         for line in BufReader::new(file).lines() {
@@ -93,6 +105,9 @@ impl Root {
 
     /// Whether a thread of Weir can have a descriptor table of its own here. Asks the kernel by a thread that
     /// ends at once, on this machine only.
+    ///
+    /// # Errors
+    /// The kernel does not allow it, or is not Linux.
     pub fn can_split(&self) -> io::Result<()> {
         match self.split {
             None => weir_net::tables::can_split(),

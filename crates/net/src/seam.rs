@@ -106,8 +106,8 @@ pub trait Net {
         None
     }
 
-    /// Waits until something happened or `timeout` has passed, and fills `events` (cleared first).
-    /// `None` waits for ever. An interrupted wait returns no events.
+    /// Waits until something happened or `timeout` has passed, and fills `events` (cleared first). `None`
+    /// waits until an event arrives. An interrupted wait returns no events.
     ///
     /// # Errors
     /// The event loop itself has failed; nothing can be waited for any more.

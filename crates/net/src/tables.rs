@@ -237,6 +237,9 @@ pub fn can_split() -> io::Result<()> {
 }
 
 /// Whether a thread of this process can have its own table: on Linux only.
+///
+/// # Errors
+/// Always: only Linux has descriptor tables of threads.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn can_split() -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux can"))

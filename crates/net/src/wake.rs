@@ -42,6 +42,9 @@ impl KernelWake {
     }
 
     /// Makes the pipe.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub fn new() -> io::Result<KernelWake> {
         // The standard library's pipe closes on exec.

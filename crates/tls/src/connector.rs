@@ -170,7 +170,7 @@ impl AnyCertificate {
         let of_scheme = supported.mapping.iter().filter(|(scheme, _)| *scheme == signature.scheme);
         let signed = of_scheme.flat_map(|(_, all)| all.iter()).any(|verifier| {
             *verifier.public_key_alg_id() == *algorithm
-                && verifier.verify_signature(key, message, signature.signature()).is_ok()
+                && verifier.verify_signature(&key, message, signature.signature()).is_ok()
         });
         // The certificate's fault is gone with the reading of it; what is left are faults of the signature.
         match error {

@@ -44,6 +44,9 @@ struct Shared {
 
 impl Agent {
     /// Listens.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or no certificate can be made.
     pub fn bind(address: &str, secret: Secret, control: Arc<Control>) -> Result<Agent, String> {
         let failed = |error: io::Error| format!("{address}: {error}");
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -62,6 +65,9 @@ impl Agent {
     }
 
     /// Where.
+    ///
+    /// # Errors
+    /// The kernel does not tell the address of the socket.
     pub fn address(&self) -> Result<SocketAddr, String> {
         self.listener.local_addr().map_err(|error| error.to_string())
     }

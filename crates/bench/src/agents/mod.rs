@@ -45,6 +45,9 @@ const START_LEAD_NS: u64 = 200_000_000;
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// Where agents listen: HOST or HOST:PORT.
+///
+/// # Errors
+/// A text is not HOST or HOST:PORT, or an agent is named twice.
 pub fn addresses(texts: &[String]) -> Result<Vec<String>, String> {
     let with_port = |text: &String| match text.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => Ok(text.clone()),
@@ -75,6 +78,10 @@ pub fn jobs(plan: &Plan, agents: usize, arguments: &[String], script: Option<Str
 }
 
 /// A run on several machines. `plan` is the whole, `jobs` are its parts.
+///
+/// # Errors
+/// [`RunError::Plan`]: the plan cannot be split among agents. [`RunError::Server`]: an agent cannot be
+/// reached, refuses its part, or is lost during the run.
 pub fn run(
     plan: &Plan,
     agents: &[String],

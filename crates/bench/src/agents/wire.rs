@@ -127,6 +127,9 @@ pub struct Secret(hmac::Key);
 
 impl Secret {
     /// From a file or else from the environment; blanks around it do not count.
+    ///
+    /// # Errors
+    /// The file cannot be read, neither the file nor the environment has a secret, or it is too short.
     pub fn find(file: Option<&Path>) -> Result<Secret, String> {
         let text = match file {
             Some(path) => std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?,
@@ -140,6 +143,9 @@ impl Secret {
     }
 
     /// This one.
+    ///
+    /// # Errors
+    /// The text is shorter than `SECRET_CHARS_MIN` characters.
     pub fn new(text: &str) -> Result<Secret, String> {
         if text.chars().count() < SECRET_CHARS_MIN {
             return Err(format!("the shared secret of agents needs {SECRET_CHARS_MIN} characters at least"));
@@ -180,18 +186,27 @@ impl Line {
     }
 
     /// The hash of the agent's certificate.
+    ///
+    /// # Errors
+    /// The certificate has a signature for which no channel binding is defined.
     pub fn end_point(&self) -> Result<Vec<u8>, String> {
         let end_point = self.tls.facts().and_then(|facts| facts.end_point);
         end_point.map(|bytes| bytes.to_vec()).ok_or_else(|| "its certificate binds to nothing".to_owned())
     }
 
     /// How long [`Line::receive`] waits.
+    ///
+    /// # Errors
+    /// The timeout is zero, or the kernel refuses it.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.tls.transport().set_read_timeout(Some(timeout))?;
         self.tls.transport().set_write_timeout(Some(timeout))
     }
 
     /// Sends a message.
+    ///
+    /// # Errors
+    /// The connection is lost, or the peer does not read within the timeout.
     pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let body = serde_json::to_vec(message)?;
         let mut bytes = (body.len() as u32).to_be_bytes().to_vec();
@@ -200,6 +215,10 @@ impl Line {
     }
 
     /// The next message. An end of the connection is an error.
+    ///
+    /// # Errors
+    /// The connection has ended or is lost, nothing arrives within the timeout, or the message cannot be
+    /// understood.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         loop {
             if let Some(message) = self.whole()? {
@@ -210,6 +229,9 @@ impl Line {
     }
 
     /// The next message if it is there.
+    ///
+    /// # Errors
+    /// The connection has ended or is lost, or the message cannot be understood.
     pub fn poll<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         if let Some(message) = self.whole()? {
             return Ok(Some(message));

@@ -65,6 +65,9 @@ pub enum Client {
 
 impl Client {
     /// Connects and logs in.
+    ///
+    /// # Errors
+    /// The server cannot be reached, refuses the login, or breaks the protocol.
     pub fn connect(url: &Url) -> Result<Client, ClientError> {
         Ok(match url.dialect {
             Dialect::Postgres => Client::Postgres(Session::connect(url)?),
@@ -80,7 +83,10 @@ impl Client {
         }
     }
 
-    /// How long each read of a reply may wait; `None`, as at first: for ever.
+    /// Maximum time each read of a reply waits. `None`, as at first, disables the limit.
+    ///
+    /// # Errors
+    /// The kernel refuses it; a timeout of zero is one.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), ClientError> {
         match self {
             Client::Postgres(session) => session.stream.set_timeout(timeout)?,
@@ -90,11 +96,17 @@ impl Client {
     }
 
     /// Runs a statement and throws its rows away.
+    ///
+    /// # Errors
+    /// The server refuses the statement, the connection is lost, or the reply breaks the protocol.
     pub fn run(&mut self, text: &str) -> Result<(), ClientError> {
         self.ask(text, &mut |_| {})
     }
 
     /// Runs a statement that need not be UTF-8 and throws its rows away.
+    ///
+    /// # Errors
+    /// The server refuses the statement, the connection is lost, or the reply breaks the protocol.
     pub fn run_bytes(&mut self, text: &[u8]) -> Result<(), ClientError> {
         match self {
             Client::Postgres(session) => session.ask(text, &mut |_| {}),
@@ -103,6 +115,9 @@ impl Client {
     }
 
     /// COPY ... FROM STDIN: `more` appends rows and says whether it did. PostgreSQL only.
+    ///
+    /// # Errors
+    /// The server refuses the statement or a row, the connection is lost, or the server is MySQL.
     pub fn copy_in(
         &mut self,
         text: &str,
@@ -115,6 +130,9 @@ impl Client {
     }
 
     /// Runs a statement; `first` hears the first value of the first row, if there is one.
+    ///
+    /// # Errors
+    /// The server refuses the statement, the connection is lost, or the reply breaks the protocol.
     pub fn ask(&mut self, text: &str, first: &mut dyn FnMut(Got<'_>)) -> Result<(), ClientError> {
         match self {
             Client::Postgres(session) => session.ask(text.as_bytes(), first),

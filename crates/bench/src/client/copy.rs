@@ -9,6 +9,9 @@ const HEADER_BYTES: usize = 5;
 
 impl Session<Postgres> {
     /// Sends rows until `more` says false. It appends to what it is given; true: send that and ask again.
+    ///
+    /// # Errors
+    /// The server refuses the statement or a row, or the connection is lost.
     pub fn copy_in(
         &mut self,
         text: &str,

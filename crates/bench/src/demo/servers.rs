@@ -33,6 +33,9 @@ pub struct Home {
 
 impl Home {
     /// Makes the directory. `name` says what for.
+    ///
+    /// # Errors
+    /// The directory cannot be made or given to its owner.
     pub fn new(name: &str) -> Result<Home, String> {
         let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -57,6 +60,9 @@ impl Home {
     }
 
     /// Writes a file that the servers may read.
+    ///
+    /// # Errors
+    /// The file cannot be written or given to its owner.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let path = self.join(name);
         fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -65,6 +71,9 @@ impl Home {
     }
 
     /// A certificate for this machine and its key, for the servers alone to read.
+    ///
+    /// # Errors
+    /// The certificate cannot be made, or its files cannot be written.
     pub fn certificate(&self) -> Result<(PathBuf, PathBuf), String> {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = weir_tls::self_made(&names, None).map_err(|error| error.to_string())?;
@@ -79,6 +88,9 @@ impl Home {
     }
 
     /// A command that runs as the owner, apart from our terminal, with its output in `log`.
+    ///
+    /// # Errors
+    /// The log file cannot be opened.
     pub fn command(&self, program: &Path, log: &str) -> Result<Command, String> {
         let log = self.join(log);
         let open = || File::options().create(true).append(true).open(&log);
@@ -113,14 +125,10 @@ impl Drop for Home {
     }
 }
 
-/// User and group id of `nobody`; Linux's usual number where /etc/passwd does not know it.
+/// User and group id of `nobody`; Linux's usual number where there is no such user.
 fn nobody() -> (u32, u32) {
-    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let ids = text.lines().find_map(|line| {
-        let mut fields = line.strip_prefix("nobody:")?.split(':').skip(1);
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-    });
-    ids.unwrap_or((65_534, 65_534))
+    let user = nix::unistd::User::from_name("nobody").ok().flatten();
+    user.map_or((65_534, 65_534), |user| (user.uid.as_raw(), user.gid.as_raw()))
 }
 
 /// A process that ends with us.
@@ -193,6 +201,9 @@ pub struct Server {
 }
 
 /// A port that is free now. Another process may take it before we do; then the start fails and says so.
+///
+/// # Errors
+/// No port is free on 127.0.0.1.
 pub fn free_port(wanted: Option<u16>) -> Result<u16, String> {
     let try_port = |port: u16| TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr());
     let found = wanted.and_then(|port| try_port(port).ok()).map_or_else(|| try_port(0), Ok);
@@ -201,6 +212,9 @@ pub fn free_port(wanted: Option<u16>) -> Result<u16, String> {
 
 /// PostgreSQL with an empty database for the demo. It takes `max_connections`, of which 100 are kept for
 /// others than direct clients; `settings` are more of its own.
+///
+/// # Errors
+/// PostgreSQL is not installed, its data directory cannot be made, or it does not start in time.
 pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> Result<Server, String> {
     let postgres = find(&["postgres"], POSTGRES_PLACES).ok_or(
         "PostgreSQL was not found (Debian: apt-get install postgresql; or put its bin directory into PATH)",
@@ -239,6 +253,10 @@ pub fn start_postgres(home: &Home, max_connections: u32, settings: &[&str]) -> R
 
 /// MariaDB, or MySQL where that is what is installed, with an empty database for the demo. It takes
 /// `max_connections`, of which 100 are kept for others than direct clients; `options` go to its command line.
+///
+/// # Errors
+/// Neither MariaDB nor MySQL is installed, the data directory cannot be made, or the server does not start
+/// in time.
 pub fn start_mysql(home: &Home, max_connections: u32, options: &[&str]) -> Result<Server, String> {
     let mysqld = find(&["mariadbd", "mysqld"], MYSQL_PLACES)
         .ok_or("neither MariaDB nor MySQL was found (Debian: apt-get install mariadb-server)")?;
@@ -288,6 +306,10 @@ fn server(title: String, url_text: String, max_connections: u32, process: Proces
 }
 
 /// Asks until the server answers.
+///
+/// # Errors
+/// The URL is wrong, the process has ended, or the server does not answer in time; the last lines of its log
+/// are in the text.
 pub fn await_server(home: &Home, process: &mut Process, url: &str, log: &str) -> Result<Client, String> {
     let url = Url::parse(url)?;
     let deadline = Instant::now() + START_TIMEOUT;
@@ -313,6 +335,9 @@ fn spawn(mut command: Command, program: &Path) -> Result<Child, String> {
 }
 
 /// Weir itself, before these servers.
+///
+/// # Errors
+/// The log file cannot be made, or the program cannot be started.
 pub fn start_weir(home: &Home, executable: &Path, arguments: &[String]) -> Result<Process, String> {
     let log = home.join("weir.log");
     let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;

@@ -61,6 +61,9 @@ pub struct Base {
 
 impl Base {
     /// Straight to it, with this parameter in place of what its URL says of TLS.
+    ///
+    /// # Errors
+    /// The URL is wrong with this parameter.
     pub fn direct(&self, parameter: &str) -> Result<Way, String> {
         let url = Url::parse(&with_tls(&self.url_text, parameter))?;
         Ok(Way { front: Front::Direct, url, clients_max: self.direct_clients, process: None })
@@ -111,6 +114,9 @@ impl Base {
     }
 
     /// Connections of this user, its own one not counted.
+    ///
+    /// # Errors
+    /// The server refuses the statement, the connection is lost, or the reply breaks the protocol.
     pub fn connections(&self, client: &mut Client) -> Result<i64, String> {
         let sql = match self.url.dialect {
             Dialect::Postgres => "SELECT count(*) - 1 FROM pg_stat_activity WHERE usename = current_user",
@@ -138,11 +144,17 @@ impl Base {
     }
 
     /// A connection that looks at the server while an experiment goes on.
+    ///
+    /// # Errors
+    /// The database cannot be reached or refuses the login.
     pub fn look(&self) -> Result<Client, String> {
         Client::connect(&self.url).map_err(|error| format!("{}: {error}", self.title))
     }
 
     /// The workload of this name on the laboratory's tables.
+    ///
+    /// # Errors
+    /// There is no workload of this name, or its options are out of range.
     pub fn workload(
         &self,
         name: &str,
@@ -253,6 +265,9 @@ pub struct Ground {
 
 impl Ground {
     /// Databases by URL, or started when there are none; tables made.
+    ///
+    /// # Errors
+    /// A URL is wrong, a database cannot be started or reached, or its tables cannot be made.
     pub fn new(
         urls: &[String],
         executable: PathBuf,
@@ -288,11 +303,17 @@ impl Ground {
 
     /// The way to a database through `front`, for so many clients; `None` where that is not installed or does
     /// not speak its protocol.
+    ///
+    /// # Errors
+    /// The database does not come to rest, or the proxy does not start.
     pub fn way(&self, base: &Base, front: Front, clients: u32) -> Result<Option<Way>, String> {
         self.way_with_pool(base, front, clients, self.pool_size)
     }
 
     /// The same with a pool of this size.
+    ///
+    /// # Errors
+    /// The database does not come to rest, or the proxy does not start.
     pub fn way_with_pool(
         &self,
         base: &Base,
@@ -327,6 +348,9 @@ impl Ground {
     }
 
     /// Weir with TLS to the database, for clients of this machine by a Unix socket.
+    ///
+    /// # Errors
+    /// The database does not come to rest, no port is free, or Weir does not start.
     pub fn weir_on_a_socket(&self, base: &Base, clients: u32) -> Result<Way, String> {
         base.calm()?;
         let port = free_port(None)?;
@@ -438,6 +462,9 @@ impl Ground {
 
     /// A second MariaDB with its thread pool, in a directory that must outlive it; `None` where the server is
     /// not MariaDB.
+    ///
+    /// # Errors
+    /// The server does not start, or its tables cannot be made.
     pub fn thread_pool(&self, connections: u32) -> Result<Option<(Home, Base)>, String> {
         let home = Home::new("lab-threads")?;
         let server =
@@ -488,6 +515,9 @@ fn tcp_address(url: &Url) -> Option<std::net::SocketAddr> {
 }
 
 /// The first value of the first row as a number.
+///
+/// # Errors
+/// The server refuses the statement, or its first value is no number.
 pub fn figure(client: &mut Client, sql: &str) -> Result<i64, String> {
     let mut found = None;
     client.ask(sql, &mut |got| found = got.as_int()).map_err(|error| error.to_string())?;
@@ -563,11 +593,17 @@ impl Load {
     }
 
     /// Runs it. An error is one of the whole load, not of single queries.
+    ///
+    /// # Errors
+    /// The plan does not fit this machine, or the server cannot be reached.
     pub fn run(self, stop: &Stop) -> Result<RunResult, String> {
         self.run_heard(stop, &mut |_| {})
     }
 
     /// The same; `hear` is told how it goes.
+    ///
+    /// # Errors
+    /// The plan does not fit this machine, or the server cannot be reached.
     pub fn run_heard(self, stop: &Stop, hear: &mut dyn FnMut(&Progress<'_>)) -> Result<RunResult, String> {
         let control = stop.control();
         run_plan(self.plan, &control, &mut |progress| hear(&progress)).map_err(|error| error.to_string())

@@ -42,6 +42,10 @@ pub fn published() -> Section {
 }
 
 /// Climbs on each database.
+///
+/// # Errors
+/// The database or what stands before it cannot be started or asked, a measurement cannot be carried out, or
+/// the user stops the experiment (`stopped`).
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
     let mut outcome = Outcome { lead: Vec::new(), sections: Vec::new(), figures: json!([]) };
     let mut figures = Vec::new();

@@ -106,6 +106,9 @@ impl Lab<'_> {
     }
 
     /// An error when it is to end.
+    ///
+    /// # Errors
+    /// `stopped`, once the user has asked to end.
     pub fn go_on(&self) -> Result<(), String> {
         if self.stop.is_stopped() { Err("stopped".to_owned()) } else { Ok(()) }
     }

@@ -43,6 +43,10 @@ struct Cell {
 }
 
 /// The grid, on each PostgreSQL.
+///
+/// # Errors
+/// No database is a PostgreSQL, the database or what stands before it cannot be started or asked, a
+/// measurement cannot be carried out, or the user stops the experiment (`stopped`).
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
     let ground = lab.ground;
     let times = |factor: f64| ((factor * f64::from(ground.cores)).round() as u32).max(1);

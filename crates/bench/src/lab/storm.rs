@@ -74,6 +74,10 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// One storm by each way.
+///
+/// # Errors
+/// The database or what stands before it cannot be started or asked, a measurement cannot be carried out, or
+/// the user stops the experiment (`stopped`).
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
     let ground = lab.ground;
     of_each(lab, ground.bases.iter(), |lab, base| {

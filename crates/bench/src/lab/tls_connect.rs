@@ -87,6 +87,10 @@ impl Cell {
 }
 
 /// Measures each database by each way.
+///
+/// # Errors
+/// The database or what stands before it cannot be started or asked, a measurement cannot be carried out, or
+/// the user stops the experiment (`stopped`).
 pub fn run(lab: &mut Lab<'_>) -> Result<Outcome, String> {
     let ground = lab.ground;
     let mut without = Vec::new();

@@ -362,6 +362,9 @@ impl RunResult {
     }
 
     /// Reads what [`RunResult::to_json`] wrote, also by older versions. A newer layout is refused.
+    ///
+    /// # Errors
+    /// The text is no result of a run, or of a newer layout.
     pub fn from_json(text: &str) -> Result<RunResult, String> {
         let result: RunResult = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if result.workload.is_empty() {

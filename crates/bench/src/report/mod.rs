@@ -17,6 +17,9 @@ use std::path::Path;
 pub use summary::live_line;
 
 /// Writes a file; an error names it.
+///
+/// # Errors
+/// The file cannot be written; the text names it.
 pub fn save(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -241,6 +241,9 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Works until the run is over. An error is one of the event loop itself.
+    ///
+    /// # Errors
+    /// The event loop fails. Connections that fail are counted.
     pub fn run(mut self) -> std::io::Result<Totals> {
         let mut events: Vec<Event> = Vec::new();
         loop {

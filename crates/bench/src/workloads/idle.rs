@@ -17,6 +17,9 @@ pub struct Idle {
 
 impl Idle {
     /// `--busy` of the clients do what `--busy-workload` does.
+    ///
+    /// # Errors
+    /// `--busy` is more than `--connections`, or the busy workload cannot be made.
     pub fn new(params: &Params) -> Result<Self, String> {
         let busy = params.options.busy;
         if busy > params.connections {

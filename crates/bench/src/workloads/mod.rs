@@ -169,6 +169,9 @@ pub const NAMES: &[(&str, &str)] = &[
 ];
 
 /// The workload of this name. `point_select` is another name of `oltp_point_select`.
+///
+/// # Errors
+/// The name is not known, or an option is out of its range.
 pub fn by_name(name: &str, params: &Params) -> Result<Box<dyn Workload>, String> {
     params.options.check()?;
     Ok(match name {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Which rows are chosen more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shape {
-    /// None (the default of sysbench 1.1).
+    /// All rows equally often (the default of sysbench 1.1).
     Uniform,
     /// Those in the middle.
     Gaussian,
@@ -159,13 +159,14 @@ pub struct Options {
     /// Foreign keys between tpcc's tables.
     #[arg(long, alias = "use_fk", value_enum, default_value_t = Switch::On)]
     pub use_fk: Switch,
-    /// Of the clients of `idle`: so many are busy.
+    /// Number of busy clients of `idle`.
     #[arg(long, default_value_t = 0)]
     pub busy: u32,
     /// What the busy clients of `idle` do, and all clients of `storm`.
     #[arg(long, default_value = "oltp_point_select")]
     pub busy_workload: String,
-    /// Patience of a client of `storm`, in seconds: when a query takes longer, it leaves and connects anew.
+    /// Maximum time a client of `storm` waits for a query, in seconds. Then it disconnects and connects
+    /// again.
     #[arg(long, default_value_t = 1.0)]
     pub patience: f64,
     /// The file of `script`. May stand behind the name too.
@@ -209,7 +210,10 @@ impl Options {
         }
     }
 
-    /// What makes no sense.
+    /// Checks that the options are in range and fit each other.
+    ///
+    /// # Errors
+    /// The first option that is out of its range.
     pub fn check(&self) -> Result<(), String> {
         let positive = [
             ("tables", self.tables),

@@ -41,6 +41,9 @@ pub struct Pgbench {
 
 impl Pgbench {
     /// The workload of this name.
+    ///
+    /// # Errors
+    /// pgbench has no workload of this name.
     pub fn new(name: &str, params: &Params) -> Result<Self, String> {
         let (name, steps): (_, &'static [usize]) = match name {
             "tpcb-like" => (

@@ -18,6 +18,9 @@ pub struct Storm {
 
 impl Storm {
     /// All clients do what `--busy-workload` does.
+    ///
+    /// # Errors
+    /// `--patience` is no time, or the workload cannot be made.
     pub fn new(params: &Params) -> Result<Self, String> {
         let patience = Duration::try_from_secs_f64(params.options.patience)
             .map_err(|error| format!("--patience: {error}"))?;

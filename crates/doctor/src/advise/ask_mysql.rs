@@ -31,6 +31,9 @@ const TIMES: &str =
 
 impl MysqlSource {
     /// Watches through this connection.
+    ///
+    /// # Errors
+    /// The connection is lost. What the user may not see is left out.
     pub fn new(mut connection: Connection) -> Result<MysqlSource, DbError> {
         let version = connection.value("SELECT VERSION()")?.unwrap_or_default();
         let may = |connection: &mut Connection, sql: &str| match connection.query(sql) {

@@ -20,6 +20,9 @@ pub struct PostgresSource {
 
 impl PostgresSource {
     /// Watches through this connection.
+    ///
+    /// # Errors
+    /// The connection is lost. What the user may not see is left out.
     pub fn new(mut connection: Connection) -> Result<PostgresSource, DbError> {
         let version = connection.value("SELECT current_setting('server_version_num')")?;
         let version = version.and_then(|text| text.parse().ok()).unwrap_or(0);

@@ -35,6 +35,9 @@ const JSON_VERSION: u32 = 1;
 
 /// Watches a database and judges it. `cores` is what the user says of its machine; `progress` hears each
 /// sample and answers whether to go on.
+///
+/// # Errors
+/// The database cannot be reached, refuses the login or a look, or the connection is lost.
 pub fn advise(
     place: &Place,
     plan: Plan,

@@ -44,6 +44,9 @@ impl Clock for RealClock {
 }
 
 /// Looks at a database until its time is over or `progress` has enough.
+///
+/// # Errors
+/// A look fails: the connection is lost, or the server refuses the question.
 pub fn watch(
     source: &mut dyn Source,
     plan: Plan,

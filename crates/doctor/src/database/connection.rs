@@ -134,6 +134,10 @@ impl<E: Into<DbError>> From<E> for Failed {
 
 impl Connection {
     /// Connects and logs in, by the first transport that the URL allows and the server takes.
+    ///
+    /// # Errors
+    /// The server cannot be reached, has not the TLS that the URL asks for, refuses the login, or breaks the
+    /// protocol.
     pub fn open(place: &Place) -> Result<Connection, DbError> {
         let mode = place.tls.as_ref().map_or(SslMode::Disable, |tls| tls.mode);
         let mut wishes = weir_config::tls_wishes(mode).iter();
@@ -212,6 +216,9 @@ impl Connection {
     }
 
     /// Runs a statement and returns its rows.
+    ///
+    /// # Errors
+    /// The server refuses the statement; `fatal` if the connection is lost or of no more use.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         let mut output = Vec::new();
         match self.protocol {
@@ -231,12 +238,18 @@ impl Connection {
     }
 
     /// The first value of the first row.
+    ///
+    /// # Errors
+    /// As for [`Connection::query`].
     pub fn value(&mut self, sql: &str) -> Result<Option<String>, DbError> {
         Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
 
     /// Rows of a name and a value each, added to `facts` with a prefix before their names. A refusal of the
     /// server adds nothing: the user may not see it, or this version does not have it.
+    ///
+    /// # Errors
+    /// The connection is lost (`fatal` errors of [`Connection::query`]).
     pub fn gather(&mut self, facts: &mut Facts, prefix: &str, sql: &str) -> Result<(), DbError> {
         match self.query(sql) {
             Ok(rows) => {

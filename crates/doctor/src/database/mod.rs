@@ -38,6 +38,9 @@ pub struct Place {
 
 impl Place {
     /// Parses a URL and looks its host up. The error has no password in it.
+    ///
+    /// # Errors
+    /// The URL is wrong, its host cannot be resolved, or a file of its TLS options cannot be read.
     pub fn parse(text: &str) -> Result<Place, String> {
         let url = DatabaseUrl::parse(text)?;
         let user = url.user.clone().unwrap_or_else(|| default_user(url.protocol).to_owned());

@@ -15,6 +15,9 @@ const STATUS: &str = "'Threads_connected', 'Threads_running', 'Threads_created',
     'Prepared_stmt_count', 'Uptime'";
 
 /// Asks everything the checks need.
+///
+/// # Errors
+/// The connection is lost, or the server does not say who the user is.
 pub fn ask(connection: &mut Connection) -> Result<Facts, DbError> {
     let mut facts = Facts::default();
     connection.gather(

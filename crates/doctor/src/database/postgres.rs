@@ -147,7 +147,7 @@ fn idle_in_transaction(facts: &Facts, _ask: &Question) -> Finding {
     let now = facts.number("idle_in_transaction").unwrap_or(0);
     let words = match ms {
         0 => {
-            format!("a transaction may be idle for ever, and holds its server connection; {now} are idle now")
+            format!("no limit: an idle transaction keeps its server connection; {now} are idle now")
         }
         ms => format!(
             "transactions that are idle for {} are ended; {now} are idle now",

@@ -9,6 +9,9 @@ const SETTINGS: &str = "'max_connections', 'superuser_reserved_connections', 're
     'authentication_timeout', 'work_mem', 'shared_buffers'";
 
 /// Asks everything the checks need.
+///
+/// # Errors
+/// The connection is lost, or the server does not say who the user is.
 pub fn ask(connection: &mut Connection) -> Result<Facts, DbError> {
     let mut facts = Facts::default();
     // The session's own values: with what a role or database sets for it.

@@ -47,12 +47,18 @@ impl Hierarchy {
 }
 
 /// Limits of the `pids` controller, tightest group first.
+///
+/// # Errors
+/// The process is in no group with this controller, or its files cannot be read.
 pub fn pids(probe: &Probe<'_>) -> Result<Vec<Level>, Unread> {
     read(probe, "pids", |_| ("pids.max", "pids.current"))
 }
 
 /// Limits of the `memory` controller in bytes. What the kernel would drop at need (inactive file pages) does
 /// not count as used.
+///
+/// # Errors
+/// The process is in no group with this controller, or its files cannot be read.
 pub fn memory(probe: &Probe<'_>) -> Result<Vec<Level>, Unread> {
     let names = |v2: bool| {
         if v2 { ("memory.max", "memory.current") } else { ("memory.limit_in_bytes", "memory.usage_in_bytes") }
@@ -88,6 +94,9 @@ pub struct Quota {
 }
 
 /// The tightest CPU quota.
+///
+/// # Errors
+/// The process is in no group with this controller.
 pub fn cpu(probe: &Probe<'_>) -> Result<Option<Quota>, Unread> {
     let hierarchy = hierarchy(probe, "cpu")?;
     let quotas = hierarchy.levels().into_iter().filter_map(|folder| quota(probe, &folder, hierarchy.v2));

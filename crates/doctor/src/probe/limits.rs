@@ -13,6 +13,9 @@ pub struct Limit {
 }
 
 /// One line of /proc/PID/limits by its name, such as "Max open files".
+///
+/// # Errors
+/// The file cannot be read or has no such line.
 pub fn of_process(probe: &Probe<'_>, name: &str) -> Result<Limit, Unread> {
     let text = probe.root.read(&probe.process_file("limits"))?;
     parse(&text, name).ok_or_else(|| Unread(format!("no line `{name}`")))

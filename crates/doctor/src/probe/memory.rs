@@ -16,6 +16,9 @@ pub const CLIENT_BYTES: u64 = 512;
 pub const THREAD_BYTES: u64 = 256 * 1024;
 
 /// One value of /proc/meminfo in bytes.
+///
+/// # Errors
+/// The file cannot be read or has no such line.
 pub fn meminfo(root: &Root, name: &str) -> Result<u64, Unread> {
     let text = root.read("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

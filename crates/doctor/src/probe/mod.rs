@@ -77,6 +77,9 @@ impl<'a> Probe<'a> {
     }
 
     /// The limit of open files of the process.
+    ///
+    /// # Errors
+    /// /proc/PID/limits cannot be read or has no such line.
     pub fn open_files(&self) -> Result<limits::Limit, Unread> {
         limits::of_process(self, "Max open files")
     }

@@ -12,6 +12,9 @@ pub const RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 pub const RESERVED_FILE: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
 /// First and last port for outgoing connections.
+///
+/// # Errors
+/// The file cannot be read or holds no range of ports.
 pub fn port_range(root: &Root) -> Result<RangeInclusive<u64>, Unread> {
     match root.numbers(RANGE_FILE)?.as_slice() {
         [first, last] if first <= last && *last <= u64::from(u16::MAX) => Ok(*first..=*last),
@@ -39,6 +42,9 @@ pub fn usable_ports(range: &RangeInclusive<u64>, reserved: &[RangeInclusive<u64>
 
 /// Ports that somebody listens on with TCP, IPv4 and IPv6. The kernel lists listeners first; what comes
 /// behind them may be a hundred thousand connections and is not read.
+///
+/// # Errors
+/// /proc/net/tcp cannot be read.
 pub fn listening_ports(root: &Root) -> Result<BTreeSet<u64>, Unread> {
     // include/net/tcp_states.h.
     const LISTEN: &str = "0A";
@@ -63,6 +69,9 @@ pub fn listening_ports(root: &Root) -> Result<BTreeSet<u64>, Unread> {
 }
 
 /// The machine's own IPv4 addresses, without loopback.
+///
+/// # Errors
+/// /proc/net/fib_trie cannot be read.
 pub fn local_addresses(root: &Root) -> Result<BTreeSet<Ipv4Addr>, Unread> {
     let text = root.read("/proc/net/fib_trie")?;
     let mut found = BTreeSet::new();
@@ -89,6 +98,9 @@ pub fn netstat(text: &str, group: &str, name: &str) -> u64 {
 }
 
 /// A value of the TCP line of /proc/net/sockstat, such as "tw" or "mem".
+///
+/// # Errors
+/// The file cannot be read or has no such value.
 pub fn sockstat(root: &Root, name: &str) -> Result<u64, Unread> {
     let text = root.read("/proc/net/sockstat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"));

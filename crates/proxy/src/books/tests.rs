@@ -292,16 +292,18 @@ impl House {
         let has = self.holding[&client];
         assert_eq!(self.books().queue(client).is_ok(), matches!(has, Holding::Wanting(_)));
         if let Holding::Wanting(want) = has {
-            let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
-            self.queue.push((since_ns, client));
-            // Those of the same time: alone before sharing, then as they came.
-            let shares = |holding: &BTreeMap<Key, Holding>, key: &Key| {
-                matches!(holding[key], Holding::Waiting(Want::Request { shares: true, .. }))
-            };
-            self.holding.insert(client, Holding::Waiting(want));
-            let holding = &self.holding;
-            self.queue.sort_by_key(|(since, key)| (*since, shares(holding, key)));
+            self.stands(client, want);
         }
+    }
+
+    /// Those of the same time: alone before sharing, then as they came.
+    fn stands(&mut self, client: Key, want: Want) {
+        let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
+        self.queue.push((since_ns, client));
+        self.holding.insert(client, Holding::Waiting(want));
+        let holding = &self.holding;
+        let shares = |key: &Key| matches!(holding[key], Holding::Waiting(Want::Request { shares: true, .. }));
+        self.queue.sort_by_key(|(since, key)| (*since, shares(key)));
     }
 
     fn leaves_queue(&mut self, client: Key) {
@@ -394,9 +396,7 @@ impl House {
                     self.leaves_queue(client);
                     self.holding.insert(client, Holding::Wanting(want));
                     if waits {
-                        self.holding.insert(client, Holding::Waiting(want));
-                        let since_ns = self.clients.get(client).expect("is there").claim.since_ns();
-                        self.queue.push((since_ns, client));
+                        self.stands(client, want);
                     }
                 }
             }
@@ -604,4 +604,253 @@ fn what_cannot_be_changes_nothing() {
     house.books().release(one);
     house.books().hold_for_cancel(server);
     assert!(house.books().lease(server, other).is_err(), "a cancel may hit it");
+}
+
+// What the hall reads of the books and the model does not.
+
+/// A house with these servers, logged in.
+fn with_servers<const N: usize>() -> (House, [Key; N]) {
+    let mut house = House::new();
+    for _ in 0..N {
+        house.dial();
+    }
+    let keys = house.servers.keys();
+    let servers = std::array::from_fn(|n| keys[n]);
+    for server in servers {
+        house.books().logged_in(server).expect("it was connecting");
+    }
+    (house, servers)
+}
+
+fn claim(house: &House, client: Key) -> &Claim {
+    &house.clients.get(client).expect("is there").claim
+}
+
+fn post(house: &House, server: Key) -> &Post {
+    &house.servers.get(server).expect("is there").post
+}
+
+#[test]
+fn a_claim_says_what_its_client_has_and_wants() {
+    let (mut house, [one, other]) = with_servers();
+    let [client, rider] = [house.clients.keys()[0], house.clients.keys()[1]];
+    let has = |house: &House, client| {
+        let claim = claim(house, client);
+        (
+            claim.lease(),
+            claim.ride(),
+            claim.server(),
+            claim.want(),
+            claim.is_waiting(),
+            claim.is_served_later(),
+        )
+    };
+    assert_eq!(has(&house, client), (None, None, None, None, false, false));
+    let alone = Want::Request { len: 3, whole: false, shares: false };
+    house.books().want(client, alone).expect("it has nothing");
+    assert_eq!(has(&house, client), (None, None, None, Some(alone), false, true));
+    assert!(!claim(&house, client).shares());
+    house.books().wants_since(client, 7);
+    house.books().queue(client).expect("it wants something");
+    house.books().wants_since(client, 9);
+    assert_eq!(claim(&house, client).since_ns(), 7, "who waits keeps its time");
+    assert_eq!(has(&house, client), (None, None, None, Some(alone), true, true));
+    house.books().lease(one, client).expect("it is free");
+    assert_eq!(has(&house, client), (Some(one), None, Some(one), None, false, false));
+
+    let shared = Want::Request { len: 4, whole: true, shares: true };
+    house.books().want(rider, shared).expect("it has nothing");
+    assert!(claim(&house, rider).shares());
+    house.books().share(other).expect("it is free");
+    assert_eq!(house.books().ride(other, rider), Ok((4, None)));
+    assert_eq!(has(&house, rider), (None, Some(other), Some(other), None, false, true));
+    assert_eq!((post(&house, other).riders(), post(&house, one).riders()), (1, 0));
+    assert_eq!(house.books().alight(rider), Some((other, 4)));
+}
+
+#[test]
+fn only_a_quick_lease_that_nothing_ties_takes_up_others() {
+    let (mut house, [server]) = with_servers();
+    let client = house.clients.keys()[0];
+    house.books().note_quick(client, true);
+    assert!(!claim(&house, client).is_quick(), "it has no lease");
+    house.books().lease(server, client).expect("it is free");
+    assert!(!claim(&house, client).is_quick(), "a lease begins without a request");
+    house.books().note_quick(client, true);
+    assert!(claim(&house, client).is_quick());
+    assert_eq!(house.books().pin(client, Pins::from(Pin::Listen)), Pins::NONE);
+    assert!(!claim(&house, client).is_quick() && !claim(&house, client).pinned().is_empty());
+    assert!(house.books().convert(server).is_err(), "it is tied to its client");
+    assert_eq!(house.books().pin(client, Pins::NONE), Pins::from(Pin::Listen));
+    house.books().note_quick(client, false);
+    assert!(house.books().convert(server).is_err(), "its request is not quick");
+}
+
+#[test]
+fn a_server_that_is_opened_for_somebody_is_meant_for_him_until_anybody_has_it() {
+    let mut house = House::new();
+    let client = house.clients.keys()[0];
+    house.books().note_opening(client, true);
+    assert!(claim(&house, client).is_opening());
+    let pool = house.pool().entry.id;
+    let host = Host { post: Post::connecting(Some(client)), pool, _right: None };
+    let server = house.books().enter(host);
+    assert_eq!(
+        (post(&house, server).meant_for(), post(&house, server).state()),
+        (Some(client), ServerState::Login)
+    );
+    house.books().logged_in(server).expect("it was connecting");
+    assert_eq!(post(&house, server).meant_for(), Some(client));
+    house.books().lease(server, client).expect("it is free");
+    assert!(post(&house, server).meant_for().is_none() && !claim(&house, client).is_opening());
+    assert_eq!(house.pool().cells.leases.get(), 1);
+    let arriving = house.books().enter(Host { post: Post::arriving(), pool, _right: None });
+    assert_eq!(
+        (post(&house, arriving).meant_for(), post(&house, arriving).state()),
+        (None, ServerState::Cleaning)
+    );
+}
+
+#[test]
+fn a_server_that_is_asked_for_its_catalogue_counts_as_one_to_come() {
+    let (mut house, [one, other]) = with_servers();
+    let entry = house.pool().entry.clone();
+    let waiters = [10, 20].map(|since_ns| waiter(&mut house, since_ns, false));
+    assert_eq!(house.pool().lacks(), 2);
+    house.books().study_begins(one);
+    house.books().study_begins(one);
+    assert_eq!(house.pool().lacks(), 1, "it is one server, however often it is said");
+    house.books().study_begins(other);
+    assert!(house.pool().lacks() == 0 && entry.shared.longest_lacking().is_none());
+    house.books().study_ends(other);
+    house.books().study_ends(other);
+    assert!(house.pool().lacks() == 1 && entry.shared.longest_lacking().is_some());
+    house.books().close(one);
+    assert_eq!(house.pool().lacks(), 2, "one that is gone does not come");
+    house.pools.iter_mut().flatten().for_each(|pool| pool.pause(100));
+    assert!(house.pools.iter_mut().flatten().all(|pool| pool.may_connect(100)));
+    assert_eq!(house.pool().lacks(), 1);
+    house.books().study_begins(other);
+    assert_eq!(house.pool().lacks(), 0, "after a failure one at a time, whichever it is");
+    for waiter in waiters {
+        house.books().forget(waiter);
+    }
+}
+
+#[test]
+fn a_pause_ends_at_its_time_or_sooner_or_with_a_login() {
+    let mut house = House::new();
+    let mut pool = house.pools.pop().flatten().expect("there is one");
+    assert_eq!((pool.failures(), pool.retry_at_ms(), pool.may_connect(0)), (0, 0, true));
+    assert!(!pool.shorten_pause(0), "there is none");
+    pool.pause(100);
+    pool.pause(200);
+    assert_eq!((pool.failures(), pool.retry_at_ms()), (2, 200));
+    assert!(!pool.shorten_pause(200) && pool.shorten_pause(150));
+    assert_eq!(pool.retry_at_ms(), 150);
+    assert!(!pool.may_connect(149) && pool.may_connect(150) && pool.may_connect(0));
+    assert!(!pool.shorten_pause(120), "it is over");
+    pool.pause(300);
+    pool.end_pause();
+    assert_eq!((pool.failures(), pool.retry_at_ms(), pool.may_connect(0)), (0, 0, true));
+}
+
+#[test]
+fn a_pool_lists_what_may_be_joined_and_what_is_idle() {
+    let (mut house, [one, other]) = with_servers();
+    let id = house.pool().entry.id;
+    assert_eq!(
+        (house.pool().joinable_at(0), house.pool().newest_idle(), house.pool().idle_len()),
+        (None, None, 0)
+    );
+    house.books().rest(one).expect("it is free");
+    house.books().rest(other).expect("it is free");
+    assert_eq!((house.pool().newest_idle(), house.pool().idle_len()), (Some(other), 2));
+    assert!(!house.pool().is_empty() && house.pool().len() == 2);
+    for server in [one, other] {
+        house.books().share(server).expect("it is free");
+        house.books().list(server);
+    }
+    let joinable = |house: &House| [0, 1, 2].map(|at| house.pool().joinable_at(at));
+    assert_eq!(joinable(&house), [Some(one), Some(other), None], "each stands there once");
+    house.books().unlist(id, 0);
+    assert_eq!(joinable(&house), [Some(other), None, None]);
+    house.books().unlist(id, 1);
+    assert_eq!(joinable(&house), [Some(other), None, None], "nobody stands there");
+    house.books().list(one);
+    assert_eq!(joinable(&house), [Some(other), Some(one), None]);
+    assert_eq!((house.pool().sharing_len(), house.pool().waiting_len()), (0, 0));
+    waiter(&mut house, 5, true);
+    waiter(&mut house, 6, false);
+    assert_eq!((house.pool().sharing_len(), house.pool().waiting_len()), (1, 2));
+    for server in [one, other] {
+        house.books().close(server);
+    }
+    assert!(house.pool().is_empty());
+}
+
+#[test]
+fn a_worker_that_begins_anew_has_told_others_that_it_has_nothing() {
+    let (mut house, [one, other]) = with_servers();
+    let entry = house.pool().entry.clone();
+    house.books().rest(one).expect("it is free");
+    let client = house.clients.keys()[5];
+    house.books().lease(other, client).expect("it is free");
+    house.books().pin(client, Pins::from(Pin::Listen));
+    house.dial();
+    for since_ns in [10, 20, 30] {
+        waiter(&mut house, since_ns, false);
+    }
+    let pool = house.pools.iter_mut().flatten().next().expect("there is one");
+    pool.told_size = 3;
+    pool.note_head(1_000_000);
+    assert!(pool.head_ns > 0);
+    pool.begin_anew();
+    assert_eq!(
+        (pool.len(), pool.idle_len(), pool.waiting_len(), pool.connecting(), pool.lacks()),
+        (0, 0, 0, 0, 0)
+    );
+    assert_eq!((pool.told_size, pool.head_ns), (3, 0));
+    let told = entry.shared.published(0);
+    assert_eq!((told.0, told.1), (NOBODY, 0));
+    assert_eq!((entry.shared.queue_since(0), entry.shared.waiting()), (NOBODY, 0));
+    assert!(entry.shared.longest_lacking().is_none());
+    let cells = &pool.cells;
+    let gauges =
+        [&cells.servers_connecting, &cells.servers_idle, &cells.servers_active, &cells.servers_cleaning];
+    assert_eq!(gauges.map(|gauge| gauge.get()), [0; 4]);
+    assert_eq!((cells.waiting_clients.get(), cells.pinned_servers.get()), (0, 0));
+}
+
+#[test]
+fn who_is_refused_is_named() {
+    let (mut house, [server, other]) = with_servers();
+    let [one, two] = [house.clients.keys()[0], house.clients.keys()[1]];
+    let refused = house.books().queue(one).expect_err("it wants nothing");
+    assert_eq!((refused.client, refused.server), (Some(one), None));
+    let refused = house.books().logged_in(server).expect_err("it is logged in");
+    assert_eq!((refused.client, refused.server), (None, Some(server)));
+    house.books().share(server).expect("it is free");
+    let shared = Want::Request { len: 4, whole: true, shares: true };
+    for client in [one, two] {
+        house.books().want(client, shared).expect("it has nothing");
+        house.books().ride(server, client).expect("it wants to");
+    }
+    let refused = house.books().seclude(server, one).expect_err("it does not ride alone");
+    assert_eq!((refused.client, refused.server), (Some(one), Some(server)));
+    assert!(house.books().clean(server).is_err() && house.books().lease(server, one).is_err());
+    assert_eq!(house.books().take_back(two), Some(server));
+    assert_eq!(claim(&house, two).want(), Some(Want::Request { len: 4, whole: true, shares: false }));
+    assert!(house.books().seclude(other, one).is_err(), "it rides elsewhere");
+    assert_eq!(house.books().seclude(server, one), Ok(4));
+    assert_eq!(claim(&house, one).lease(), Some(server));
+    house.books().forget(two);
+    house.books().hold_for_cancel(other);
+    house.books().hold_for_cancel(other);
+    house.books().cancel_over(other);
+    assert!(post(&house, other).is_held(), "one of two is still on its way");
+    assert!(house.books().rest(other).is_err() && house.books().share(other).is_err());
+    house.books().cancel_over(other);
+    house.books().cancel_over(other);
+    assert!(!post(&house, other).is_held());
 }

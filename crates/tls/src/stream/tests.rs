@@ -7,6 +7,7 @@ use crate::{
     self_made,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use x509_parser::asn1_rs::{Any, Class, DerParser, FromDer, SequenceIterator, ToDer};
 
 /// A CA.
 struct Ca {
@@ -387,15 +388,12 @@ fn as_version_1(der: &[u8]) -> Vec<u8> {
         let length = u16::try_from(contents.len()).unwrap().to_be_bytes();
         [&[tag, 0x82][..], &length, contents].concat()
     }
-    let mut rest = x509::expect(&mut &der[..], x509::SEQUENCE).unwrap();
-    let mut fields = x509::expect(&mut rest, x509::SEQUENCE).unwrap();
-    let mut tbs = Vec::new();
-    while let Some((tag, contents)) = x509::take(&mut fields) {
-        if !matches!(tag, 0xa0 | 0xa3) {
-            tbs.extend(value(tag, contents));
-        }
-    }
-    value(x509::SEQUENCE, &[value(x509::SEQUENCE, &tbs), rest.to_vec()].concat())
+    let (_, certificate) = Any::from_der(der).unwrap();
+    let (rest, tbs) = Any::from_der(certificate.data).unwrap();
+    let fields = SequenceIterator::<Any<'_>, DerParser>::new(tbs.data).map(Result::unwrap);
+    let kept = fields.filter(|field| field.header.class() != Class::ContextSpecific);
+    let tbs: Vec<u8> = kept.flat_map(|field| field.to_der_vec().unwrap()).collect();
+    value(0x30, &[value(0x30, &tbs), rest.to_vec()].concat())
 }
 
 #[test]

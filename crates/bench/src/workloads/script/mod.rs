@@ -56,6 +56,9 @@ pub struct Script {
 
 impl Script {
     /// Reads and understands the file.
+    ///
+    /// # Errors
+    /// No file is named, it cannot be read, or a line cannot be understood; the text names file and line.
     pub fn new(params: &Params) -> Result<Script, String> {
         let Some(file) = &params.options.file else {
             return Err("'script' needs a file: weir bench run script FILE, or --file FILE".to_owned());
