@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_auth::{AuthMethod, Secret};
 use weir_proxy::settings::{PoolMode, Timeouts};
+use weir_session::Protocol;
 
 /// The password of every user.
 pub const PASSWORD: &str = "a pass phrase";
@@ -56,8 +57,8 @@ pub enum Fault {
 /// Somebody who does what is written and leaves nothing to chance.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// PostgreSQL's or MySQL's: 0 or 1.
-    pub wing: usize,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// The worker that accepts it.
     pub worker: usize,
     /// Which user.

@@ -31,6 +31,7 @@ use weir_proxy::panics::Panics;
 use weir_proxy::pool::Registry;
 use weir_proxy::settings::{Logged, Settings};
 use weir_proxy::worker::{Door, Worker};
+use weir_session::Protocol;
 
 /// Steps of one run at most: more means that somebody runs in circles.
 const STEPS: u64 = 2_000_000;
@@ -221,7 +222,7 @@ struct World {
     post: Post,
     shared: Arc<Shared<SimNet>>,
     routes: Arc<SimRoutes>,
-    /// By wing and worker: the listener's number.
+    /// By protocol ([`Protocol::index`]) and worker: the listener's number.
     listeners: [Vec<u32>; 2],
     actors: Vec<Option<Actor>>,
     events: Vec<Event_>,
@@ -305,10 +306,10 @@ impl World {
         let mut listeners = [Vec::new(), Vec::new()];
         let mut workers = Vec::new();
         for number in 0..plan.workers {
-            let doors = [0u8, 1].map(|wing| {
+            let doors = Protocol::ALL.map(|protocol| {
                 let listener = Listener::new(&network, number);
-                listeners[usize::from(wing)].push(listener.number());
-                Door::new(listener, wing)
+                listeners[protocol.index()].push(listener.number());
+                Door::new(listener, protocol)
             });
             let mut net = SimNet::new(&network, number);
             net.events_per_wait = if plan.weather.still { 1_024 } else { *dice.pick(&[1, 3, 1_024, 1_024]) };
@@ -623,24 +624,24 @@ impl World {
         self.actors.push(None);
         self.sender = number;
         if let Some(part) = self.plan.cast.get(self.spawned as usize - 1).cloned() {
-            let (name, listener) = (self.spawned, self.listeners[part.wing][part.worker]);
-            let client = self.with_stage(number, |stage| match part.wing {
-                0 => Actor::PgClient(Box::new(PgClient::play(name, listener, part, stage))),
-                _ => Actor::MyClient(Box::new(MyClient::play(name, listener, part, stage))),
+            let (name, listener) = (self.spawned, self.listeners[part.protocol.index()][part.worker]);
+            let client = self.with_stage(number, |stage| match part.protocol {
+                Protocol::Postgres => Actor::PgClient(Box::new(PgClient::play(name, listener, part, stage))),
+                Protocol::Mysql => Actor::MyClient(Box::new(MyClient::play(name, listener, part, stage))),
             });
             self.actors[number as usize] = Some(client);
             return;
         }
-        let wing = match self.plan.wings {
-            Wings::Postgres => 0,
-            Wings::MySql => 1,
-            Wings::Both => self.dice.below(2) as usize,
+        let protocol = match self.plan.wings {
+            Wings::Postgres => Protocol::Postgres,
+            Wings::MySql => Protocol::Mysql,
+            Wings::Both => Protocol::ALL[self.dice.below(2) as usize],
         };
-        let listener = *self.dice.pick(&self.listeners[wing]);
+        let listener = *self.dice.pick(&self.listeners[protocol.index()]);
         let name = self.spawned;
-        let client = self.with_stage(number, |stage| match wing {
-            0 => Actor::PgClient(Box::new(PgClient::new(name, listener, stage))),
-            _ => Actor::MyClient(Box::new(MyClient::new(name, listener, stage))),
+        let client = self.with_stage(number, |stage| match protocol {
+            Protocol::Postgres => Actor::PgClient(Box::new(PgClient::new(name, listener, stage))),
+            Protocol::Mysql => Actor::MyClient(Box::new(MyClient::new(name, listener, stage))),
         });
         self.actors[number as usize] = Some(client);
     }

@@ -106,7 +106,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_clients(&self) -> Result<(), String> {
         for (key, client) in self.clients.iter() {
-            let name = Name(W::NAME, "client", key.slot());
+            let name = Name(W::PROTOCOL.name(), "client", key.slot());
             if let Some(server) = client.lease() {
                 let state = self.servers.get(server).map(|server| server.state());
                 must!(
@@ -146,7 +146,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_servers(&self) -> Result<(), String> {
         for (key, server) in self.servers.iter() {
-            let name = Name(W::NAME, "server", key.slot());
+            let name = Name(W::PROTOCOL.name(), "server", key.slot());
             let logged_in = matches!(server.phase, ServerPhase::Live(_));
             must!(
                 logged_in != (server.state() == ServerState::Login),
@@ -203,7 +203,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn audit_pool(&self, worker: usize, index: usize) -> Result<Option<PoolAudit>, String> {
         let Some(Some(pool)) = self.pools.get(index) else { return Ok(None) };
         let id = pool.entry.id;
-        let name = Name(W::NAME, "pool", id.0);
+        let name = Name(W::PROTOCOL.name(), "pool", id.0);
         let of_pool = || self.servers.iter().filter(|(_, server)| server.pool == id);
         let (servers, connecting) =
             (of_pool().count(), of_pool().filter(|(_, s)| s.state() == ServerState::Login).count());
@@ -246,7 +246,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let choosy =
             self.clients.iter().filter(|(_, it)| it.pool == Some(id) && it.is_waiting() && it.is.choosy);
         Ok(Some(PoolAudit {
-            id: (W::NAME, id.0),
+            id: (W::PROTOCOL.name(), id.0),
             choosy: choosy.map(|(key, _)| key.raw()).collect(),
             waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
@@ -261,8 +261,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             caps: {
                 let [database, user] = pool.entry.shared.caps();
                 let (d, u) = (database.figures(), user.figures());
-                let database = format!("{} database {}", W::NAME, pool.spec.database);
-                [(database, d.0, d.1), (format!("{} user {}", W::NAME, pool.spec.user), u.0, u.1)]
+                let database = format!("{} database {}", W::PROTOCOL.name(), pool.spec.database);
+                [(database, d.0, d.1), (format!("{} user {}", W::PROTOCOL.name(), pool.spec.user), u.0, u.1)]
             },
         }))
     }
@@ -274,7 +274,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 let other = self.pools.get(id.0 as usize).and_then(|other| other.as_deref());
                 other.is_some_and(|other| Arc::ptr_eq(&other.cells, &pool.cells))
             };
-            let name = Name(W::NAME, "pool", pool.entry.id.0);
+            let name = Name(W::PROTOCOL.name(), "pool", pool.entry.id.0);
             let states = [ServerState::Login, ServerState::Idle, ServerState::Cleaning];
             let of_cells = || self.servers.iter().filter(|(_, server)| same(server.pool));
             for state in states {
@@ -295,10 +295,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             must!(told == pinned, "{name}: the gauge of pinned servers says {told} and it is {pinned}");
         }
         let (told, is) = (self.cells.wing.client_connections.get(), self.clients.len());
-        must!(told == is as i64, "{}: the gauge of clients says {told} and it is {is}", W::NAME);
+        must!(told == is as i64, "{}: the gauge of clients says {told} and it is {is}", W::PROTOCOL.name());
         let is = self.clients.iter().filter(|(_, client)| client.is.counted).count();
         let told = self.cells.wing.client_logins_pending.get();
-        must!(told == is as i64, "{}: the gauge of logins says {told} and it is {is}", W::NAME);
+        must!(told == is as i64, "{}: the gauge of logins says {told} and it is {is}", W::PROTOCOL.name());
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use weir_net::{Net, Peer, Target};
+use weir_session::Protocol;
 use weir_wire::console::{Answer, Progress};
 use weir_wire::{Pins, limits};
 
@@ -36,8 +37,8 @@ pub struct Statement {
     pub user: String,
     /// The name by which he has come: `pgbouncer` or `weir`.
     pub database: String,
-    /// 0: by PostgreSQL's protocol, 1: by MySQL's.
-    pub wing: u8,
+    /// By which protocol.
+    pub protocol: Protocol,
     /// He may change things.
     pub admin: bool,
     fate: Arc<AtomicU8>,
@@ -205,7 +206,7 @@ impl Seat {
                 text,
                 user,
                 database,
-                wing: ticket.wing,
+                protocol: ticket.protocol,
                 admin: self.admin,
                 fate,
                 reply: None,
@@ -274,10 +275,10 @@ pub struct List {
 }
 
 /// A piece of a list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Part {
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// The clock of the process when it was made (nanoseconds).
     pub now_ns: u64,
     /// Clients.
@@ -290,6 +291,21 @@ pub struct Part {
     pub logins: usize,
     /// Clients by their user, if those are wanted.
     pub users: Vec<(String, usize)>,
+}
+
+impl Part {
+    /// Nothing was found yet.
+    pub fn new(protocol: Protocol, now_ns: u64) -> Part {
+        Part {
+            protocol,
+            now_ns,
+            clients: Vec::new(),
+            servers: Vec::new(),
+            counts: Vec::new(),
+            logins: 0,
+            users: Vec::new(),
+        }
+    }
 }
 
 /// Clients and servers of a pool, by PgBouncer's states.
@@ -422,8 +438,8 @@ pub struct ServerRow {
 /// A pool, as all workers know it.
 #[derive(Debug, Clone)]
 pub struct PoolRow {
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// Its number there.
     pub id: PoolId,
     /// Its settings.
@@ -451,10 +467,13 @@ impl Proxy {
             statement.reply = Some(Box::new(move |answer, hold| {
                 let Some(shared) = shared.upgrade() else { return };
                 let (client, answer) = (ticket.key, Box::new(answer));
-                let mail = if ticket.wing == Postgres::INDEX {
-                    Mail::Postgres(WingMail::Console(Letter::Answer { client, answer, hold }))
-                } else {
-                    Mail::MySql(WingMail::Console(Letter::Answer { client, answer, hold }))
+                let mail = match ticket.protocol {
+                    Protocol::Postgres => {
+                        Mail::Postgres(WingMail::Console(Letter::Answer { client, answer, hold }))
+                    }
+                    Protocol::Mysql => {
+                        Mail::MySql(WingMail::Console(Letter::Answer { client, answer, hold }))
+                    }
                 };
                 (shared.post)(ticket.worker, mail);
             }));
@@ -539,12 +558,11 @@ impl Proxy {
     }
 
     /// Ends the client of this number. `told` hears whether there was one, unless its worker ends meanwhile.
-    pub fn kill_client(&self, wing: u8, number: u32, told: impl FnOnce(bool) + Send + 'static) {
+    pub fn kill_client(&self, protocol: Protocol, number: u32, told: impl FnOnce(bool) + Send + 'static) {
         let (worker, told) = (worker_of(number), Box::new(told));
-        let mail = if wing == Postgres::INDEX {
-            Mail::Postgres(WingMail::Console(Letter::KillClient { number, told }))
-        } else {
-            Mail::MySql(WingMail::Console(Letter::KillClient { number, told }))
+        let mail = match protocol {
+            Protocol::Postgres => Mail::Postgres(WingMail::Console(Letter::KillClient { number, told })),
+            Protocol::Mysql => Mail::MySql(WingMail::Console(Letter::KillClient { number, told })),
         };
         if self.shared.berths.is_open(worker) {
             (self.shared.post)(worker, mail);
@@ -610,7 +628,7 @@ fn rows_of<'a, W: Wing>(
     rows.extend(entries.map(|entry| {
         let shared = &entry.shared;
         PoolRow {
-            wing: W::INDEX,
+            protocol: W::PROTOCOL,
             id: entry.id,
             spec: entry.spec(),
             opened: shared.opened(),

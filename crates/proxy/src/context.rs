@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_auth::job::RsaKey;
 use weir_net::Net;
 use weir_net::wheel::Wheel;
+use weir_session::Protocol;
 
 /// Fills a buffer with random bytes.
 pub type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
@@ -60,8 +61,8 @@ pub struct Shared<N: Net> {
 pub struct Ticket {
     /// Worker.
     pub worker: usize,
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// Client, server or canceller.
     pub kind: crate::ids::Kind,
     /// Which one.

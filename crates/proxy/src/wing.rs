@@ -17,16 +17,15 @@ use weir_auth::login::{
     ServerGreeting,
 };
 use weir_net::Net;
+use weir_session::Protocol;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::console::{Heard, Progress};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 /// One database protocol.
 pub trait Wing: Sized + 'static {
-    /// `postgres` or `mysql`: the value of the `protocol` label.
-    const NAME: &'static str;
-    /// 0: PostgreSQL, 1: MySQL.
-    const INDEX: u8;
+    /// Which one.
+    const PROTOCOL: Protocol;
     /// Its backs can be asked for the catalogue of their database.
     const HAS_CATALOGUE: bool;
     /// With it they are asked what becomes of the account that they have logged in with.

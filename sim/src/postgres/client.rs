@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use weir_auth::login::TlsOffer;
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
 use weir_auth::{Secret, md5};
+use weir_session::Protocol;
 
 /// A client.
 pub struct PgClient {
@@ -196,7 +197,7 @@ impl PgClient {
 
     fn begin_tls(&mut self, stage: &mut Stage<'_>) {
         self.phase = Phase::Login;
-        match stage.plan.secure.connector(0).connect("database") {
+        match stage.plan.secure.connector(Protocol::Postgres).connect("database") {
             Ok(stream) => self.outbox.secure(stream),
             Err(error) => stage.oracle.broken(|| error.to_string()),
         }

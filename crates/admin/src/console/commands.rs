@@ -2,10 +2,11 @@
 
 use super::{Act, Console, LOOK_TIME, Outcome, Refusal, Wanted, invalid, show};
 use tokio::sync::oneshot;
+use weir_config::Change;
 use weir_config::console::{PGBOUNCER, WEIR};
 use weir_config::registry::{by_full_name, by_ini_name};
-use weir_config::{Change, Protocol};
 use weir_proxy::console::{Orders, Statement};
+use weir_session::Protocol;
 use weir_wire::console::Answer;
 
 /// The tag of what is never answered.
@@ -161,7 +162,7 @@ impl Console {
         }
         let Ok(number) = digits.parse::<u32>() else { return Err("client not found".into()) };
         let (told, outcome) = oneshot::channel();
-        self.proxy.kill_client(statement.wing, number, move |found| {
+        self.proxy.kill_client(statement.protocol, number, move |found| {
             // Who has asked may have gone.
             let _ = told.send(found);
         });

@@ -244,7 +244,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Some(ServerState::Leased(client)) => {
                 log_client!(warn, self, cx, client, "a cancel request for this client {what}");
             }
-            _ => tracing::warn!(protocol = W::NAME, "a cancel request {what}"),
+            _ => tracing::warn!(protocol = W::PROTOCOL.name(), "a cancel request {what}"),
         }
     }
 
@@ -264,7 +264,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (id, target, is_tls) = (held.pool, held.target.clone(), held.line.is_tls());
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.cancellers.next_key();
-        let tag = Tag { kind: Kind::Canceller, wing: W::INDEX, key };
+        let tag = Tag { kind: Kind::Canceller, protocol: W::PROTOCOL, key };
         let opened = cx.net.connect(&target).and_then(|socket| {
             cx.net.register(&socket, tag.token())?;
             Ok(socket)
@@ -432,7 +432,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             ConnectStep::Work(job) => {
                 canceller.busy = true;
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Canceller, key };
+                let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Canceller, key };
                 let _ = (cx.shared.submit)(ticket, Work::Login(job));
                 false
             }

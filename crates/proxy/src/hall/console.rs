@@ -19,6 +19,7 @@ use std::sync::Arc;
 use weir_auth::{Admission, AuthMethod, Login, Secret};
 use weir_config::console::Rights;
 use weir_net::Net;
+use weir_session::Protocol;
 use weir_wire::console::{Answer, Heard, Progress};
 use weir_wire::{FaultKind, limits};
 
@@ -35,19 +36,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn rights_at_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Option<Rights>> {
-        cx.settings.routes.console(W::INDEX, login, &self.clients.get(key)?.peer)
+        cx.settings.routes.console(W::PROTOCOL, login, &self.clients.get(key)?.peer)
     }
 
     /// How a client of the console must prove itself: as at its own database, but whom the kernel vouches
     /// for. `None`: this login is not one to the console.
     pub(super) fn admit_to_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Admission> {
         let is_owner = self.rights_at_console(cx, key, login)? == Some(Rights::Owner);
-        Some(match (is_owner, W::INDEX) {
-            (false, wing) => cx.settings.routes.admit(wing, login, &self.clients.get(key)?.peer),
-            (true, 0) => Admission { method: AuthMethod::Trust, secret: None, names: None },
+        Some(match (is_owner, W::PROTOCOL) {
+            (false, _) => cx.settings.routes.admit(W::PROTOCOL, login, &self.clients.get(key)?.peer),
+            (true, Protocol::Postgres) => Admission { method: AuthMethod::Trust, secret: None, names: None },
             // A MySQL client always gives a password; this one's is empty.
-            (true, wing) => Admission {
-                method: cx.settings.routes.default_method(wing),
+            (true, Protocol::Mysql) => Admission {
+                method: cx.settings.routes.default_method(W::PROTOCOL),
                 secret: Some(Arc::new(Secret::plain(""))),
                 names: None,
             },
@@ -94,8 +95,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match refused {
             Some((words, kind)) => self.refused_at_console(cx, key, &login, words, kind),
             None => {
-                let (user, wing) = (&login.user, W::NAME);
-                tracing::info!(protocol = wing, user, admin, "a client has come to the console");
+                let (user, protocol) = (&login.user, W::PROTOCOL.name());
+                tracing::info!(protocol, user, admin, "a client has come to the console");
                 self.arm_client(cx, key);
             }
         }
@@ -113,7 +114,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.cells.wing.logins_failed.inc();
         self.count_fault(kind);
         if cx.settings.logged.pooler_errors {
-            tracing::info!(protocol = W::NAME, user = login.user, "login to the console refused: {words}");
+            tracing::info!(
+                protocol = W::PROTOCOL.name(),
+                user = login.user,
+                "login to the console refused: {words}"
+            );
         }
         self.begin_closing(cx, key);
     }
@@ -152,7 +157,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         client.inflight += 1;
-        let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+        let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
         if !cx.shared.console.ask(seat.ask(ticket, text)) {
             let answer = Box::new(Answer::Error("the console is not open".to_owned()));
             seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });

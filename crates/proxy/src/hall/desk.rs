@@ -29,7 +29,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.pools[index].get_or_insert_with(|| {
             let spec = entry.spec();
-            let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
+            let cells = cx.shared.metrics.pool(cx.worker, W::PROTOCOL.name(), &spec.database, &spec.user);
             Box::new(Pool::new(entry.clone(), cx.worker, cells))
         })
     }

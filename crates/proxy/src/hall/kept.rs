@@ -25,7 +25,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let due_ms = cx.now_ms() + KEPT_MS;
-        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, wing: W::INDEX, key }.pack());
+        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, protocol: W::PROTOCOL, key }.pack());
     }
 
     /// It has had its time, unless it was at work in between or nobody waits.

@@ -33,7 +33,7 @@ fn shown(name: &str) -> String {
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Lists some of what there is, and then the next.
     pub(super) fn list(&mut self, cx: &mut Cx<'_, N>, list: Arc<List>, servers: bool, from: u32) {
-        let mut part = Part { wing: W::INDEX, now_ns: cx.now_ns(), ..Part::default() };
+        let mut part = Part::new(W::PROTOCOL, cx.now_ns());
         let slots = if servers { self.servers.slots() } else { self.clients.slots() };
         let wanted = if servers { list.servers } else { list.clients };
         let end = if wanted { slots.min(from.saturating_add(CONSOLE_LOOKS as u32)) } else { slots };

@@ -65,13 +65,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let key = self.clients.next_key();
-        let token = Tag { kind: Kind::Client, wing: W::INDEX, key }.token();
+        let token = Tag { kind: Kind::Client, protocol: W::PROTOCOL, key }.token();
         let registered = match arrival {
             Arrival::Here(socket) => cx.net.register(&socket, token).map(|()| socket),
             Arrival::Parcel(parcel) => cx.net.unpack(parcel, token),
         };
         let Ok(socket) = registered else { return self.count_fault(FaultKind::OutOfResources) };
-        let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
+        let header_due = cx.settings.routes.is_balancer(W::PROTOCOL, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None };
         self.clients.insert(Client {
@@ -218,7 +218,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 AcceptStep::More | AcceptStep::Tls => {}
                 AcceptStep::Lookup(login) => next = self.login_lookup(cx, key, login),
                 AcceptStep::Work(job) => {
-                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
                     let Some(phase) = self.login_phase(key) else { return };
                     phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
                     if !phase.busy {
@@ -255,7 +255,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let client = self.clients.get_mut(key)?;
         let Phase::Login(phase) = &mut client.phase else { return None };
         let admission =
-            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::INDEX, &login, &client.peer));
+            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::PROTOCOL, &login, &client.peer));
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
         self.after_answer(cx, key, step, out)
@@ -417,7 +417,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let variant = front.pool_variant();
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
-        match cx.settings.routes.resolve(W::INDEX, &login, variant) {
+        match cx.settings.routes.resolve(W::PROTOCOL, &login, variant) {
             Ok((spec, _)) if cx.shared.console.orders().is_disabled(&spec.database) => {
                 // The words are PgBouncer's.
                 let words = format!("database \"{}\" is disabled", spec.database);
@@ -557,7 +557,7 @@ fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> Acce
         tls: cx.settings.tls.offer,
         secured: None,
         greeting: cx.shared.greetings.current(),
-        default_method: cx.settings.routes.default_method(W::INDEX),
+        default_method: cx.settings.routes.default_method(W::PROTOCOL),
         rsa: cx.shared.rsa.clone(),
     }
 }

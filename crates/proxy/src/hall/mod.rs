@@ -265,7 +265,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A defect of Weir: it costs this client and this server, which nobody gets.
     fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
-        tracing::error!(protocol = W::NAME, "{broken}: this is a defect of Weir, please report it");
+        tracing::error!(
+            protocol = W::PROTOCOL.name(),
+            "{broken}: this is a defect of Weir, please report it"
+        );
         if let Some(server) = broken.server {
             self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
         }

@@ -11,22 +11,22 @@ use weir_auth::login::{
     ServerGreeting,
 };
 use weir_net::Net;
+use weir_session::Protocol;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::console::{Heard, Progress};
 use weir_wire::{Boundary, Fault, Found, Owner, Pins, Step};
 
 macro_rules! adapter {
-    ($(#[$doc:meta])* $wing:ident, $index:literal, $catalogue:literal, $name:literal, $room:ident, $registry:ident $(, $own:item)*) => {
+    ($(#[$doc:meta])* $wing:ident, $protocol:ident, $catalogue:literal, $room:ident, $registry:ident $(, $own:item)*) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $wing;
 
         impl Wing for $wing {
-            const NAME: &'static str = $name;
-            const INDEX: u8 = $index;
+            const PROTOCOL: Protocol = Protocol::$protocol;
             const HAS_CATALOGUE: bool = $catalogue;
             // PostgreSQL's fingerprint of the catalogue comes with the account.
-            const ASKS_ACCOUNTS: bool = $index == 0;
+            const ASKS_ACCOUNTS: bool = matches!(Protocol::$protocol, Protocol::Postgres);
             fn mail<N: Net>(mail: WingMail<Self, N>) -> Mail<N> {
                 Mail::$wing(mail)
             }
@@ -335,9 +335,8 @@ macro_rules! adapter {
 adapter!(
     /// PostgreSQL.
     Postgres,
-    0,
+    Postgres,
     true,
-    "postgres",
     weir_postgres,
     postgres,
     fn suits(back: &weir_postgres::Back, front: &weir_postgres::Front) -> bool {
@@ -365,9 +364,8 @@ adapter!(
 adapter!(
     /// MySQL and MariaDB.
     MySql,
-    1,
+    Mysql,
     true,
-    "mysql",
     weir_mysql,
     mysql,
     fn set_schema(front: &mut weir_mysql::Front, schema: &str) {
