@@ -8,8 +8,9 @@ use crate::network::{START_NS, Weather};
 use crate::secure::Secure;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_auth::{AuthMethod, Secret};
+use weir_auth::Secret;
 use weir_proxy::settings::{PoolMode, Timeouts};
+use weir_session::AuthMethod;
 use weir_session::Protocol;
 
 /// The password of every user.

@@ -3,12 +3,13 @@
 use crate::net::address_of;
 use crate::plan::Plan;
 use std::sync::Arc;
-use weir_auth::login::Trust;
-use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_auth::Secret;
 use weir_config::ServerTls;
 use weir_net::Peer;
 use weir_proxy::settings::{PoolSpec, Routes, Targets};
 use weir_session::Protocol;
+use weir_session::login::Trust;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::{Fault, FaultKind};
 
 /// Database 0 speaks PostgreSQL, database 1 MySQL.

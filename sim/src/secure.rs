@@ -9,10 +9,10 @@
 use crate::dice::Dice;
 use rcgen::{CertificateParams, KeyPair, SerialNumber};
 use std::sync::{Arc, LazyLock};
-use weir_auth::login::TlsOffer;
 use weir_config::ServerTls;
 use weir_proxy::settings::ClientTls;
 use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_tls::{
     Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Identity, SslMode,
     Verify,

@@ -2,9 +2,9 @@
 //! nothing is left to chance. Where a moment of some microseconds matters, all moments around it are tried.
 
 use std::collections::VecDeque;
-use weir_auth::login::TlsOffer;
 use weir_proxy::settings::PoolMode;
 use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_sim::Report;
 use weir_sim::plan::Line::{
     Abort, Cancel, CancelByStranger, IsAnswered, ReadOn, Say, SayAndCancel, StopReading,

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
-use weir_auth::{AuthMethod, Secret};
+use weir_session::AuthMethod;
 use weir_session::Protocol;
 
 /// When a server goes back to its pool.
@@ -157,7 +158,7 @@ pub struct Database {
     /// TLS with it; `None`: none.
     pub tls: Option<Arc<crate::ServerTls>>,
     /// MySQL: what makes that server worth a password it can read.
-    pub trust: weir_auth::login::Trust,
+    pub trust: weir_session::login::Trust,
     /// The name on the server. `None`: the name the client asked for.
     pub server_database: Option<String>,
     /// All servers log in as this user; `None`: as the client's user.

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use weir_auth::job::RsaKey;
-use weir_auth::{AuthMethod, scram};
+use weir_auth::scram;
 use weir_config::{Auth, ListenAt, Snapshot};
 use weir_metrics::Metrics;
 use weir_net::fleet::{Fleet, Seat};
@@ -33,6 +33,7 @@ use weir_net::listener::{BindError, ListenOptions, SocketFile, bind};
 use weir_net::socket::{Keepalive, SocketOptions};
 use weir_net::tables::TablePlan;
 use weir_net::{Kernel, Mailbox, Target, tables};
+use weir_session::AuthMethod;
 use weir_session::Protocol;
 
 /// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they

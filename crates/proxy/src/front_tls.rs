@@ -3,9 +3,9 @@
 use crate::settings::ClientTls;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use weir_auth::login::TlsOffer;
 use weir_config::Snapshot;
 use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_tls::{Acceptor, Identity, SelfMade, SslMode, TlsError, self_made};
 
 /// What was made from a configuration.

@@ -114,15 +114,18 @@ impl<T> Arena<T> {
         let place = self.slots.get_mut(key.slot() as usize)?;
         if place.generation == key.generation() { place.value.as_mut() } else { None }
     }
+    /// Whatever is in a slot now, and its key.
+    pub fn at(&self, slot: u32) -> Option<(Key, &T)> {
+        let place = self.slots.get(slot as usize)?;
+        Some((Key::new(place.generation, slot), place.value.as_ref()?))
+    }
     /// Looks at whatever is in a slot now.
     pub fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.slots.get_mut(slot as usize)?.value.as_mut()
     }
     /// The key of whatever is in a slot now.
     pub fn key_of(&self, slot: u32) -> Option<Key> {
-        let place = self.slots.get(slot as usize)?;
-        place.value.as_ref()?;
-        Some(Key::new(place.generation, slot))
+        self.at(slot).map(|(key, _)| key)
     }
     /// Slots there are, used or not: all are below this number.
     pub fn slots(&self) -> u32 {
@@ -134,10 +137,7 @@ impl<T> Arena<T> {
     }
     /// All things with their keys, lowest slot first.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.slots.iter().enumerate().filter_map(|(slot, place)| {
-            let value = place.value.as_ref()?;
-            Some((Key::new(place.generation, slot as u32), value))
-        })
+        (0..self.slots()).filter_map(|slot| self.at(slot))
     }
 }
 

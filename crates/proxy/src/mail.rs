@@ -8,9 +8,9 @@ use crate::pool::{Place, PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
-use weir_auth::login::KillOutcome;
 use weir_net::{Net, Peer, Target};
 use weir_session::Protocol;
+use weir_session::login::KillOutcome;
 
 /// A message to a worker.
 pub enum Mail<N: Net> {

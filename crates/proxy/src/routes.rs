@@ -4,11 +4,11 @@ use crate::pool::auto::Bounds;
 use crate::settings::{PoolMode, PoolSpec, Routes, Targets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_auth::{Admission, AuthMethod, Login};
 use weir_config::console::Rights;
 use weir_config::{Auth, Network, Origin, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::{Fault, FaultKind};
 
 /// The configuration as [`Routes`], with the addresses of its hosts.

@@ -4,12 +4,13 @@
 use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use weir_auth::login::{TlsOffer, Trust};
-use weir_auth::{Admission, Login, Secret};
+use weir_auth::Secret;
 use weir_config::ServerTls;
 use weir_config::console::Rights;
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
+use weir_session::login::{TlsOffer, Trust};
+use weir_session::{Admission, Login};
 use weir_tls::Acceptor;
 use weir_wire::Fault;
 
@@ -252,7 +253,7 @@ pub trait Routes: Send + Sync {
     /// is no longer there, as it was, without servers to be kept open for nobody.
     fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec;
     /// How MySQL's greeting asks for a proof before the user is known.
-    fn default_method(&self, protocol: Protocol) -> weir_auth::AuthMethod;
+    fn default_method(&self, protocol: Protocol) -> weir_session::AuthMethod;
 }
 
 /// Everything the workers need to know. A reload makes new ones; nobody ever changes them.

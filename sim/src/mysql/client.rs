@@ -16,9 +16,9 @@ use crate::network::{EndId, Read};
 use crate::plan::{Line, PASSWORD, Part};
 use crate::postgres::script::Next;
 use std::collections::VecDeque;
-use weir_auth::login::TlsOffer;
 use weir_auth::{Secret, native};
 use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 
 /// A packet: its number and its payload.
 type Packet = (u8, Vec<u8>);

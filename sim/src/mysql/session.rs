@@ -7,7 +7,8 @@ use super::wire::{
 use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
 use weir_auth::caching_sha2::{Fast, verify_fast};
-use weir_auth::{AuthMethod, native};
+use weir_auth::native;
+use weir_session::AuthMethod;
 use weir_session::Protocol;
 
 /// Bytes of unsent reply at which the session stops working, as a blocked thread does.

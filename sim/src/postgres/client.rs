@@ -10,10 +10,10 @@ use crate::excuse;
 use crate::network::{EndId, Read};
 use crate::plan::{Line, PASSWORD, Part};
 use std::collections::{BTreeMap, VecDeque};
-use weir_auth::login::TlsOffer;
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
 use weir_auth::{Secret, md5};
 use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 
 /// A client.
 pub struct PgClient {

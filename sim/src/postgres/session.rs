@@ -6,8 +6,9 @@ use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
 use crate::plan::PASSWORD;
 use std::sync::Arc;
+use weir_auth::md5;
 use weir_auth::scram::{ServerExpectFinal, Verdict};
-use weir_auth::{AuthMethod, md5};
+use weir_session::AuthMethod;
 use weir_session::Protocol;
 
 /// Bytes of unsent reply at which the session stops working, as a blocked backend does.

@@ -21,9 +21,9 @@ use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
 use weir_config::ServerTls;
 use weir_net::{Event, Net};
+use weir_session::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
 use weir_wire::{FaultKind, limits};
 
 /// A cancel has this long to reach the server.

@@ -16,8 +16,8 @@ use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_net::Net;
+use weir_session::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_wire::{Fault, FaultKind, limits};
 
 /// The first pause after a failed connect; each further failure doubles it up to `server_login_retry`.

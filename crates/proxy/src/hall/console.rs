@@ -14,12 +14,13 @@ use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, slot_of};
 use crate::mail::WingMail;
 use crate::pool::PoolEntry;
-use crate::wing::{Accept, Front, Wing};
+use crate::wing::{Accept, Console, Front, Wing};
 use std::sync::Arc;
-use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_auth::Secret;
 use weir_config::console::Rights;
 use weir_net::Net;
 use weir_session::Protocol;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::console::{Answer, Heard, Progress};
 use weir_wire::{FaultKind, limits};
 
@@ -79,7 +80,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 client.is.console = true;
                 self.consoles.insert(key, seat);
                 client.is.greeted = true;
-                W::console_greet(&mut front, VERSION, out);
+                front.console_greet(VERSION, out);
                 self.cells.wing.logins_ok.inc();
                 None
             }
@@ -87,7 +88,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             None => Some(("not allowed", FaultKind::NotAllowed)),
         };
         if let Some((words, _)) = refused {
-            W::console_refuse(&mut front, words, out);
+            front.console_refuse(words, out);
         }
         client.phase = Phase::Session(front);
         self.leave_login(key);
@@ -128,7 +129,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut out = std::mem::take(&mut self.staging);
         let client = self.clients.get_mut(key)?;
         let heard = match &mut client.phase {
-            Phase::Session(front) if client.inflight == 0 => W::console_find(front, rest, &mut out),
+            Phase::Session(front) if client.inflight == 0 => front.console_find(rest, &mut out),
             Phase::Session(_) | Phase::Login(_) | Phase::Closing => Heard::Incomplete,
         };
         self.send_client(cx, key, &out);
@@ -187,7 +188,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // It reads slowly: the rest comes when it has taken this.
             return self.recycle(out);
         }
-        let done = W::console_put(front, answer, progress, PIECE_BYTES, &mut out);
+        let done = front.console_put(answer, progress, PIECE_BYTES, &mut out);
         if done {
             seat.answer = None;
             client.inflight = client.inflight.saturating_sub(1);
@@ -282,7 +283,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !self.is_mid_message(key) {
             let mut out = std::mem::take(&mut self.staging);
             match self.clients.get_mut(key).map(|client| &mut client.phase) {
-                Some(Phase::Session(front)) => W::console_farewell(front, words, &mut out),
+                Some(Phase::Session(front)) => front.console_farewell(words, &mut out),
                 Some(Phase::Login(phase)) => phase.accept.refuse(&FaultKind::Killed.into(), &mut out),
                 Some(Phase::Closing) | None => {}
             }

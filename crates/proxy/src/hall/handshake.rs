@@ -12,9 +12,9 @@ use crate::server::ServerPhase;
 use crate::wing::{Accept, Connect, Wing};
 use std::io;
 use std::sync::Arc;
-use weir_auth::login::{Secured, TlsWish};
 use weir_config::ServerTls;
 use weir_net::Net;
+use weir_session::login::{Secured, TlsWish};
 use weir_tls::SslMode;
 use weir_wire::{Fault, FaultKind};
 

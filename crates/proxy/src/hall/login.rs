@@ -12,12 +12,13 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::wing::{Accept, Front, Welcomes, Wing};
+use crate::wing::{Accept, Console, Front, Welcomes, Wing};
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::login::{AcceptParams, AcceptStep};
-use weir_auth::{JobDone, Login};
+use weir_auth::JobDone;
 use weir_net::{Kept, Net, Peer};
+use weir_session::Login;
+use weir_session::login::{AcceptParams, AcceptStep};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, limits};
 
@@ -422,13 +423,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 // The words are PgBouncer's.
                 let words = format!("database \"{}\" is disabled", spec.database);
                 if let Phase::Session(front) = &mut client.phase {
-                    W::console_refuse(front, &words, &mut out);
+                    front.console_refuse(&words, &mut out);
                 }
                 self.turn_away(cx, key, &login.user, FaultKind::NoSuchDatabase, &words, out);
             }
             Ok((spec, schema)) => {
                 if let Phase::Session(front) = &mut client.phase {
-                    W::set_schema(front, &schema);
+                    front.set_schema(&schema);
                 }
                 let entry = W::registry(cx.shared).enter(spec);
                 Self::heed_orders(cx, &entry);

@@ -63,6 +63,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use weir_metrics::WorkerCells;
 use weir_net::{Event, Net};
+use weir_session::Machines;
 use weir_wire::{Fault, FaultKind};
 
 /// A worker's part of one protocol.
@@ -103,7 +104,7 @@ pub struct Hall<W: Wing, N: Net> {
 
 /// The books of a hall.
 type HallBooks<'a, W, N> =
-    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
+    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Machines>::Welcomes>;
 
 /// What is to be done once the step that found it out is over. Orders are followed one after the other, by
 /// one flat loop ([`Hall::finish_turn`]): nothing that follows an order follows another one in the midst of

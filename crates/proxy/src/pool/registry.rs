@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_auth::login::Changes;
 use weir_session::Protocol;
+use weir_session::login::Changes;
 use weir_sql::catalogue::Knowledge;
 
 /// A pool's number in this process, the same on all workers.
@@ -226,13 +226,13 @@ pub(crate) mod tests {
         PoolSpec {
             epoch: 1,
             servers_since: 0,
-            login: weir_auth::Login { user: "me".into(), database: None, replication: false },
+            login: weir_session::Login { user: "me".into(), database: None, replication: false },
             protocol: Protocol::Postgres,
             database: "app".into(),
             user: "me".into(),
             secret: None,
             tls: None,
-            trust: weir_auth::login::Trust::default(),
+            trust: weir_session::login::Trust::default(),
             server_database: "app".into(),
             targets: Targets::default(),
             mode: PoolMode::Transaction,
