@@ -32,6 +32,7 @@ use weir_proxy::pool::Registry;
 use weir_proxy::settings::{Logged, Settings};
 use weir_proxy::worker::{Door, Worker};
 use weir_session::Protocol;
+use weir_wire::FaultKind;
 
 /// Steps of one run at most: more means that somebody runs in circles.
 const STEPS: u64 = 2_000_000;
@@ -60,6 +61,10 @@ pub struct Report {
     pub committed: u64,
     /// Clients that lost their server by a fault.
     pub losses: u64,
+    /// Sessions that the databases have had.
+    pub sessions: usize,
+    /// Errors that Weir has counted as defects of its own.
+    pub defects: i64,
     /// A hash of all bytes and times.
     pub fingerprint: u64,
 }
@@ -399,6 +404,11 @@ impl World {
             cancelled: self.oracle.cancelled,
             committed: self.oracle.committed.len() as u64,
             losses: self.oracle.losses,
+            sessions: self.came.len(),
+            defects: Protocol::NAMES
+                .map(|name| self.shared.metrics.totals(name).wing.faults(FaultKind::WorkerFailed))
+                .iter()
+                .sum(),
             fingerprint: network.fingerprint,
         }
     }
@@ -678,11 +688,11 @@ impl World {
                 self.reload(other_servers);
             }
             Fault::Pause(for_ns) => {
-                weir_proxy::console::order(&self.shared, |orders| orders.all_paused = true);
+                weir_proxy::console::decree(&self.shared, |orders| orders.all_paused = true);
                 let at_ns = self.network.lock().now_ns + for_ns;
                 self.event_at(at_ns, Event_::Fault(Fault::Resume));
             }
-            Fault::Resume => weir_proxy::console::order(&self.shared, |orders| orders.all_paused = false),
+            Fault::Resume => weir_proxy::console::decree(&self.shared, |orders| orders.all_paused = false),
             Fault::Reconnect => {
                 let now_ms = self.network.lock().now_ns / 1_000_000;
                 weir_proxy::console::reconnect(&self.shared, now_ms, |_| true);
@@ -700,6 +710,13 @@ impl World {
                 if let Some(session) = self.session_that_came(nth) {
                     self.with_actor(session, |actor, stage| actor.say(bytes, at_once, stage));
                 }
+            }
+            Fault::Defect(protocol) => {
+                let worker = self.workers[0].as_mut();
+                self.oracle.defect |= worker.is_some_and(|worker| worker.pretend_defect(protocol));
+                let mut network = self.network.lock();
+                let now_ns = network.now_ns;
+                network.wake_worker(0, now_ns);
             }
             Fault::Drain => {
                 self.oracle.draining = true;

@@ -2,6 +2,7 @@
 //!
 //! Owns: nothing. Must not change anything.
 
+use crate::books::Broken;
 use crate::books::Holding;
 use crate::client::Phase;
 use crate::hall::Hall;
@@ -12,6 +13,7 @@ use crate::wing::{Back, Wing};
 use crate::worker::Worker;
 use std::sync::Arc;
 use weir_net::Net;
+use weir_session::Protocol;
 use weir_wire::{Boundary, limits};
 
 /// What one worker has.
@@ -72,6 +74,15 @@ impl<N: Net> Worker<N> {
         self.mysql.audit(self.number(), &mut audit)?;
         Ok(audit)
     }
+
+    /// As if the books had just met what cannot be, about the first client that holds a server. False: there
+    /// is none.
+    pub fn pretend_defect(&mut self, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Postgres => self.postgres.pretend_defect(),
+            Protocol::Mysql => self.mysql.pretend_defect(),
+        }
+    }
 }
 
 /// Whose books are looked at. Put into words only when they are wrong: this runs after each turn.
@@ -88,6 +99,13 @@ macro_rules! must {
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
+    fn pretend_defect(&mut self) -> bool {
+        let found = self.clients.iter().find_map(|(key, client)| Some((key, client.lease()?)));
+        let Some((client, server)) = found else { return false };
+        self.order_broken(Broken { what: "a defect for a test", client: Some(client), server: Some(server) });
+        true
+    }
+
     fn audit(&self, worker: usize, audit: &mut Audit) -> Result<(), String> {
         self.audit_rest()?;
         self.audit_clients()?;

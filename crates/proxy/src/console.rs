@@ -1,12 +1,12 @@
-//! What the administration console needs of the data plane: statements come out, answers and orders go in,
+//! What the administration console needs of the data plane: statements come out, answers and decrees go in,
 //! and what there is can be listed.
 //!
 //! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and
 //! the answers come back by mail. So the console costs the data path nothing but one look at a bit for each
 //! read.
 //!
-//! Owns: what is said ([`Statement`], [`Letter`]), the orders in force ([`Orders`]), and the rows of a list.
-//! Must not know: what a statement means (`weir_admin` does).
+//! Owns: what is said ([`Statement`], [`Letter`]), the decrees in force ([`Decrees`]), and the rows of a
+//! list. Must not know: what a statement means (`weir_admin` does).
 //!
 //! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most;
 //! what it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes
@@ -103,7 +103,7 @@ pub type Clerk = Box<dyn Fn(Statement) + Send + Sync>;
 
 /// What an operator has ordered of databases, by their names in Weir.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Orders {
+pub struct Decrees {
     /// All are paused.
     pub all_paused: bool,
     /// These are paused.
@@ -112,7 +112,7 @@ pub struct Orders {
     pub disabled: BTreeSet<String>,
 }
 
-impl Orders {
+impl Decrees {
     /// Nobody gets a server of this database.
     pub fn is_paused(&self, database: &str) -> bool {
         self.all_paused || self.paused.contains(database)
@@ -128,22 +128,22 @@ impl Orders {
 #[derive(Default)]
 pub struct Hatch {
     clerk: OnceLock<Box<dyn Fn(Ask) + Send + Sync>>,
-    orders: ArcSwap<Orders>,
+    decrees: ArcSwap<Decrees>,
     clients: Arc<AtomicUsize>,
 }
 
 impl Hatch {
-    /// The orders in force.
-    pub fn orders(&self) -> Guard<Arc<Orders>> {
-        self.orders.load()
+    /// The decrees in force.
+    pub fn decrees(&self) -> Guard<Arc<Decrees>> {
+        self.decrees.load()
     }
 
     /// A place for one more client; `None`: there are too many.
-    pub(crate) fn seat(&self, admin: bool, user: &str, database: &str) -> Option<Seat> {
+    pub(crate) fn visit(&self, admin: bool, user: &str, database: &str) -> Option<Visit> {
         let place = Place(self.clients.clone());
         let before = self.clients.fetch_add(1, Relaxed);
         let (user, database) = (user.into(), database.into());
-        (before < limits::CONSOLES).then_some(Seat {
+        (before < limits::CONSOLES).then_some(Visit {
             admin,
             user,
             database,
@@ -171,7 +171,7 @@ impl Drop for Place {
 }
 
 /// What is kept of a client of the console.
-pub struct Seat {
+pub struct Visit {
     /// It may change things.
     pub(crate) admin: bool,
     pub(crate) user: Box<str>,
@@ -183,13 +183,13 @@ pub struct Seat {
     _place: Place,
 }
 
-impl Drop for Seat {
+impl Drop for Visit {
     fn drop(&mut self) {
         self.fate.store(GONE, Relaxed);
     }
 }
 
-impl Seat {
+impl Visit {
     /// Its client has asked for the end of its statement.
     pub(crate) fn cancel(&self) {
         self.fate.store(CANCELLED, Relaxed);
@@ -487,9 +487,9 @@ impl Proxy {
         weir_net::kernel::monotonic_ns()
     }
 
-    /// The orders in force.
-    pub fn orders(&self) -> Arc<Orders> {
-        self.shared.console.orders.load_full()
+    /// The decrees in force.
+    pub fn decrees(&self) -> Arc<Decrees> {
+        self.shared.console.decrees.load_full()
     }
 
     /// Clients there may be.
@@ -540,9 +540,9 @@ impl Proxy {
         }
     }
 
-    /// Changes the orders; pools of databases that are paused otherwise than before hear of it.
-    pub fn order(&self, change: impl Fn(&mut Orders)) {
-        order(&self.shared, change);
+    /// Changes the decrees; pools of databases that are paused otherwise than before hear of it.
+    pub fn decree(&self, change: impl Fn(&mut Decrees)) {
+        decree(&self.shared, change);
     }
 
     /// Servers of these databases that are there now are replaced when they are next free.
@@ -570,19 +570,19 @@ impl Proxy {
     }
 }
 
-/// Changes the orders. Who gives them looks at all pools behind that; who makes a pool looks at the orders
+/// Changes the decrees. Who gives them looks at all pools behind that; who makes a pool looks at the decrees
 /// behind that.
-pub fn order<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Orders)) {
-    let mut orders = Orders::clone(&shared.console.orders());
-    change(&mut orders);
-    shared.console.orders.store(Arc::new(orders.clone()));
-    pause::<Postgres, N>(shared, &orders);
-    pause::<MySql, N>(shared, &orders);
+pub fn decree<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Decrees)) {
+    let mut decrees = Decrees::clone(&shared.console.decrees());
+    change(&mut decrees);
+    shared.console.decrees.store(Arc::new(decrees.clone()));
+    pause::<Postgres, N>(shared, &decrees);
+    pause::<MySql, N>(shared, &decrees);
 }
 
-fn pause<W: Wing, N: Net>(shared: &Shared<N>, orders: &Orders) {
+fn pause<W: Wing, N: Net>(shared: &Shared<N>, decrees: &Decrees) {
     for pool in W::registry(shared).all().iter() {
-        let paused = orders.is_paused(&pool.spec().database);
+        let paused = decrees.is_paused(&pool.spec().database);
         if pool.shared.is_paused() != paused {
             pool.shared.set_paused(paused);
             tell_all::<W, N>(shared, || Letter::Ordered { pool: pool.clone() });

@@ -1,4 +1,5 @@
-//! The two wings as the hall sees them: the machines of a protocol ([`weir_session`]), its pools and its mail.
+//! The two wings as the hall sees them: the machines of a protocol ([`weir_session`]), its pools and its
+//! mail.
 
 use crate::context::Shared;
 use crate::mail::{Mail, WingMail};

@@ -37,7 +37,8 @@ pub trait Back: Send {
         whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault>;
-    /// Puts the check of a client's login settings at the end of the queue (see [`Welcomes`](crate::Welcomes)).
+    /// Puts the check of a client's login settings at the end of the queue (see
+    /// [`Welcomes`](crate::Welcomes)).
     ///
     /// # Errors
     /// As [`Back::dispatch`].

@@ -44,7 +44,8 @@ pub trait Front: Console + Send {
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>);
     /// Last words before Weir closes this client.
     fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>);
-    /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`](crate::Connect::rejection) gave it.
+    /// Last words: a server's refusal of Weir's login, as [`Connect::rejection`](crate::Connect::rejection)
+    /// gave it.
     fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>);
     /// The login that `Found::Login` began was refused. True: the session goes on, as after its own login;
     /// false: close it.

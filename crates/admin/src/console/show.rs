@@ -127,7 +127,7 @@ impl Console {
     }
 
     fn state(&self) -> Table {
-        let paused = self.proxy.orders().all_paused;
+        let paused = self.proxy.decrees().all_paused;
         let mut table = Table::new(tables::STATE);
         table.text("active").text(if paused { "no" } else { "yes" });
         table.text("paused").text(if paused { "yes" } else { "no" });
@@ -203,7 +203,7 @@ impl Console {
 
     async fn databases(&self, view: View) -> Result<Table, Refusal> {
         let (pools, _) = self.by_pool(view).await?;
-        let (snapshot, orders, open) = (self.snapshot(), self.proxy.orders(), self.proxy.pools());
+        let (snapshot, orders, open) = (self.snapshot(), self.proxy.decrees(), self.proxy.pools());
         let mut table = view.table(tables::DATABASES);
         for protocol in Protocol::ALL {
             if !view.has(protocol) {

@@ -72,13 +72,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut front = phase.accept.into_front();
         let database = login.database.as_deref().unwrap_or(&login.user);
         let admin = matches!(rights, Some(Rights::Admin | Rights::Owner));
-        let seat = rights.map(|_| cx.shared.console.seat(admin, &login.user, database));
+        let visit = rights.map(|_| cx.shared.console.visit(admin, &login.user, database));
         client.user = self.names.number(&login.user);
         client.before = None;
-        let refused = match seat {
-            Some(Some(seat)) => {
+        let refused = match visit {
+            Some(Some(visit)) => {
                 client.is.console = true;
-                self.consoles.insert(key, seat);
+                self.consoles.insert(key, visit);
                 client.is.greeted = true;
                 front.console_greet(VERSION, out);
                 self.cells.wing.logins_ok.inc();
@@ -154,14 +154,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn ask_console(&mut self, cx: &mut Cx<'_, N>, key: Key, text: String) {
-        let (Some(client), Some(seat)) = (self.clients.get_mut(key), self.consoles.get_mut(&key)) else {
+        let (Some(client), Some(visit)) = (self.clients.get_mut(key), self.consoles.get_mut(&key)) else {
             return;
         };
         client.inflight += 1;
         let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
-        if !cx.shared.console.ask(seat.ask(ticket, text)) {
+        if !cx.shared.console.ask(visit.ask(ticket, text)) {
             let answer = Box::new(Answer::Error("the console is not open".to_owned()));
-            seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
+            visit.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
             self.later.push_back(Order::PumpClient(key));
         }
     }
@@ -171,7 +171,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     #[inline]
     pub(super) fn pump_console(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let is_console = self.clients.get(key).is_some_and(|client| client.is.console);
-        if is_console && self.consoles.get(&key).is_some_and(|seat| seat.answer.is_some()) {
+        if is_console && self.consoles.get(&key).is_some_and(|visit| visit.answer.is_some()) {
             self.answer_at_console(cx, key);
         }
     }
@@ -180,17 +180,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return self.recycle(out) };
-        let (Some(seat), Phase::Session(front)) = (self.consoles.get_mut(&key), &mut client.phase) else {
+        let (Some(visit), Phase::Session(front)) = (self.consoles.get_mut(&key), &mut client.phase) else {
             return self.recycle(out);
         };
-        let Some(Giving { answer, progress, .. }) = &mut seat.answer else { return self.recycle(out) };
+        let Some(Giving { answer, progress, .. }) = &mut visit.answer else { return self.recycle(out) };
         if client.output.len() > limits::CLIENT_OUTPUT_BYTES / 2 {
             // It reads slowly: the rest comes when it has taken this.
             return self.recycle(out);
         }
         let done = front.console_put(answer, progress, PIECE_BYTES, &mut out);
         if done {
-            seat.answer = None;
+            visit.answer = None;
             client.inflight = client.inflight.saturating_sub(1);
             client.active_ms = now_ms;
         }
@@ -209,8 +209,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn console_letter(&mut self, cx: &mut Cx<'_, N>, letter: Letter<W>) {
         match letter {
             Letter::Answer { client: key, answer, hold } => {
-                let Some(seat) = self.consoles.get_mut(&key) else { return };
-                seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: hold });
+                let Some(visit) = self.consoles.get_mut(&key) else { return };
+                visit.answer = Some(Giving { answer, progress: Progress::default(), _hold: hold });
                 self.answer_at_console(cx, key);
             }
             Letter::Ordered { pool } => self.ordered(cx, &pool),
@@ -239,7 +239,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn heed_orders(cx: &Cx<'_, N>, entry: &PoolEntry<W::Welcomes>) {
         let database = &entry.spec().database;
         loop {
-            let paused = cx.shared.console.orders().is_paused(database);
+            let paused = cx.shared.console.decrees().is_paused(database);
             if entry.shared.is_paused() == paused {
                 return;
             }

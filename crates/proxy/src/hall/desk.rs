@@ -60,10 +60,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(value) => Some(value),
             Err(broken) => {
                 debug_assert!(false, "{broken}: {broken:?}");
-                self.todo.push_back(Order::Broken(Box::new(broken)));
+                self.order_broken(broken);
                 None
             }
         }
+    }
+
+    /// These have met a defect, and are closed at the end of the turn.
+    pub(crate) fn order_broken(&mut self, broken: crate::books::Broken) {
+        self.todo.push_back(Order::Broken(Box::new(broken)));
     }
 
     pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {

@@ -117,8 +117,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Some(who) => (shown(who.user), shown(who.database), who.application_name.as_deref().map(shown)),
             None => (String::new(), String::new(), None),
         };
-        if let Some(seat) = self.consoles.get(&key) {
-            database = shown(&seat.database);
+        if let Some(visit) = self.consoles.get(&key) {
+            database = shown(&visit.database);
         }
         let server = client.server();
         ClientRow {

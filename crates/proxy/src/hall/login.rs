@@ -419,7 +419,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
         match cx.settings.routes.resolve(W::PROTOCOL, &login, variant) {
-            Ok((spec, _)) if cx.shared.console.orders().is_disabled(&spec.database) => {
+            Ok((spec, _)) if cx.shared.console.decrees().is_disabled(&spec.database) => {
                 // The words are PgBouncer's.
                 let words = format!("database \"{}\" is disabled", spec.database);
                 if let Phase::Session(front) = &mut client.phase {

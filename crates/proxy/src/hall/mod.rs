@@ -50,7 +50,7 @@ pub use cancel::Canceller;
 
 use crate::books::{Books, Broken, Pool};
 use crate::client::Client;
-use crate::console::Seat;
+use crate::console::Visit;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
@@ -99,7 +99,7 @@ pub struct Hall<W: Wing, N: Net> {
     /// Users whose name is not that of their pool.
     names: who::Names,
     /// What is kept of clients of the administration console.
-    consoles: HashMap<Key, Seat>,
+    consoles: HashMap<Key, Visit>,
 }
 
 /// The books of a hall.
