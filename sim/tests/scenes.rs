@@ -435,17 +435,3 @@ fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
         assert_eq!(play(&format!("{protocol:?}"), plan).answers, 1);
     }
 }
-
-/// The books meet what cannot be, about a client in a transaction while another one waits for its server.
-/// That client and its server are closed, which is counted; who waits gets a server of its own, and not that
-/// one.
-#[test]
-fn what_meets_a_defect_is_closed_and_handed_to_nobody() {
-    for protocol in Protocol::ALL {
-        let holds = part(protocol, [at(1_000, Say("BEGIN /* */")), at(2_000, Say("SELECT 'x' /* */"))]);
-        let waits = part(protocol, [at(100_000, Say("SELECT 'x' /* */")), at(900_000, IsAnswered)]);
-        let plan = with(Plan::scene(vec![holds, waits]), 500_000, Fault::Defect(protocol));
-        let report = play(&format!("{protocol:?}"), plan);
-        assert_eq!((report.defects > 0, report.sessions), (true, 2), "{protocol:?}");
-    }
-}
