@@ -3,7 +3,7 @@
 use crate::peers::Peers;
 use crate::script::Script;
 use std::sync::{Arc, LazyLock};
-use weir_auth::login::{
+use weir_session::login::{
     AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, ServerGreeting, TlsOffer,
     TlsWish,
 };

@@ -4,8 +4,8 @@
 use crate::login::{accept_params, back, front};
 use crate::peers::Peers;
 use crate::script::Script;
-use weir_auth::AuthMethod;
-use weir_auth::login::KillOutcome;
+use weir_session::AuthMethod;
+use weir_session::login::KillOutcome;
 use weir_proxy::wing::{Accept, Back, Front, Welcomes};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Needs, Owner, Step, limits};
 

@@ -17,6 +17,8 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str, in_login
         lost(stage, name) || in_login && !plan.calm
     } else if text.contains("Weir is stopping") || text.contains("shutting down") {
         stage.oracle.draining
+    } else if text.contains("internal error") {
+        stage.oracle.defect
     } else if text.contains("max_client_conn") {
         plan.max_clients < 10_000
     } else if text.contains("max_waiting_clients") {

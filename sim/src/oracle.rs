@@ -60,6 +60,8 @@ pub struct Oracle {
     pub losses: u64,
     /// Weir has been told to drain.
     pub draining: bool,
+    /// Weir was made to meet a defect of its own.
+    pub defect: bool,
     /// Requests answered as they should be.
     pub answers: u64,
     /// Logins that succeeded.

@@ -8,8 +8,10 @@ use crate::network::{START_NS, Weather};
 use crate::secure::Secure;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_auth::{AuthMethod, Secret};
+use weir_auth::Secret;
 use weir_proxy::settings::{PoolMode, Timeouts};
+use weir_session::AuthMethod;
+use weir_session::Protocol;
 
 /// The password of every user.
 pub const PASSWORD: &str = "a pass phrase";
@@ -51,13 +53,15 @@ pub enum Fault {
     /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next
     /// ReadyForQuery.
     Says(u32, &'static [u8], bool),
+    /// The first worker meets what cannot be, about the first client of this protocol that holds a server.
+    Defect(Protocol),
 }
 
 /// Somebody who does what is written and leaves nothing to chance.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// PostgreSQL's or MySQL's: 0 or 1.
-    pub wing: usize,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// The worker that accepts it.
     pub worker: usize,
     /// Which user.

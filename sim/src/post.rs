@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_proxy::context::Ticket;
 use weir_proxy::crypto::Work;
 use weir_proxy::mail::{Mail, WingMail};
-use weir_proxy::wing::{MySql, Postgres, Wing};
 
 /// The post office.
 #[derive(Clone)]
@@ -72,12 +71,8 @@ impl Post {
     /// Does slow work at once; its result takes its time.
     pub fn work(&self, ticket: Ticket, work: Work) {
         let done = work.run();
-        let Ticket { worker, wing, kind, key } = ticket;
-        let mail = match wing {
-            0 => Postgres::mail(WingMail::Job { kind, key, done }),
-            _ => MySql::mail(WingMail::Job { kind, key, done }),
-        };
-        self.deliver(worker, mail, false);
+        let Ticket { worker, protocol, kind, key } = ticket;
+        self.deliver(worker, Mail::job(protocol, kind, key, done), false);
     }
 
     /// What has arrived for a worker; wakes it for the rest.

@@ -3,11 +3,13 @@
 use crate::net::address_of;
 use crate::plan::Plan;
 use std::sync::Arc;
-use weir_auth::login::Trust;
-use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_auth::Secret;
 use weir_config::ServerTls;
 use weir_net::Peer;
 use weir_proxy::settings::{PoolSpec, Routes, Targets};
+use weir_session::Protocol;
+use weir_session::login::Trust;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::{Fault, FaultKind};
 
 /// Database 0 speaks PostgreSQL, database 1 MySQL.
@@ -40,17 +42,22 @@ impl SimRoutes {
 }
 
 impl Routes for SimRoutes {
-    fn admit(&self, wing: u8, login: &Login, _peer: &Peer) -> Admission {
-        let method = if wing == 0 { self.plan.client_auth } else { AuthMethod::Native };
+    fn admit(&self, protocol: Protocol, login: &Login, _peer: &Peer) -> Admission {
+        let method = match protocol {
+            Protocol::Postgres => self.plan.client_auth,
+            Protocol::Mysql => AuthMethod::Native,
+        };
         let known = login.user.starts_with("user");
         Admission { method, secret: known.then(|| self.secret.clone()), names: None }
     }
 
-    fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
-        let database = match (wing, &login.database) {
-            (0, Some(database)) if database != "app" => return Err(FaultKind::NoSuchDatabase.into()),
-            (0, _) => "app".to_owned(),
-            (_, _) => String::new(),
+    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
+        let database = match (protocol, &login.database) {
+            (Protocol::Postgres, Some(database)) if database != "app" => {
+                return Err(FaultKind::NoSuchDatabase.into());
+            }
+            (Protocol::Postgres, _) => "app".to_owned(),
+            (Protocol::Mysql, _) => String::new(),
         };
         let first = login.user == "user0";
         let schema = login.database.clone().unwrap_or_default();
@@ -58,13 +65,13 @@ impl Routes for SimRoutes {
             epoch: self.epoch,
             servers_since: self.epoch,
             login: login.clone(),
-            wing,
-            tls: self.tls[usize::from(wing)].clone(),
+            protocol,
+            tls: self.tls[protocol.index()].clone(),
             server_database: database.clone(),
             database,
             user: login.user.clone(),
             secret: Some(self.secret.clone()),
-            targets: self.targets[usize::from(wing)].clone(),
+            targets: self.targets[protocol.index()].clone(),
             mode: self.plan.mode,
             size: self.plan.pool_size,
             max_of_database: self.plan.max_of_database,
@@ -89,12 +96,12 @@ impl Routes for SimRoutes {
         Ok((spec, schema))
     }
 
-    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec {
-        let resolved = self.resolve(wing, &spec.login, spec.variant);
+    fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec {
+        let resolved = self.resolve(protocol, &spec.login, spec.variant);
         resolved.map_or_else(|_| spec.clone(), |(spec, _)| spec)
     }
 
-    fn default_method(&self, _wing: u8) -> AuthMethod {
+    fn default_method(&self, _protocol: Protocol) -> AuthMethod {
         AuthMethod::Native
     }
 }

@@ -9,9 +9,10 @@
 use crate::dice::Dice;
 use rcgen::{CertificateParams, KeyPair, SerialNumber};
 use std::sync::{Arc, LazyLock};
-use weir_auth::login::TlsOffer;
 use weir_config::ServerTls;
 use weir_proxy::settings::ClientTls;
+use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_tls::{
     Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Identity, SslMode,
     Verify,
@@ -31,8 +32,11 @@ static IDENTITY: LazyLock<Identity> = LazyLock::new(|| {
 });
 
 /// Protocols' names, as PostgreSQL 17 has one.
-fn alpn(wing: u8) -> Vec<Vec<u8>> {
-    if wing == 0 { vec![b"postgresql".to_vec()] } else { Vec::new() }
+fn alpn(protocol: Protocol) -> Vec<Vec<u8>> {
+    match protocol {
+        Protocol::Postgres => vec![b"postgresql".to_vec()],
+        Protocol::Mysql => Vec::new(),
+    }
 }
 
 /// TLS of one run.
@@ -77,18 +81,18 @@ impl Secure {
     fn made(offer: TlsOffer, wish: Option<SslMode>, direct: bool, offered: bool, tickets: bool) -> Secure {
         let mut secure = Secure { offer, wish, direct, offered, ..Secure::default() };
         if secure.is_used() {
-            secure.acceptors = [0, 1].map(|wing| {
+            secure.acceptors = Protocol::ALL.map(|protocol| {
                 let settings = AcceptorSettings {
                     identity: IDENTITY.clone(),
                     bounds: Bounds::default(),
                     client: ClientCertificate::None,
-                    alpn: alpn(wing),
+                    alpn: alpn(protocol),
                     tickets,
                 };
                 Some(Acceptor::new(&settings).expect("settings that work"))
             });
-            secure.connectors =
-                [0, 1].map(|wing| Some(Connector::new(&settings(wing)).expect("settings that work")));
+            secure.connectors = Protocol::ALL
+                .map(|protocol| Some(Connector::new(&settings(protocol)).expect("settings that work")));
         }
         secure
     }
@@ -99,13 +103,13 @@ impl Secure {
     }
 
     /// Makes the database's end.
-    pub fn acceptor(&self, wing: u8) -> &Acceptor {
-        self.acceptors[usize::from(wing)].as_ref().expect("TLS is used")
+    pub fn acceptor(&self, protocol: Protocol) -> &Acceptor {
+        self.acceptors[protocol.index()].as_ref().expect("TLS is used")
     }
 
     /// Makes the client's end.
-    pub fn connector(&self, wing: u8) -> &Connector {
-        self.connectors[usize::from(wing)].as_ref().expect("TLS is used")
+    pub fn connector(&self, protocol: Protocol) -> &Connector {
+        self.connectors[protocol.index()].as_ref().expect("TLS is used")
     }
 
     /// Weir's own, for clients.
@@ -118,19 +122,24 @@ impl Secure {
 
     /// Weir's own, for databases.
     pub fn with_servers(&self) -> [Option<Arc<ServerTls>>; 2] {
-        [0, 1].map(|wing| {
+        Protocol::ALL.map(|protocol| {
             let mode = self.wish?;
             Some(Arc::new(ServerTls {
                 mode,
-                direct: self.direct && wing == 0,
+                direct: self.direct && protocol == Protocol::Postgres,
                 host: "database".to_owned(),
-                settings: settings(wing),
-                connector: Connector::new(&settings(wing)).ok()?,
+                settings: settings(protocol),
+                connector: Connector::new(&settings(protocol)).ok()?,
             }))
         })
     }
 }
 
-fn settings(wing: u8) -> ConnectorSettings {
-    ConnectorSettings { verify: Verify::None, alpn: alpn(wing), sessions: 4, ..ConnectorSettings::default() }
+fn settings(protocol: Protocol) -> ConnectorSettings {
+    ConnectorSettings {
+        verify: Verify::None,
+        alpn: alpn(protocol),
+        sessions: 4,
+        ..ConnectorSettings::default()
+    }
 }

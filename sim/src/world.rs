@@ -31,6 +31,8 @@ use weir_proxy::panics::Panics;
 use weir_proxy::pool::Registry;
 use weir_proxy::settings::{Logged, Settings};
 use weir_proxy::worker::{Door, Worker};
+use weir_session::Protocol;
+use weir_wire::FaultKind;
 
 /// Steps of one run at most: more means that somebody runs in circles.
 const STEPS: u64 = 2_000_000;
@@ -59,6 +61,10 @@ pub struct Report {
     pub committed: u64,
     /// Clients that lost their server by a fault.
     pub losses: u64,
+    /// Sessions that the databases have had.
+    pub sessions: usize,
+    /// Errors that Weir has counted as defects of its own.
+    pub defects: i64,
     /// A hash of all bytes and times.
     pub fingerprint: u64,
 }
@@ -221,7 +227,7 @@ struct World {
     post: Post,
     shared: Arc<Shared<SimNet>>,
     routes: Arc<SimRoutes>,
-    /// By wing and worker: the listener's number.
+    /// By protocol ([`Protocol::index`]) and worker: the listener's number.
     listeners: [Vec<u32>; 2],
     actors: Vec<Option<Actor>>,
     events: Vec<Event_>,
@@ -305,10 +311,10 @@ impl World {
         let mut listeners = [Vec::new(), Vec::new()];
         let mut workers = Vec::new();
         for number in 0..plan.workers {
-            let doors = [0u8, 1].map(|wing| {
+            let doors = Protocol::ALL.map(|protocol| {
                 let listener = Listener::new(&network, number);
-                listeners[usize::from(wing)].push(listener.number());
-                Door::new(listener, wing)
+                listeners[protocol.index()].push(listener.number());
+                Door::new(listener, protocol)
             });
             let mut net = SimNet::new(&network, number);
             net.events_per_wait = if plan.weather.still { 1_024 } else { *dice.pick(&[1, 3, 1_024, 1_024]) };
@@ -398,6 +404,11 @@ impl World {
             cancelled: self.oracle.cancelled,
             committed: self.oracle.committed.len() as u64,
             losses: self.oracle.losses,
+            sessions: self.came.len(),
+            defects: Protocol::NAMES
+                .map(|name| self.shared.metrics.totals(name).wing.faults(FaultKind::WorkerFailed))
+                .iter()
+                .sum(),
             fingerprint: network.fingerprint,
         }
     }
@@ -623,24 +634,24 @@ impl World {
         self.actors.push(None);
         self.sender = number;
         if let Some(part) = self.plan.cast.get(self.spawned as usize - 1).cloned() {
-            let (name, listener) = (self.spawned, self.listeners[part.wing][part.worker]);
-            let client = self.with_stage(number, |stage| match part.wing {
-                0 => Actor::PgClient(Box::new(PgClient::play(name, listener, part, stage))),
-                _ => Actor::MyClient(Box::new(MyClient::play(name, listener, part, stage))),
+            let (name, listener) = (self.spawned, self.listeners[part.protocol.index()][part.worker]);
+            let client = self.with_stage(number, |stage| match part.protocol {
+                Protocol::Postgres => Actor::PgClient(Box::new(PgClient::play(name, listener, part, stage))),
+                Protocol::Mysql => Actor::MyClient(Box::new(MyClient::play(name, listener, part, stage))),
             });
             self.actors[number as usize] = Some(client);
             return;
         }
-        let wing = match self.plan.wings {
-            Wings::Postgres => 0,
-            Wings::MySql => 1,
-            Wings::Both => self.dice.below(2) as usize,
+        let protocol = match self.plan.wings {
+            Wings::Postgres => Protocol::Postgres,
+            Wings::MySql => Protocol::Mysql,
+            Wings::Both => Protocol::ALL[self.dice.below(2) as usize],
         };
-        let listener = *self.dice.pick(&self.listeners[wing]);
+        let listener = *self.dice.pick(&self.listeners[protocol.index()]);
         let name = self.spawned;
-        let client = self.with_stage(number, |stage| match wing {
-            0 => Actor::PgClient(Box::new(PgClient::new(name, listener, stage))),
-            _ => Actor::MyClient(Box::new(MyClient::new(name, listener, stage))),
+        let client = self.with_stage(number, |stage| match protocol {
+            Protocol::Postgres => Actor::PgClient(Box::new(PgClient::new(name, listener, stage))),
+            Protocol::Mysql => Actor::MyClient(Box::new(MyClient::new(name, listener, stage))),
         });
         self.actors[number as usize] = Some(client);
     }
@@ -677,11 +688,11 @@ impl World {
                 self.reload(other_servers);
             }
             Fault::Pause(for_ns) => {
-                weir_proxy::console::order(&self.shared, |orders| orders.all_paused = true);
+                weir_proxy::console::decree(&self.shared, |orders| orders.all_paused = true);
                 let at_ns = self.network.lock().now_ns + for_ns;
                 self.event_at(at_ns, Event_::Fault(Fault::Resume));
             }
-            Fault::Resume => weir_proxy::console::order(&self.shared, |orders| orders.all_paused = false),
+            Fault::Resume => weir_proxy::console::decree(&self.shared, |orders| orders.all_paused = false),
             Fault::Reconnect => {
                 let now_ms = self.network.lock().now_ns / 1_000_000;
                 weir_proxy::console::reconnect(&self.shared, now_ms, |_| true);
@@ -699,6 +710,13 @@ impl World {
                 if let Some(session) = self.session_that_came(nth) {
                     self.with_actor(session, |actor, stage| actor.say(bytes, at_once, stage));
                 }
+            }
+            Fault::Defect(protocol) => {
+                let worker = self.workers[0].as_mut();
+                self.oracle.defect |= worker.is_some_and(|worker| worker.pretend_defect(protocol));
+                let mut network = self.network.lock();
+                let now_ns = network.now_ns;
+                network.wake_worker(0, now_ns);
             }
             Fault::Drain => {
                 self.oracle.draining = true;

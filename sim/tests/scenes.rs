@@ -2,8 +2,9 @@
 //! nothing is left to chance. Where a moment of some microseconds matters, all moments around it are tried.
 
 use std::collections::VecDeque;
-use weir_auth::login::TlsOffer;
 use weir_proxy::settings::PoolMode;
+use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_sim::Report;
 use weir_sim::plan::Line::{
     Abort, Cancel, CancelByStranger, IsAnswered, ReadOn, Say, SayAndCancel, StopReading,
@@ -12,12 +13,9 @@ use weir_sim::plan::{Between, Fault, Line, Part, Plan, When};
 use weir_sim::secure::Secure;
 use weir_tls::SslMode;
 
-const POSTGRES: usize = 0;
-const MYSQL: usize = 1;
-
 /// A client of the first user, of worker 0, that takes all it gets.
-fn part(wing: usize, lines: impl IntoIterator<Item = (When, Line)>) -> Part {
-    Part { wing, worker: 0, user: 0, startup: &[], pipe: 1 << 20, lines: VecDeque::from_iter(lines) }
+fn part(protocol: Protocol, lines: impl IntoIterator<Item = (When, Line)>) -> Part {
+    Part { protocol, worker: 0, user: 0, startup: &[], pipe: 1 << 20, lines: VecDeque::from_iter(lines) }
 }
 
 /// At this time, in microseconds.
@@ -42,12 +40,12 @@ fn with(mut plan: Plan, us: u64, fault: Fault) -> Plan {
 
 /// One server, on which the requests of three clients stand behind each other: the first one's is at the head
 /// for 10 ms from 40 ms on. Each text is known to be quick by then.
-fn three_on_one_server(wing: usize, head: impl IntoIterator<Item = (When, Line)>) -> Plan {
+fn three_on_one_server(protocol: Protocol, head: impl IntoIterator<Item = (When, Line)>) -> Plan {
     let quick = || at(20_000, Say("SELECT 'x' /* */"));
     let first = [at(1_000, Say("SELECT 'x' /* */")), at(5_000, Say("SELECT 'x' /* */"))];
     let head = first.into_iter().chain(head);
-    let behind = [41_000, 42_000].map(|us| part(wing, [quick(), at(us, Say("SELECT 'x' /* */"))]));
-    Plan::scene([part(wing, head)].into_iter().chain(behind).collect())
+    let behind = [41_000, 42_000].map(|us| part(protocol, [quick(), at(us, Say("SELECT 'x' /* */"))]));
+    Plan::scene([part(protocol, head)].into_iter().chain(behind).collect())
 }
 
 /// A client reads nothing and gets more than is kept for one, at the end of its answer: the requests of
@@ -58,7 +56,7 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
     for width in (250_000..310_000).step_by(3_000) {
         let text: &'static str = Box::leak(format!("SELECT 'x' /* sleep=3000 width={width} */").into());
         let mut slow = part(
-            POSTGRES,
+            Protocol::Postgres,
             [
                 at(1_000, Say("SELECT 'x' /* */")),
                 at(5_000, Say("SELECT 'x' /* */")),
@@ -70,7 +68,7 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
         slow.pipe = 4_096;
         let others = [40_500, 41_000].map(|us| {
             part(
-                POSTGRES,
+                Protocol::Postgres,
                 [
                     at(20_000, Say("SELECT 'x' /* */")),
                     at(us, Say("SELECT 'x' /* */")),
@@ -86,10 +84,10 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
 /// the INSERT does not run without the BEGIN.
 #[test]
 fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         for gone_us in (30_100..35_000).step_by(100) {
             let mut plan = Plan::scene(vec![part(
-                wing,
+                protocol,
                 [
                     at(1_000, Say("SELECT 'x' /* */")),
                     at(30_000, Say("BEGIN /* sleep=50000 */")),
@@ -98,7 +96,7 @@ fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() 
                 ],
             )]);
             plan.timeouts.cancel_wait_ms = 1;
-            let report = play(&format!("wing {wing}, gone after {gone_us} us"), plan);
+            let report = play(&format!("{protocol:?}, gone after {gone_us} us"), plan);
             assert_eq!(report.committed, 0);
         }
     }
@@ -108,27 +106,27 @@ fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() 
 /// asked for the KILL is gone. What its client sends next runs to its end.
 #[test]
 fn a_kill_that_comes_too_late_hits_nothing_else() {
-    late_cancels(MYSQL, Secure::default());
+    late_cancels(Protocol::Mysql, Secure::default());
 }
 
 /// The same for a cancel request of PostgreSQL.
 #[test]
 fn a_cancel_that_comes_too_late_hits_nothing_else() {
-    late_cancels(POSTGRES, Secure::default());
+    late_cancels(Protocol::Postgres, Secure::default());
 }
 
 /// The same inside TLS, where its way is longer by a handshake.
 #[test]
 fn a_cancel_inside_tls_that_comes_too_late_hits_nothing_else() {
-    late_cancels(POSTGRES, Secure::of(TlsOffer::Off, Some(SslMode::Require), false));
-    late_cancels(POSTGRES, Secure::of(TlsOffer::Off, Some(SslMode::Require), true));
+    late_cancels(Protocol::Postgres, Secure::of(TlsOffer::Off, Some(SslMode::Require), false));
+    late_cancels(Protocol::Postgres, Secure::of(TlsOffer::Off, Some(SslMode::Require), true));
 }
 
-fn late_cancels(wing: usize, secure: Secure) {
+fn late_cancels(protocol: Protocol, secure: Secure) {
     let (mut hit, mut missed) = (0, 0);
     for asked_us in 39_960..40_010 {
         let plan = Plan::scene(vec![part(
-            wing,
+            protocol,
             [
                 at(1_000, Say("SELECT 'x' /* */")),
                 at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
@@ -149,11 +147,11 @@ fn late_cancels(wing: usize, secure: Secure) {
 /// database. What its client sends next waits until that is over.
 #[test]
 fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let mut missed = 0;
         for asked_us in (39_000..40_005).step_by(5) {
             let mut plan = Plan::scene(vec![part(
-                wing,
+                protocol,
                 [
                     at(1_000, Say("SELECT 'x' /* */")),
                     at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
@@ -162,7 +160,7 @@ fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
                 ],
             )]);
             plan.weather.slow_connection = Some((1, 200_000));
-            let report = play(&format!("wing {wing}, asked for after {asked_us} us"), plan);
+            let report = play(&format!("{protocol:?}, asked for after {asked_us} us"), plan);
             missed += 1 - report.cancelled;
         }
         assert!(missed > 0, "every cancel came in time");
@@ -173,10 +171,13 @@ fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
 /// answered as if nothing had been.
 #[test]
 fn a_cancel_for_the_head_of_a_shared_server_hits_nobody_behind_it() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         for asked_us in (42_500..51_000).step_by(100) {
             let head = [at(40_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")), at(asked_us, Cancel)];
-            play(&format!("wing {wing}, asked for after {asked_us} us"), three_on_one_server(wing, head));
+            play(
+                &format!("{protocol:?}, asked for after {asked_us} us"),
+                three_on_one_server(protocol, head),
+            );
         }
     }
 }
@@ -184,14 +185,14 @@ fn a_cancel_for_the_head_of_a_shared_server_hits_nobody_behind_it() {
 /// KILL and cancel requests of those who may not: another user's, and one without the secret.
 #[test]
 fn who_may_not_cancel_cancels_nothing() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let lines = [
             at(1_000, Say("SELECT 'x' /* */")),
             at(30_000, Say("SELECT 'x' /* sleep=10000 */")),
             at(31_000, CancelByStranger),
             then(Say("SELECT 'x' /* */")),
         ];
-        let report = play(&format!("wing {wing}"), Plan::scene(vec![part(wing, lines)]));
+        let report = play(&format!("{protocol:?}"), Plan::scene(vec![part(protocol, lines)]));
         assert_eq!((report.cancelled, report.answers), (0, 3));
         // The same, and it may.
         let lines = [
@@ -199,21 +200,22 @@ fn who_may_not_cancel_cancels_nothing() {
             at(30_000, SayAndCancel("SELECT 'x' /* sleep=10000 */")),
             at(31_000, Cancel),
         ];
-        assert_eq!(play("by itself", Plan::scene(vec![part(wing, lines)])).cancelled, 1);
+        assert_eq!(play("by itself", Plan::scene(vec![part(protocol, lines)])).cancelled, 1);
     }
 }
 
 /// A request that waits for a server is cancelled: it is told so and does not run.
 #[test]
 fn a_cancel_reaches_what_waits() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let busy = [at(1_000, Say("BEGIN /* */")), at(60_000, Say("COMMIT /* */"))];
         let waits = [
             at(20_000, SayAndCancel("INSERT INTO t VALUES (1) /* */")),
             at(30_000, Cancel),
             at(50_000, IsAnswered),
         ];
-        let report = play(&format!("wing {wing}"), Plan::scene(vec![part(wing, busy), part(wing, waits)]));
+        let report =
+            play(&format!("{protocol:?}"), Plan::scene(vec![part(protocol, busy), part(protocol, waits)]));
         assert_eq!((report.cancelled, report.committed), (1, 0));
     }
 }
@@ -222,9 +224,9 @@ fn a_cancel_reaches_what_waits() {
 /// elsewhere.
 #[test]
 fn a_lost_server_costs_one_client_its_session() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         for dies_us in (40_500..51_000).step_by(250) {
-            let mut plan = three_on_one_server(wing, [at(40_000, Say("SELECT 'x' /* sleep=10000 */"))]);
+            let mut plan = three_on_one_server(protocol, [at(40_000, Say("SELECT 'x' /* sleep=10000 */"))]);
             plan.calm = false;
             let report = play(&format!("dies after {dies_us} us"), with(plan, dies_us, Fault::Break(0)));
             assert!(report.losses <= 1, "{} clients lost their sessions", report.losses);
@@ -237,7 +239,7 @@ fn a_lost_server_costs_one_client_its_session() {
 /// Clients hold servers of their own in transactions, and the server of one of them dies.
 #[test]
 fn a_lost_server_costs_nobody_else_a_transaction() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let lines = || {
             [
                 at(1_000, Say("BEGIN /* */")),
@@ -245,9 +247,10 @@ fn a_lost_server_costs_nobody_else_a_transaction() {
                 at(60_000, Say("COMMIT /* */")),
             ]
         };
-        let mut plan = Plan::scene(vec![part(wing, lines()), part(wing, lines()), part(wing, lines())]);
+        let mut plan =
+            Plan::scene(vec![part(protocol, lines()), part(protocol, lines()), part(protocol, lines())]);
         (plan.pool_size, plan.calm) = (3, false);
-        let report = play(&format!("wing {wing}"), with(plan, 30_000, Fault::Break(1)));
+        let report = play(&format!("{protocol:?}"), with(plan, 30_000, Fault::Break(1)));
         assert_eq!((report.committed, report.losses), (2, 1));
     }
 }
@@ -259,7 +262,7 @@ fn an_id_that_went_with_its_server_is_no_older_one() {
     // How a server ends is drawn.
     for (seed, dies_us) in (0..8).flat_map(|seed| (5_000..5_060).map(move |us| (seed, us))) {
         let mut plan = Plan::scene(vec![part(
-            MYSQL,
+            Protocol::Mysql,
             [
                 at(1_000, Say("INSERT INTO t VALUES (1) /* */")),
                 at(5_000, Say("INSERT INTO t VALUES (1) /* */")),
@@ -276,13 +279,15 @@ fn an_id_that_went_with_its_server_is_no_older_one() {
 /// there, and not that its TLS has failed; where TLS is preferred, nothing is asked in clear.
 #[test]
 fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
-    for (wing, direct) in [(POSTGRES, false), (POSTGRES, true), (MYSQL, false)] {
+    for (protocol, direct) in
+        [(Protocol::Postgres, false), (Protocol::Postgres, true), (Protocol::Mysql, false)]
+    {
         let mode = if direct { SslMode::Require } else { SslMode::Prefer };
         for dies_us in 1..60 {
-            let mut plan = Plan::scene(vec![part(wing, [at(30_000, Say("SELECT 'x' /* */"))])]);
+            let mut plan = Plan::scene(vec![part(protocol, [at(30_000, Say("SELECT 'x' /* */"))])]);
             plan.secure = Secure::of(TlsOffer::Off, Some(mode), direct);
             plan.calm = false;
-            play(&format!("wing {wing}, dies after {dies_us} us"), with(plan, dies_us, Fault::Break(0)));
+            play(&format!("{protocol:?}, dies after {dies_us} us"), with(plan, dies_us, Fault::Break(0)));
         }
     }
 }
@@ -291,17 +296,17 @@ fn a_server_lost_as_tls_begins_is_not_said_to_refuse_tls() {
 /// one too many. Another worker has an idle one.
 #[test]
 fn who_waited_for_a_server_that_a_reload_closed_gets_an_idle_one_elsewhere() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         for reload_us in 31_000..31_030 {
-            let holds = part(wing, [at(1_000, Say("BEGIN /* */")), at(900_000, Say("COMMIT /* */"))]);
+            let holds = part(protocol, [at(1_000, Say("BEGIN /* */")), at(900_000, Say("COMMIT /* */"))]);
             let has_idle =
-                part(wing, [at(1_000, Say("SELECT 'x' /* */")), at(900_000, Say("SELECT 'x' /* */"))]);
+                part(protocol, [at(1_000, Say("SELECT 'x' /* */")), at(900_000, Say("SELECT 'x' /* */"))]);
             let waits =
-                part(wing, [at(31_000, Say("INSERT INTO t VALUES (1) /* */")), at(500_000, IsAnswered)]);
+                part(protocol, [at(31_000, Say("INSERT INTO t VALUES (1) /* */")), at(500_000, IsAnswered)]);
             let cast = vec![holds, Part { worker: 1, ..has_idle }, waits];
             let plan = Plan { workers: 2, pool_size: 3, ..Plan::scene(cast) };
             play(
-                &format!("wing {wing}, reload after {reload_us} us"),
+                &format!("{protocol:?}, reload after {reload_us} us"),
                 with(plan, reload_us, Fault::Resize(2)),
             );
         }
@@ -318,11 +323,11 @@ fn clients_of_two_pools_under_one_limit_get_servers_of_their_own() {
         // Who has a temporary table needs a server of its own, until it leaves.
         let own = "CREATE TEMP TABLE tmp AS SELECT 'of it' AS v /* */";
         let lines = [at(us, Say(if needs_own { own } else { "INSERT INTO t VALUES (1) /* */" }))];
-        Part { user, worker, startup: &[("application_name", "shop")], ..part(POSTGRES, lines) }
+        Part { user, worker, startup: &[("application_name", "shop")], ..part(Protocol::Postgres, lines) }
     };
     for holder in 0..2 {
         let holds = [at(1_000, Say("BEGIN /* */")), at(20_000, Say("COMMIT /* */"))];
-        let holds = Part { user: holder, ..part(POSTGRES, holds) };
+        let holds = Part { user: holder, ..part(Protocol::Postgres, holds) };
         let others = [(0, 1, true), (0, 0, false), (1, 0, true), (1, 1, false)];
         let others = others.into_iter().zip(1..).map(|(who, turn)| waits(who, 2_000 + turn * 3_000));
         let cast = [holds].into_iter().chain(others).collect();
@@ -334,11 +339,11 @@ fn clients_of_two_pools_under_one_limit_get_servers_of_their_own() {
 /// Weir stops while a server works for several clients.
 #[test]
 fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let head = [at(40_000, Say("SELECT 'x' /* sleep=50000 */"))];
-        let mut plan = with(three_on_one_server(wing, head), 43_000, Fault::Drain);
+        let mut plan = with(three_on_one_server(protocol, head), 43_000, Fault::Drain);
         plan.timeouts.drain_ms = 1;
-        play(&format!("wing {wing}"), plan);
+        play(&format!("{protocol:?}"), plan);
     }
 }
 
@@ -346,16 +351,17 @@ fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
 /// another.
 #[test]
 fn a_wish_for_a_server_goes_on_to_who_has_one() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let lines = |last: Line| {
             let begin = [at(1_000, Say("BEGIN /* */")), at(10_000, Say("COMMIT /* */"))];
             begin.into_iter().chain([at(30_000, last), at(900_000, Say("SELECT 'x' /* */"))])
         };
-        let has = part(wing, lines(IsAnswered));
-        let takes = part(wing, lines(Say("INSERT INTO t VALUES (1) /* sleep=600000 */")));
-        let waits = part(wing, [at(30_000, Say("INSERT INTO t VALUES (1) /* */")), at(200_000, IsAnswered)]);
+        let has = part(protocol, lines(IsAnswered));
+        let takes = part(protocol, lines(Say("INSERT INTO t VALUES (1) /* sleep=600000 */")));
+        let waits =
+            part(protocol, [at(30_000, Say("INSERT INTO t VALUES (1) /* */")), at(200_000, IsAnswered)]);
         let cast = vec![has, Part { worker: 1, ..takes }, Part { worker: 2, ..waits }];
-        play(&format!("wing {wing}"), Plan { workers: 3, pool_size: 2, ..Plan::scene(cast) });
+        play(&format!("{protocol:?}"), Plan { workers: 3, pool_size: 2, ..Plan::scene(cast) });
     }
 }
 
@@ -363,15 +369,15 @@ fn a_wish_for_a_server_goes_on_to_who_has_one() {
 /// then and finds none idle. At whatever moment that is, it is served.
 #[test]
 fn who_comes_while_a_server_becomes_idle_is_served() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         for look in 0..40 {
-            let holds = part(wing, [at(1_000, Say("BEGIN /* */")), at(50_000, Say("COMMIT /* */"))]);
+            let holds = part(protocol, [at(1_000, Say("BEGIN /* */")), at(50_000, Say("COMMIT /* */"))]);
             let comes =
-                part(wing, [at(45_000, Say("INSERT INTO t VALUES (1) /* */")), at(900_000, IsAnswered)]);
+                part(protocol, [at(45_000, Say("INSERT INTO t VALUES (1) /* */")), at(900_000, IsAnswered)]);
             let cast = vec![holds, Part { worker: 1, ..comes }];
             let plan =
                 Plan { workers: 2, between: Some(Between { from_us: 44_000, look }), ..Plan::scene(cast) };
-            play(&format!("wing {wing}, at look {look}"), plan);
+            play(&format!("{protocol:?}, at look {look}"), plan);
         }
     }
 }
@@ -386,7 +392,7 @@ fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
         // In the packet of its reply, while a client of the other worker waits; or later, while it is idle.
         for (said_us, at_once, comes_us) in [(45_000, false, 40_000), (55_000, true, 60_000)] {
             let holds = part(
-                POSTGRES,
+                Protocol::Postgres,
                 [
                     at(1_000, Say("BEGIN /* */")),
                     at(50_000, Say("COMMIT /* */")),
@@ -394,7 +400,7 @@ fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
                 ],
             );
             let comes = part(
-                POSTGRES,
+                Protocol::Postgres,
                 [at(comes_us, Say("SELECT 'x' /* sleep=10000 */")), at(400_000, Say("SELECT 'x' /* */"))],
             );
             let plan = Plan { workers: 2, ..Plan::scene(vec![holds, Part { worker: 1, ..comes }]) };
@@ -414,9 +420,9 @@ fn a_server_that_moves_takes_what_it_has_said_in_part_along() {
 /// turn looks at that).
 #[test]
 fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
-    for wing in [POSTGRES, MYSQL] {
+    for protocol in Protocol::ALL {
         let mut slow = part(
-            wing,
+            protocol,
             [
                 at(1_000, StopReading),
                 at(2_000, Say("SELECT 'x' /* rows=300 width=20000 */")),
@@ -426,6 +432,6 @@ fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
         slow.pipe = 4_096;
         let mut plan = Plan::scene(vec![slow]);
         plan.mode = PoolMode::Session;
-        assert_eq!(play(&format!("wing {wing}"), plan).answers, 1);
+        assert_eq!(play(&format!("{protocol:?}"), plan).answers, 1);
     }
 }

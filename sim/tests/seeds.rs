@@ -2,8 +2,8 @@
 //! sim` runs many more. What was found once stands in `scenes`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir_auth::login::TlsOffer;
 use weir_proxy::settings::PoolMode;
+use weir_session::login::TlsOffer;
 use weir_sim::plan::{Fault, Plan, Wings};
 use weir_sim::secure::Secure;
 use weir_tls::SslMode;

@@ -101,7 +101,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
                 Order::Drain | Order::Stop => stop(&proxy, &draining, order, plan.ready),
                 Order::Pause(paused) => {
                     tracing::info!("got a signal to {}", if paused { "pause" } else { "resume" });
-                    proxy.order(|orders| orders.all_paused = paused);
+                    proxy.decree(|orders| orders.all_paused = paused);
                 }
                 Order::Reload => {
                     plan.logging.reopen();

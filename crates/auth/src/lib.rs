@@ -1,4 +1,4 @@
-//! Password mathematics and the words both wings use for a login.
+//! Password mathematics.
 //!
 //! Owns: secrets and their derived keys ([`Secret`]), SCRAM-SHA-256 in both roles, md5,
 //! mysql_native_password, caching_sha2_password, and slow work that must leave the worker ([`Job`]).
@@ -12,7 +12,6 @@
 pub mod caching_sha2;
 pub mod hash;
 pub mod job;
-pub mod login;
 pub mod md5;
 pub mod native;
 pub mod rsa;
@@ -20,5 +19,4 @@ pub mod scram;
 pub mod secret;
 
 pub use job::{Job, JobDone};
-pub use login::{Admission, AuthMethod, Login};
 pub use secret::{Secret, SecretKind};

@@ -9,9 +9,9 @@ use std::fmt;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_auth::login::{TlsWish, Trust};
 use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
+use weir_session::login::{TlsWish, Trust};
 use weir_tls::SslMode;
 
 /// TLS sessions of one server that are remembered, when they are resumed at all: more than logins under way.

@@ -12,7 +12,7 @@ use crate::{Auth, Limits, ListenAt, Listener, Log, Protocol, Realm, Snapshot, Tc
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use weir_auth::AuthMethod;
+use weir_session::AuthMethod;
 
 /// A snapshot, and what the operator should know about it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 
 use crate::values::Flavour;
 use crate::{Key, Origin, Protocol, Snapshot};
-use weir_auth::Login;
+use weir_session::Login;
 
 /// What somebody may do at the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

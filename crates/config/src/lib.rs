@@ -46,9 +46,10 @@ pub use registry::{Change, Key, SETTINGS, Setting, setting};
 pub use resolve::resolve;
 pub use route::{Origin, Route};
 pub use snapshot::{
-    Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Protocol, Realm, Server, Snapshot,
-    Tcp, Timeouts, User,
+    Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Realm, Server, Snapshot, Tcp,
+    Timeouts, User,
 };
 pub use tls::{ClientTls, ServerTls, secured, tls_wishes, trust_of_url};
 pub use url::{DatabaseUrl, UrlTls};
 pub use values::{ConfigRow, Flavour, Value, Values};
+pub use weir_session::Protocol;

@@ -14,8 +14,9 @@ use crate::values::Flavour;
 use crate::{Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
-use weir_auth::{AuthMethod, Secret};
+use weir_session::AuthMethod;
 
 pub(crate) fn empty_realm(auth: Auth) -> Realm {
     Realm {

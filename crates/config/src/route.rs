@@ -4,8 +4,9 @@ use crate::values::AUTO;
 use crate::{Auth, Database, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
+use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
-use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_session::{Admission, AuthMethod, Login};
 
 /// Where a client's requests go: everything the proxy needs to find or make the pool.
 #[derive(Debug, Clone)]

@@ -9,46 +9,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
-use weir_auth::{AuthMethod, Secret};
-
-/// A database protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
-    /// PostgreSQL 3.0 and 3.2.
-    Postgres,
-    /// MySQL and MariaDB.
-    Mysql,
-}
-
-impl Protocol {
-    /// Both of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Postgres, Protocol::Mysql];
-
-    /// The `protocol` label in metrics, the section of weir.toml.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Postgres => "postgres",
-            Protocol::Mysql => "mysql",
-        }
-    }
-
-    /// The port a server of this protocol listens on when nobody says otherwise.
-    pub fn server_port(self) -> u16 {
-        match self {
-            Protocol::Postgres => 5432,
-            Protocol::Mysql => 3306,
-        }
-    }
-
-    /// The port Weir listens on when nobody says otherwise.
-    pub fn listen_port(self) -> u16 {
-        match self {
-            Protocol::Postgres => 6432,
-            Protocol::Mysql => 6033,
-        }
-    }
-}
+use weir_session::AuthMethod;
+use weir_session::Protocol;
 
 /// When a server goes back to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -194,7 +158,7 @@ pub struct Database {
     /// TLS with it; `None`: none.
     pub tls: Option<Arc<crate::ServerTls>>,
     /// MySQL: what makes that server worth a password it can read.
-    pub trust: weir_auth::login::Trust,
+    pub trust: weir_session::login::Trust,
     /// The name on the server. `None`: the name the client asked for.
     pub server_database: Option<String>,
     /// All servers log in as this user; `None`: as the client's user.

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use weir_auth::login::{Secured, TlsWish, Trust};
+use weir_session::login::{Secured, TlsWish, Trust};
 use weir_tls::{
     Acceptor, AcceptorSettings, Bounds, ClientCertificate, Connector, ConnectorSettings, Facts, Identity,
     SslMode, Verify, read_pem,

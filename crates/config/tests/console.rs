@@ -1,9 +1,9 @@
 //! Who comes to the administration console, and which names are databases instead.
 
 use std::path::Path;
-use weir_auth::Login;
 use weir_config::console::Rights;
 use weir_config::{Origin, Protocol, Snapshot, Sources, load_text};
+use weir_session::Login;
 
 const USERS: &str =
     "[console]\nadmin_users = [\"boss\"]\nstats_users = [\"watcher\"]\n[users.boss]\npassword = \"x\"\n";

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 use weir_auth::secret::SecretKind;
-use weir_auth::{AuthMethod, Login};
 use weir_config::{
     Auth, ListenAt, Origin, PoolMode, Protocol, Route, Server, Snapshot, Sources, diff, load, load_text,
 };
+use weir_session::{AuthMethod, Login};
 
 fn from_urls(urls: &[&str]) -> Snapshot {
     load(&Sources::urls(urls)).unwrap_or_else(|problems| panic!("{problems}")).snapshot

@@ -36,8 +36,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::{Changes, ServerGreeting};
+use weir_session::Front as _;
+use weir_session::login::CancelPlan;
+use weir_session::login::{Changes, ServerGreeting};
+use weir_sql::catalogue::Answer;
+use weir_sql::catalogue::Reading;
 use weir_sql::catalogue::{Knowledge, Unsettled};
+use weir_wire::Fault;
+use weir_wire::Step;
 use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// A command sent ahead of a request.
@@ -335,11 +341,6 @@ impl Back {
         }
     }
 
-    /// An account or a global setting was changed since its login: that is for new sessions.
-    pub fn is_outdated(&self) -> bool {
-        self.changes.load(Relaxed) != self.born
-    }
-
     pub(crate) fn changes(&self) -> (&Changes, u64) {
         (&self.changes, self.born)
     }
@@ -347,11 +348,6 @@ impl Back {
     /// A client has changed an account or a global setting: what logs in from here on sees it.
     pub(crate) fn count_change(&self) {
         self.changes.fetch_add(1, Relaxed);
-    }
-
-    /// How the server greeted Weir: so are its clients.
-    pub fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
-        Some(&self.greeting)
     }
 
     pub(crate) fn version(&self) -> &str {
@@ -373,96 +369,6 @@ impl Back {
             no_backslash_escapes,
             autocommit_off: self.autocommit_off,
         }
-    }
-
-    /// Whose request is at the head.
-    pub fn head(&self) -> Option<Owner> {
-        self.queue.front().map(Entry::reader)
-    }
-
-    /// Requests in the queue.
-    pub fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Bytes of requests that wait until what goes ahead of them is confirmed.
-    pub fn held_bytes(&self) -> usize {
-        self.queue.iter().map(|entry| entry.held.len()).sum()
-    }
-
-    /// Whose request stands at this place; 0 is the head.
-    pub fn owner_at(&self, place: usize) -> Option<Owner> {
-        self.queue.get(place).map(Entry::reader)
-    }
-
-    /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is
-    /// dropped. Dispatching one that can be taken back changes nothing in its front.
-    pub fn recall(&mut self, _front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
-        for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner) {
-            entry.gone = true;
-            entry.held = Vec::new();
-        }
-    }
-
-    /// The request at the head goes on only when its client sends more: the file of LOCAL INFILE.
-    pub fn awaits_client(&self) -> bool {
-        self.queue.front().is_some_and(|head| !head.gone && head.reply.wants_file())
-    }
-
-    /// Where the server is after all replies that have arrived.
-    pub fn boundary(&self) -> Boundary {
-        if self.status & status::IN_TRANS != 0 || self.quiet_transaction {
-            Boundary::InTransaction
-        } else {
-            Boundary::Idle
-        }
-    }
-
-    /// Idle, nothing owed, no part of a message read, and nothing failed.
-    pub fn is_reusable(&self) -> bool {
-        self.queue.is_empty()
-            && self.boundary() == Boundary::Idle
-            && !self.broken
-            && !self.tainted
-            && !self.doubtful
-            && !self.mid_message
-    }
-
-    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
-    pub fn take_injected_prepares(&mut self) -> u32 {
-        std::mem::take(&mut self.injected_prepares)
-    }
-
-    /// Every request of this protocol ends by itself.
-    pub fn awaits_end(&self) -> bool {
-        false
-    }
-
-    /// Nothing can make this server usable again: close it.
-    pub fn is_broken(&self) -> bool {
-        self.broken
-    }
-
-    /// The client whose reply is being passed on has got the beginning of a packet and not its end: nothing
-    /// but the rest can be said to it.
-    pub fn is_mid_message(&self) -> bool {
-        self.mid_message
-    }
-
-    /// What its pool knows of the database's catalogue.
-    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
-        self.knowledge = Arc::clone(knowledge);
-    }
-
-    /// What ran here may have left something that nobody knows of.
-    pub fn wants_reset(&self) -> bool {
-        self.doubtful
-    }
-
-    /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in
-    /// front of it.
-    pub fn is_cancellable(&self) -> bool {
-        self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
     }
 
     /// What SHOW WARNINGS would show here is this client's.
@@ -503,6 +409,178 @@ impl Back {
         self.found_here = 0;
         self.quiet_transaction = false;
         self.tainted = false;
+    }
+}
+
+impl weir_session::Back for Back {
+    type Front = Front;
+
+    /// An account or a global setting was changed since its login: that is for new sessions.
+    fn is_outdated(&self) -> bool {
+        self.changes.load(Relaxed) != self.born
+    }
+
+    /// How the server greeted Weir: so are its clients.
+    fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
+        Some(&self.greeting)
+    }
+
+    fn head(&self) -> Option<Owner> {
+        self.queue.front().map(Entry::reader)
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Bytes of requests that wait until what goes ahead of them is confirmed.
+    fn held_bytes(&self) -> usize {
+        self.queue.iter().map(|entry| entry.held.len()).sum()
+    }
+
+    fn owner_at(&self, place: usize) -> Option<Owner> {
+        self.queue.get(place).map(Entry::reader)
+    }
+
+    fn recall(&mut self, _front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
+        for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner) {
+            entry.gone = true;
+            entry.held = Vec::new();
+        }
+    }
+
+    /// The request at the head goes on only when its client sends more: the file of LOCAL INFILE.
+    fn awaits_client(&self) -> bool {
+        self.queue.front().is_some_and(|head| !head.gone && head.reply.wants_file())
+    }
+
+    fn boundary(&self) -> Boundary {
+        if self.status & status::IN_TRANS != 0 || self.quiet_transaction {
+            Boundary::InTransaction
+        } else {
+            Boundary::Idle
+        }
+    }
+
+    /// Idle, nothing owed, no part of a message read, and nothing failed.
+    fn is_reusable(&self) -> bool {
+        self.queue.is_empty()
+            && self.boundary() == Boundary::Idle
+            && !self.broken
+            && !self.tainted
+            && !self.doubtful
+            && !self.mid_message
+    }
+
+    fn take_injected_prepares(&mut self) -> u32 {
+        std::mem::take(&mut self.injected_prepares)
+    }
+
+    /// Every request of this protocol ends by itself.
+    fn awaits_end(&self) -> bool {
+        false
+    }
+
+    /// Nothing can make this server usable again: close it.
+    fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// The client whose reply is being passed on has got the beginning of a packet and not its end: nothing
+    /// but the rest can be said to it.
+    fn is_mid_message(&self) -> bool {
+        self.mid_message
+    }
+
+    /// What its pool knows of the database's catalogue.
+    fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// What ran here may have left something that nobody knows of.
+    fn wants_reset(&self) -> bool {
+        self.doubtful
+    }
+
+    /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in
+    /// front of it.
+    fn is_cancellable(&self) -> bool {
+        self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
+    }
+
+    fn dispatch(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        request: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.dispatch(front, owner, request, whole, out)
+    }
+
+    fn extend(
+        &mut self,
+        front: &mut Front,
+        bytes: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.extend(front, bytes, whole, out)
+    }
+
+    fn dispatch_welcome(&mut self, front: &mut Front, owner: Owner, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.dispatch_welcome(front, owner, out)
+    }
+
+    fn handle_reply(
+        &mut self,
+        front: Option<&mut Front>,
+        input: &[u8],
+        to_client: &mut Vec<u8>,
+        to_server: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        self.handle_reply(front, input, to_client, to_server)
+    }
+
+    fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+        self.forget(owner, out);
+    }
+
+    fn rollback(&mut self, out: &mut Vec<u8>) {
+        self.rollback(out);
+    }
+
+    fn reset(&mut self, out: &mut Vec<u8>) {
+        self.reset(out);
+    }
+
+    fn check(&mut self, out: &mut Vec<u8>) {
+        self.check(out);
+    }
+
+    fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+        self.ask_catalogue(reading, out)
+    }
+
+    fn take_catalogue(&mut self) -> Option<Answer> {
+        self.take_catalogue()
+    }
+
+    fn cancel_plan(&self) -> CancelPlan {
+        self.cancel_plan()
+    }
+
+    fn connection_number(&self) -> Option<u64> {
+        self.connection_number()
+    }
+
+    fn quit(&mut self, out: &mut Vec<u8>) {
+        self.quit(out);
+    }
+
+    fn console_pid(&self) -> u64 {
+        self.console_pid()
     }
 }
 

@@ -5,18 +5,18 @@
 
 use crate::back::Back;
 use crate::session_state::put_query;
-use weir_auth::login::CancelPlan;
+use weir_session::login::CancelPlan;
 
 impl Back {
     /// Log in a second time, send this, wait for one answer.
-    pub fn cancel_plan(&self) -> CancelPlan {
+    pub(crate) fn cancel_plan(&self) -> CancelPlan {
         let mut out = Vec::new();
         put_query(&mut out, &format!("KILL QUERY {}", self.server_id()));
         CancelPlan::AfterLogin(out)
     }
 
     /// The number that the process list shows.
-    pub fn connection_number(&self) -> Option<u64> {
+    pub(crate) fn connection_number(&self) -> Option<u64> {
         Some(self.server_id())
     }
 }

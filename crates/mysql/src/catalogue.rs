@@ -161,7 +161,7 @@ pub(crate) struct Study {
 impl Back {
     /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has
     /// changed. True: this wing has one.
-    pub fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
         let whole = !reading.has_fingerprint();
         let text = match (whole, self.session.flavour) {
             (false, _) => FINGERPRINT,
@@ -201,7 +201,7 @@ impl Back {
     }
 
     /// The answer, once the question is done.
-    pub fn take_catalogue(&mut self) -> Option<Answer> {
+    pub(crate) fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.steps.is_empty())?;
         let Study { reading, builder, fingerprint, failed, .. } = *study;
         Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed })

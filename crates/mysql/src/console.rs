@@ -30,73 +30,12 @@ const SCHEMA: &[u8] = b"weir";
 
 impl Back {
     /// The database's own number of this connection; 0: it has told none.
-    pub fn console_pid(&self) -> u64 {
+    pub(crate) fn console_pid(&self) -> u64 {
         self.connection_number().unwrap_or(0)
     }
 }
 
 impl Front {
-    /// Ends the login of a client of the console. It has been told a version in the greeting.
-    pub fn console_greet(&mut self, _version: &str, out: &mut Vec<u8>) {
-        self.status = status::AUTOCOMMIT;
-        let seq = self.seq;
-        self.console_ok(seq, out);
-        self.phase = Phase::Idle;
-    }
-
-    /// Last words to a client that may not come to the console, or to a database that takes nobody now.
-    pub fn console_refuse(&mut self, text: &str, out: &mut Vec<u8>) {
-        error::put(out, self.seq, DENIED.0, DENIED.1, text);
-    }
-
-    /// Last words to a client in its session: those of a KILL.
-    pub fn console_farewell(&mut self, _text: &str, out: &mut Vec<u8>) {
-        self.fatal(&FaultKind::Killed.into(), out);
-    }
-
-    /// Looks at the start of the client's bytes.
-    pub fn console_find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
-        let Some(header) = frame::Header::read(input) else { return Heard::Incomplete };
-        let seq = header.seq.wrapping_add(1);
-        if header.len > CONSOLE_STATEMENT_BYTES {
-            error::put(out, seq, TOO_LONG.0, TOO_LONG.1, "statement too long for the console");
-            return Heard::Refused;
-        }
-        let len = header.total();
-        let Some(payload) = input.get(frame::HEADER_BYTES..len) else { return Heard::Incomplete };
-        self.reply_seq = seq;
-        let Some((&code, rest)) = payload.split_first() else {
-            error::put(out, seq, UNKNOWN_COMMAND.0, UNKNOWN_COMMAND.1, "Unknown command");
-            return Heard::Refused;
-        };
-        match Command::from_code(code) {
-            Some(Command::Query) => {
-                return Heard::Statement { len, text: String::from_utf8_lossy(rest).into_owned() };
-            }
-            Some(Command::Quit) => return Heard::Goodbye,
-            Some(Command::Ping | Command::ResetConnection) => {
-                self.console_ok(seq, out);
-            }
-            Some(Command::InitDb) if rest == SCHEMA => {
-                self.console_ok(seq, out);
-            }
-            Some(Command::SetOption) => {
-                self.console_eof(seq, out);
-            }
-            Some(Command::InitDb) => {
-                let text = "this is the console of Weir; connect anew to use another database";
-                error::put(out, seq, DENIED.0, DENIED.1, text);
-            }
-            // These have no reply.
-            Some(Command::StmtClose | Command::StmtSendLongData) => {}
-            Some(_) | None => {
-                let text = "the console takes text queries only";
-                error::put(out, seq, UNKNOWN_COMMAND.0, UNKNOWN_COMMAND.1, text);
-            }
-        }
-        Heard::Answered { len }
-    }
-
     fn console_ok(&self, seq: u8, out: &mut Vec<u8>) -> u8 {
         let packet = OkPacket { status: self.status, ..OkPacket::default() };
         frame::put(out, seq, |out| packet.write(ok::OK, self.capabilities, out))
@@ -106,34 +45,6 @@ impl Front {
     fn console_eof(&self, seq: u8, out: &mut Vec<u8>) -> u8 {
         let packet = OkPacket { status: self.status, ..OkPacket::default() };
         frame::put(out, seq, |out| packet.write(ok::EOF, self.capabilities, out))
-    }
-
-    /// Puts an answer into bytes, of rows about `most` at a time. True: all of it.
-    pub fn console_put(
-        &mut self,
-        answer: &Answer,
-        progress: &mut Progress,
-        most: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        match answer {
-            Answer::Rows(table) => return self.console_rows(table, progress, most, out),
-            // There are no notices: what is said in detail are rows.
-            Answer::Done { notice: Some((line, detail)), .. } => {
-                let mut table = Table::new(&[Column { name: line, kind: Kind::Text }]);
-                detail.lines().map(str::trim).filter(|it| !it.is_empty()).for_each(|it| {
-                    table.text(it);
-                });
-                return self.console_rows(&table, progress, usize::MAX, out);
-            }
-            Answer::Done { notice: None, .. } => {
-                self.console_ok(self.reply_seq, out);
-            }
-            Answer::Error(text) => {
-                error::put(out, self.reply_seq, REFUSED.0, REFUSED.1, text);
-            }
-        }
-        true
     }
 
     fn console_rows(
@@ -196,9 +107,100 @@ impl Front {
     }
 }
 
+impl weir_session::Console for Front {
+    fn console_greet(&mut self, _version: &str, out: &mut Vec<u8>) {
+        self.status = status::AUTOCOMMIT;
+        let seq = self.seq;
+        self.console_ok(seq, out);
+        self.phase = Phase::Idle;
+    }
+
+    /// Last words to a client that may not come to the console, or to a database that takes nobody now.
+    fn console_refuse(&mut self, text: &str, out: &mut Vec<u8>) {
+        error::put(out, self.seq, DENIED.0, DENIED.1, text);
+    }
+
+    /// Last words to a client in its session: those of a KILL.
+    fn console_farewell(&mut self, _text: &str, out: &mut Vec<u8>) {
+        self.fatal(&FaultKind::Killed.into(), out);
+    }
+
+    /// Looks at the start of the client's bytes.
+    fn console_find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
+        let Some(header) = frame::Header::read(input) else { return Heard::Incomplete };
+        let seq = header.seq.wrapping_add(1);
+        if header.len > CONSOLE_STATEMENT_BYTES {
+            error::put(out, seq, TOO_LONG.0, TOO_LONG.1, "statement too long for the console");
+            return Heard::Refused;
+        }
+        let len = header.total();
+        let Some(payload) = input.get(frame::HEADER_BYTES..len) else { return Heard::Incomplete };
+        self.reply_seq = seq;
+        let Some((&code, rest)) = payload.split_first() else {
+            error::put(out, seq, UNKNOWN_COMMAND.0, UNKNOWN_COMMAND.1, "Unknown command");
+            return Heard::Refused;
+        };
+        match Command::from_code(code) {
+            Some(Command::Query) => {
+                return Heard::Statement { len, text: String::from_utf8_lossy(rest).into_owned() };
+            }
+            Some(Command::Quit) => return Heard::Goodbye,
+            Some(Command::Ping | Command::ResetConnection) => {
+                self.console_ok(seq, out);
+            }
+            Some(Command::InitDb) if rest == SCHEMA => {
+                self.console_ok(seq, out);
+            }
+            Some(Command::SetOption) => {
+                self.console_eof(seq, out);
+            }
+            Some(Command::InitDb) => {
+                let text = "this is the console of Weir; connect anew to use another database";
+                error::put(out, seq, DENIED.0, DENIED.1, text);
+            }
+            // These have no reply.
+            Some(Command::StmtClose | Command::StmtSendLongData) => {}
+            Some(_) | None => {
+                let text = "the console takes text queries only";
+                error::put(out, seq, UNKNOWN_COMMAND.0, UNKNOWN_COMMAND.1, text);
+            }
+        }
+        Heard::Answered { len }
+    }
+
+    /// Puts an answer into bytes, of rows about `most` at a time. True: all of it.
+    fn console_put(
+        &mut self,
+        answer: &Answer,
+        progress: &mut Progress,
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match answer {
+            Answer::Rows(table) => return self.console_rows(table, progress, most, out),
+            // There are no notices: what is said in detail are rows.
+            Answer::Done { notice: Some((line, detail)), .. } => {
+                let mut table = Table::new(&[Column { name: line, kind: Kind::Text }]);
+                detail.lines().map(str::trim).filter(|it| !it.is_empty()).for_each(|it| {
+                    table.text(it);
+                });
+                return self.console_rows(&table, progress, usize::MAX, out);
+            }
+            Answer::Done { notice: None, .. } => {
+                self.console_ok(self.reply_seq, out);
+            }
+            Answer::Error(text) => {
+                error::put(out, self.reply_seq, REFUSED.0, REFUSED.1, text);
+            }
+        }
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_session::Console as _;
 
     fn front() -> Front {
         Front::new(7, Capabilities::OFFERED, 45, 2)

@@ -29,9 +29,11 @@ use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
 use crate::warnings::{Kept, Left, Says, Shows, Skipped};
 use std::sync::Arc;
-use weir_auth::login::Secured;
+use weir_session::login::KillOutcome;
+use weir_session::login::Secured;
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Class, Dialect, Kill, Locks, Uses, classify_in};
+use weir_wire::Found;
 use weir_wire::{Fault, FaultKind, Pin, Pins, limits};
 
 /// Where a client is.
@@ -449,42 +451,6 @@ impl Front {
         }
     }
 
-    /// The schema this client begins in, when the operator's settings give it another name than the client
-    /// did. Before the client is greeted.
-    pub fn set_schema(&mut self, schema: Option<&str>) {
-        self.state.schema = schema.filter(|name| !name.is_empty()).map(Arc::from);
-    }
-
-    /// Weir's number of this client.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// Its default schema.
-    pub fn schema(&self) -> Option<&str> {
-        self.state.schema.as_deref()
-    }
-
-    /// Attributes of a login are not kept.
-    pub fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
-        None
-    }
-
-    /// What its pool knows of the database's catalogue.
-    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
-        self.knowledge = Arc::clone(knowledge);
-    }
-
-    /// What was proven of the request found last still holds: it may run twice.
-    pub fn is_proven(&self) -> bool {
-        match self.request.command {
-            Command::Query | Command::StmtExecute => {
-                self.request.judged_by != 0 && self.request.judged_by == self.knowledge.state()
-            }
-            _ => true,
-        }
-    }
-
     /// What is known of the database has changed since the request under way was found: it is judged again by
     /// what is known now.
     pub(crate) fn judge_again(&mut self, request: &[u8]) {
@@ -518,19 +484,6 @@ impl Front {
         classify_in(self.dialect(), text, self.knowledge.proof())
     }
 
-    /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,
-    /// INTERACTIVE, MariaDB's EXTENDED_METADATA): clients with different ones need different servers.
-    pub fn pool_variant(&self) -> u32 {
-        self.capabilities.variant()
-    }
-
-    /// The `wait_timeout` that this client has set, in milliseconds; 0: none. No server knows it while the
-    /// client has none.
-    pub fn idle_ms(&self) -> u64 {
-        let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
-        seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
-    }
-
     /// Settings that a SET changed to values that only its server knows so far.
     pub(crate) fn unasked(&self) -> &[Slot] {
         self.rare.as_deref().map_or(&[], |rare| &rare.unasked)
@@ -539,15 +492,6 @@ impl Front {
     /// The same, of which none are left.
     fn take_unasked(&mut self) -> Vec<Slot> {
         self.rare.as_deref_mut().map(|rare| std::mem::take(&mut rare.unasked)).unwrap_or_default()
-    }
-
-    /// Why the lease must outlive the boundary, now.
-    pub fn pins(&self) -> Pins {
-        let mut pins = self.lasting_pins();
-        if !self.unasked().is_empty() {
-            pins.insert(Pin::Setting);
-        }
-        pins
     }
 
     /// The same but for settings that the server can be asked for.
@@ -597,44 +541,11 @@ impl Front {
         self.rare.as_deref_mut().map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default()
     }
 
-    /// MySQL cancels by KILL; there is no secret.
-    pub fn is_cancel_secret(&self, _secret: &[u8]) -> bool {
-        false
-    }
-
-    /// Parts of a request were found and not its end: the end of each is found as such.
-    pub fn is_part_open(&self) -> bool {
-        true
-    }
-
-    /// The client is in the middle of a command or of a packet of its file; `kept` bytes of it wait to be
-    /// found.
-    pub fn is_mid_message(&self, kept: usize) -> bool {
-        match &self.phase {
-            Phase::Long(_) => true,
-            Phase::File(file) => file.left > 0 || kept > 0,
-            Phase::Greeting | Phase::Idle | Phase::Busy => kept > 0,
-        }
-    }
-
-    /// A command is one message: nothing waits between two of a request.
-    pub fn is_between_messages(&self, _kept: usize) -> bool {
-        false
-    }
-
-    /// A server's farewell comes in the place of an answer, or behind it; its connection ends then.
-    pub fn is_told_the_end(&self) -> bool {
-        false
-    }
-
     /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its
     /// own.
     pub(crate) fn part(&mut self) {
         self.parting = true;
     }
-
-    /// Nothing waits.
-    pub fn hasten(&mut self) {}
 
     /// Remembers what this client is in the habit of asking.
     pub(crate) fn note_uses(&mut self, class: &Class) {
@@ -728,6 +639,133 @@ impl Front {
     /// Adds a reason that only a reply shows.
     pub(crate) fn pin(&mut self, pin: Pin) {
         self.pins.insert(pin);
+    }
+}
+
+impl weir_session::Front for Front {
+    /// The schema this client begins in, when the operator's settings give it another name than the client
+    /// did. Before the client is greeted.
+    fn set_schema(&mut self, schema: &str) {
+        self.state.schema = Some(schema).filter(|name| !name.is_empty()).map(Arc::from);
+    }
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Its default schema.
+    fn schema(&self) -> Option<&str> {
+        self.state.schema.as_deref()
+    }
+
+    /// Attributes of a login are not kept.
+    fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        None
+    }
+
+    /// What its pool knows of the database's catalogue.
+    fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// What was proven of the request found last still holds: it may run twice.
+    fn is_proven(&self) -> bool {
+        match self.request.command {
+            Command::Query | Command::StmtExecute => {
+                self.request.judged_by != 0 && self.request.judged_by == self.knowledge.state()
+            }
+            _ => true,
+        }
+    }
+
+    /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,
+    /// INTERACTIVE, MariaDB's EXTENDED_METADATA): clients with different ones need different servers.
+    fn pool_variant(&self) -> u32 {
+        self.capabilities.variant()
+    }
+
+    /// The `wait_timeout` that this client has set, in milliseconds; 0: none. No server knows it while the
+    /// client has none.
+    fn idle_ms(&self) -> u64 {
+        let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
+        seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
+    }
+
+    fn pins(&self) -> Pins {
+        let mut pins = self.lasting_pins();
+        if !self.unasked().is_empty() {
+            pins.insert(Pin::Setting);
+        }
+        pins
+    }
+
+    /// MySQL cancels by KILL; there is no secret.
+    fn is_cancel_secret(&self, _secret: &[u8]) -> bool {
+        false
+    }
+
+    /// Parts of a request were found and not its end: the end of each is found as such.
+    fn is_part_open(&self) -> bool {
+        true
+    }
+
+    /// The client is in the middle of a command or of a packet of its file; `kept` bytes of it wait to be
+    /// found.
+    fn is_mid_message(&self, kept: usize) -> bool {
+        match &self.phase {
+            Phase::Long(_) => true,
+            Phase::File(file) => file.left > 0 || kept > 0,
+            Phase::Greeting | Phase::Idle | Phase::Busy => kept > 0,
+        }
+    }
+
+    /// A command is one message: nothing waits between two of a request.
+    fn is_between_messages(&self, _kept: usize) -> bool {
+        false
+    }
+
+    /// A server's farewell comes in the place of an answer, or behind it; its connection ends then.
+    fn is_told_the_end(&self) -> bool {
+        false
+    }
+
+    /// Nothing waits.
+    fn hasten(&mut self) {}
+
+    fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        self.find(input, out)
+    }
+
+    fn rejects_parts(&self) -> bool {
+        self.rejects_parts()
+    }
+
+    fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
+        self.reject(fault, request, out);
+    }
+
+    fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+        self.fatal(fault, out);
+    }
+
+    fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+        self.fatal_rejection(rejection, out);
+    }
+
+    fn login_refused(&mut self) -> bool {
+        self.login_refused()
+    }
+
+    fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
+        self.killed(outcome, out)
+    }
+
+    fn pass_on(&mut self) -> Vec<u8> {
+        self.pass_on()
+    }
+
+    fn take_kill(&mut self) -> Option<(u32, bool)> {
+        self.take_kill()
     }
 }
 

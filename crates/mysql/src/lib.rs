@@ -38,3 +38,20 @@ pub use front::Front;
 pub use login::accept::Accept;
 pub use login::connect::Connect;
 pub use welcome::Welcomes;
+
+use weir_session::Protocol;
+
+/// MySQL and MariaDB.
+#[derive(Debug)]
+pub struct MySql;
+
+impl weir_session::Machines for MySql {
+    const PROTOCOL: Protocol = Protocol::Mysql;
+    const HAS_CATALOGUE: bool = true;
+    const ASKS_ACCOUNTS: bool = false;
+    type Accept = Accept;
+    type Connect = Connect;
+    type Front = Front;
+    type Back = Back;
+    type Welcomes = Welcomes;
+}

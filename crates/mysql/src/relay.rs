@@ -35,6 +35,7 @@ use crate::message::{Capabilities, Command};
 use crate::rewrite::Names;
 use crate::session_state::Flavour;
 use crate::warnings::Warnings;
+use weir_session::Back as _;
 use weir_wire::{Fault, FaultKind, INTERNAL, Step, limits};
 
 /// What the next packet is.
@@ -172,7 +173,7 @@ impl Back {
     /// # Errors
     /// `ServerProtocol` and `ServerTooLarge` for what is no reply, `ServerLost` when the server speaks
     /// without being asked (it says goodbye). The connection is of no use after any of them.
-    pub fn handle_reply(
+    pub(crate) fn handle_reply(
         &mut self,
         front: Option<&mut Front>,
         input: &[u8],

@@ -13,13 +13,13 @@ use weir_wire::INTERNAL;
 
 impl Back {
     /// Queues a ROLLBACK of Weir's own.
-    pub fn rollback(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn rollback(&mut self, out: &mut Vec<u8>) {
         put_query(out, "ROLLBACK");
         self.push(Entry::sent(INTERNAL, Command::Query));
     }
 
     /// Queues a full reset of Weir's own.
-    pub fn reset(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
         put_reset(out);
         let mut entry = Entry::sent(INTERNAL, Command::ResetConnection);
         entry.setup_owed = true;
@@ -27,13 +27,13 @@ impl Back {
     }
 
     /// Queues the cheapest question that proves the server answers.
-    pub fn check(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn check(&mut self, out: &mut Vec<u8>) {
         put_command(out, Command::Ping);
         self.push(Entry::sent(INTERNAL, Command::Ping));
     }
 
     /// Says goodbye, unless that would be read as something else.
-    pub fn quit(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn quit(&mut self, out: &mut Vec<u8>) {
         // Behind half a command it would be read as the rest of that command, and in the middle of a
         // COM_CHANGE_USER as a wrong password.
         if !self.broken && !self.is_logging_in() {

@@ -16,7 +16,7 @@ use crate::session_state::{Base, Charset};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::Changes;
+use weir_session::login::Changes;
 
 /// Pairs of schema and charset remembered; beyond that all are asked for anew.
 const PAIRS: usize = 4096;
@@ -35,8 +35,8 @@ pub struct Welcomes {
 }
 
 impl Welcomes {
-    /// A server has logged in. Forgets what a different server said.
-    pub fn observe(&mut self, back: &Back) {
+    /// What this server says is the truth from now on.
+    fn note(&mut self, back: &Back) {
         let traits = back.traits();
         let (changes, born) = back.changes();
         if self.traits != Some(traits) || self.version != back.version() || self.born < born {
@@ -54,9 +54,33 @@ impl Welcomes {
         }
     }
 
+    fn put_ok(&self, front: &mut Front, out: &mut Vec<u8>) {
+        let mut changes = Vec::new();
+        // A server tells its clients the schema they begin in.
+        if let Some(schema) = front.state.schema.as_deref() {
+            changes.push(1);
+            let mut name = Vec::new();
+            lenenc::put_string(&mut name, schema.as_bytes());
+            lenenc::put_string(&mut changes, &name);
+        }
+        front.status = front.traits.fresh_status();
+        let ok = OkPacket { status: front.status, changes: &changes, ..OkPacket::default() };
+        frame::put(out, front.seq, |out| ok.write(ok::OK, front.capabilities, out));
+        front.phase = Phase::Idle;
+    }
+}
+
+impl weir_session::Welcomes for Welcomes {
+    type Front = Front;
+    type Back = Back;
+
+    fn observe(&mut self, back: &mut Back) {
+        self.note(back);
+    }
+
     /// Ends the login of `front` if its schema and charset are known to be good; false when a server must be
     /// asked first.
-    pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let Some(traits) = self.traits else { return false };
         // An account may be locked by now, a global setting another: only a new session tells.
         if !front.confirmed && !self.is_current() {
@@ -73,29 +97,12 @@ impl Welcomes {
     }
 
     /// A server has logged in since accounts or global settings were changed last.
-    pub fn is_current(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.changes.load(Relaxed) == self.born
     }
 
-    fn put_ok(&self, front: &mut Front, out: &mut Vec<u8>) {
-        let mut changes = Vec::new();
-        // A server tells its clients the schema they begin in.
-        if let Some(schema) = front.state.schema.as_deref() {
-            changes.push(1);
-            let mut name = Vec::new();
-            lenenc::put_string(&mut name, schema.as_bytes());
-            lenenc::put_string(&mut changes, &name);
-        }
-        front.status = front.traits.fresh_status();
-        let ok = OkPacket { status: front.status, changes: &changes, ..OkPacket::default() };
-        frame::put(out, front.seq, |out| ok.write(ok::OK, front.capabilities, out));
-        front.phase = Phase::Idle;
-    }
-
-    /// `dispatch_welcome` of `front` was done. True: `greet` will now succeed. False: the server refused and
-    /// its error has gone to the client.
-    pub fn record(&mut self, front: &mut Front, back: &Back) -> bool {
-        self.observe(back);
+    fn record(&mut self, front: &mut Front, back: &Back) -> bool {
+        self.note(back);
         if front.refused {
             return false;
         }
@@ -109,7 +116,7 @@ impl Welcomes {
 
     /// Answers a SET that needs no server (`Needs::prepares`). The answer to COM_STMT_PREPARE describes
     /// columns, which only a server can do.
-    pub fn answer(&self, front: &mut Front, _request: &[u8], out: &mut Vec<u8>) -> bool {
+    fn answer(&self, front: &mut Front, _request: &[u8], out: &mut Vec<u8>) -> bool {
         front.answer_by_heart(out)
     }
 }

@@ -6,12 +6,20 @@ mod common;
 use common::{accept_params, back, connect_params, error_in, packets, set_up_answers};
 use std::sync::{Arc, OnceLock};
 use weir_auth::job::RsaKey;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish};
-use weir_auth::{AuthMethod, Login, Secret, native};
+use weir_auth::{Secret, native};
 use weir_mysql::frame::put;
 use weir_mysql::message::response::{HandshakeResponse, read_auth_switch};
 use weir_mysql::message::{Capabilities, Command};
 use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
+use weir_session::Accept as _;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::Welcomes as _;
+use weir_session::login::{
+    AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsOffer, TlsWish,
+};
+use weir_session::{AuthMethod, Login};
 use weir_wire::{Fault, FaultKind, Found};
 
 /// Pieces in which bytes arrive.

@@ -7,9 +7,11 @@ use common::{
     IDLE, MODERN, OLD, OPEN, asked, back, back_with, c, connect_params, error_in, exchange, front, knowledge,
     packets, receive, s, send, try_receive,
 };
-use weir_auth::login::KillOutcome;
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
+use weir_session::Back as _;
+use weir_session::Front as _;
+use weir_session::login::KillOutcome;
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Pin};
 

@@ -6,12 +6,17 @@ mod common;
 use common::{IDLE, MODERN, OLD, OPEN, STEPS, back, c, connect_params, front, s, set_up_answers};
 use std::sync::Arc;
 use weir_auth::job::RsaKey;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsWish, Trust};
-use weir_auth::{AuthMethod, Secret, caching_sha2, native};
+use weir_auth::{Secret, caching_sha2, native};
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::response::HandshakeResponse;
 use weir_mysql::message::{Capabilities, Command, status};
 use weir_mysql::{Accept, Connect};
+use weir_session::Accept as _;
+use weir_session::AuthMethod;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::login::{AcceptParams, AcceptStep, Admission, ConnectParams, ConnectStep, TlsWish, Trust};
 use weir_wire::{Fault, Owner};
 
 /// What one side says.

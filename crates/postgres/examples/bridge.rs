@@ -10,11 +10,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
-};
 use weir_auth::{JobDone, Secret};
 use weir_postgres::{Accept, Back, Connect, Front, Welcomes};
+use weir_session::Accept as _;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::Welcomes as _;
+use weir_session::login::{
+    AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
+};
 use weir_wire::{Boundary, Found, INTERNAL, Owner, Step};
 
 struct Pipe {

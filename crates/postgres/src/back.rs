@@ -7,6 +7,7 @@
 //! Invariants: entries of several owners may stand in the queue, and an error of one touches no other; a
 //! server is reusable only when it is idle, owes nothing, and carries no trace.
 
+use crate::Front;
 use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
@@ -17,9 +18,13 @@ use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::{CancelPlan, Changes, ServerGreeting};
+use weir_session::login::{CancelPlan, Changes, ServerGreeting};
 use weir_sql::SettingNames;
+use weir_sql::catalogue::Answer;
+use weir_sql::catalogue::Reading;
 use weir_sql::catalogue::{Knowledge, Unsettled};
+use weir_wire::Fault;
+use weir_wire::Step;
 use weir_wire::{Boundary, Owner};
 
 /// A logged-in server.
@@ -171,80 +176,9 @@ impl Back {
         self.key.pid()
     }
 
-    /// Bytes that wait until the server has answered what is in front of them.
-    pub fn held_bytes(&self) -> usize {
-        self.held.as_deref().map_or(0, |held| held.bytes.len())
-    }
-
-    /// PostgreSQL does not greet; its clients are told the version by ParameterStatus.
-    pub fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
-        None
-    }
-
     /// What the server reports about itself now (`server_version` and so on).
     pub fn reported(&self) -> &Reported {
         &self.reported
-    }
-
-    /// Whose request is at the head.
-    pub fn head(&self) -> Option<Owner> {
-        self.queue.head().map(|entry| entry.owner)
-    }
-
-    /// Requests in the queue.
-    pub fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Whose request stands at this place; 0 is the head.
-    pub fn owner_at(&self, place: usize) -> Option<Owner> {
-        self.queue.owner_at(place)
-    }
-
-    /// The request at the head goes on only when its client sends more: COPY data.
-    pub fn awaits_client(&self) -> bool {
-        self.copy_in
-    }
-
-    /// Where the server is after all replies that have arrived.
-    pub fn boundary(&self) -> Boundary {
-        self.boundary
-    }
-
-    /// What the pool knows of its database's catalogue.
-    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
-        self.knowledge = Arc::clone(knowledge);
-    }
-
-    /// What ran here may have left something that nobody knows of.
-    pub fn wants_reset(&self) -> bool {
-        self.doubtful
-    }
-
-    /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went
-    /// wrong that a new client could notice.
-    pub fn is_reusable(&self) -> bool {
-        self.queue.is_empty()
-            && self.boundary == Boundary::Idle
-            && !self.spoiled
-            && !self.skipping
-            && !self.needs_sync
-            && !self.copy_in
-            && self.outgoing == 0
-            && self.incoming == 0
-            && self.held.is_none()
-            && !self.doubtful
-            && self.traces.pins().is_empty()
-    }
-
-    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
-    pub fn take_injected_prepares(&mut self) -> u32 {
-        std::mem::take(&mut self.injected_prepares)
-    }
-
-    /// Since its login began an account has changed, or what is set for one: that is for new sessions.
-    pub fn is_outdated(&self) -> bool {
-        self.changes.load(Relaxed) != self.born
     }
 
     /// Its login began when so many changes had been counted.
@@ -261,39 +195,193 @@ impl Back {
     pub(crate) fn count_change(&self) {
         self.changes.fetch_add(1, Relaxed);
     }
+}
+
+impl weir_session::Back for Back {
+    type Front = Front;
+
+    /// Bytes that wait until the server has answered what is in front of them.
+    fn held_bytes(&self) -> usize {
+        self.held.as_deref().map_or(0, |held| held.bytes.len())
+    }
+
+    /// PostgreSQL does not greet; its clients are told the version by ParameterStatus.
+    fn server_greeting(&self) -> Option<&Arc<ServerGreeting>> {
+        None
+    }
+
+    fn head(&self) -> Option<Owner> {
+        self.queue.head().map(|entry| entry.owner)
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn owner_at(&self, place: usize) -> Option<Owner> {
+        self.queue.owner_at(place)
+    }
+
+    /// The request at the head goes on only when its client sends more: COPY data.
+    fn awaits_client(&self) -> bool {
+        self.copy_in
+    }
+
+    fn boundary(&self) -> Boundary {
+        self.boundary
+    }
+
+    /// What the pool knows of its database's catalogue.
+    fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// What ran here may have left something that nobody knows of.
+    fn wants_reset(&self) -> bool {
+        self.doubtful
+    }
+
+    /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went
+    /// wrong that a new client could notice.
+    fn is_reusable(&self) -> bool {
+        self.queue.is_empty()
+            && self.boundary == Boundary::Idle
+            && !self.spoiled
+            && !self.skipping
+            && !self.needs_sync
+            && !self.copy_in
+            && self.outgoing == 0
+            && self.incoming == 0
+            && self.held.is_none()
+            && !self.doubtful
+            && self.traces.pins().is_empty()
+    }
+
+    fn take_injected_prepares(&mut self) -> u32 {
+        std::mem::take(&mut self.injected_prepares)
+    }
+
+    /// Since its login began an account has changed, or what is set for one: that is for new sessions.
+    fn is_outdated(&self) -> bool {
+        self.changes.load(Relaxed) != self.born
+    }
 
     /// A COPY of the extended protocol has swallowed its Sync: only its client's next one says where the
     /// boundary is.
-    pub fn awaits_end(&self) -> bool {
+    fn awaits_end(&self) -> bool {
         self.needs_sync
     }
 
     /// Nothing can make this server usable again, once nobody has it: close it.
-    pub fn is_broken(&self) -> bool {
+    fn is_broken(&self) -> bool {
         self.spoiled || self.traces.is_lasting()
     }
 
-    /// The client whose reply is being passed on has got the beginning of a message and not its end: nothing
-    /// but the rest can be said to it.
-    pub fn is_mid_message(&self) -> bool {
+    fn is_mid_message(&self) -> bool {
         self.incoming > 0 && !self.incoming_hidden
     }
 
     /// What the server works on, as far as is known, is the head's own request: a cancel hits that and not
     /// something of Weir's in front of it.
-    pub fn is_cancellable(&self) -> bool {
+    fn is_cancellable(&self) -> bool {
         let next = self.queue.next();
         !matches!(next, Some(Owed::Settings { .. } | Owed::Internal(_) | Owed::Shape { stops: true, .. }))
     }
 
-    /// How to cancel what runs here.
-    pub fn cancel_plan(&self) -> CancelPlan {
+    fn cancel_plan(&self) -> CancelPlan {
         self.key.plan()
     }
 
     /// There is no KILL.
-    pub fn connection_number(&self) -> Option<u64> {
+    fn connection_number(&self) -> Option<u64> {
         None
+    }
+
+    fn dispatch(
+        &mut self,
+        front: &mut Front,
+        owner: Owner,
+        request: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.dispatch(front, owner, request, whole, out)
+    }
+
+    fn extend(
+        &mut self,
+        front: &mut Front,
+        bytes: &[u8],
+        whole: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.extend(front, bytes, whole, out)
+    }
+
+    fn dispatch_welcome(&mut self, front: &mut Front, owner: Owner, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.dispatch_welcome(front, owner, out)
+    }
+
+    fn handle_reply(
+        &mut self,
+        front: Option<&mut Front>,
+        input: &[u8],
+        to_client: &mut Vec<u8>,
+        to_server: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
+        self.handle_reply(front, input, to_client, to_server)
+    }
+
+    fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+        self.forget(owner, out);
+    }
+
+    fn recall(&mut self, front: &mut Front, owner: Owner, out: &mut Vec<u8>) {
+        self.recall(front, owner, out);
+    }
+
+    fn rollback(&mut self, out: &mut Vec<u8>) {
+        self.rollback(out);
+    }
+
+    fn reset(&mut self, out: &mut Vec<u8>) {
+        self.reset(out);
+    }
+
+    fn check(&mut self, out: &mut Vec<u8>) {
+        self.check(out);
+    }
+
+    fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
+        self.ask_catalogue(reading, out)
+    }
+
+    fn take_catalogue(&mut self) -> Option<Answer> {
+        self.take_catalogue()
+    }
+
+    fn quit(&mut self, out: &mut Vec<u8>) {
+        self.quit(out);
+    }
+
+    fn console_pid(&self) -> u64 {
+        self.console_pid()
+    }
+
+    fn suits(&self, front: &Front) -> bool {
+        self.suits(front)
+    }
+
+    fn is_favourite(&self, front: &Front) -> bool {
+        self.is_favourite(front)
+    }
+
+    fn let_go(&mut self, front: &mut Front) {
+        self.let_go(front);
+    }
+
+    fn is_reserved(&self) -> bool {
+        self.is_reserved()
     }
 }
 

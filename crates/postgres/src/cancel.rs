@@ -6,7 +6,7 @@
 use crate::message::startup::put_cancel;
 use std::fmt;
 use subtle::ConstantTimeEq;
-use weir_auth::login::CancelPlan;
+use weir_session::login::CancelPlan;
 
 /// Bytes of a key in protocol 3.0.
 const SHORT_KEY_BYTES: usize = 4;

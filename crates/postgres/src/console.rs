@@ -8,6 +8,7 @@
 use crate::frame::{ClientTag, HEADER_BYTES, put, put_cstr};
 use crate::message::reply::{put_key, put_parameter, put_ready};
 use crate::{Back, Front};
+use weir_session::Front as _;
 use weir_wire::Boundary;
 use weir_wire::console::{Answer, Column, Heard, Kind, Progress, Table};
 use weir_wire::limits::CONSOLE_STATEMENT_BYTES;
@@ -17,14 +18,13 @@ const POOLER: &str = "08P01";
 
 impl Back {
     /// The database's own number of this connection.
-    pub fn console_pid(&self) -> u64 {
+    pub(crate) fn console_pid(&self) -> u64 {
         u64::from(self.server_pid())
     }
 }
 
-impl Front {
-    /// Ends the login of a client of the console. `version` is what it is told as that of its server.
-    pub fn console_greet(&mut self, version: &str, out: &mut Vec<u8>) {
+impl weir_session::Console for Front {
+    fn console_greet(&mut self, version: &str, out: &mut Vec<u8>) {
         for (name, value) in [
             ("server_version", version),
             ("client_encoding", "UTF8"),
@@ -41,19 +41,18 @@ impl Front {
     }
 
     /// Last words to a client that may not come to the console, or to a database that takes nobody now.
-    pub fn console_refuse(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn console_refuse(&mut self, text: &str, out: &mut Vec<u8>) {
         put_words(out, b'E', "FATAL", POOLER, text, None);
     }
 
-    /// Last words to a client in its session.
-    pub fn console_farewell(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn console_farewell(&mut self, text: &str, out: &mut Vec<u8>) {
         if !self.told_fatal {
             self.console_refuse(text, out);
         }
     }
 
     /// Looks at the start of the client's bytes.
-    pub fn console_find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
+    fn console_find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
         let Some(&[tag, a, b, c, d]) = input.first_chunk::<HEADER_BYTES>() else { return Heard::Incomplete };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
         if !(4..=CONSOLE_STATEMENT_BYTES).contains(&length) {
@@ -90,7 +89,7 @@ impl Front {
     }
 
     /// Puts an answer into bytes, of rows about `most` at a time. True: all of it.
-    pub fn console_put(
+    fn console_put(
         &mut self,
         answer: &Answer,
         progress: &mut Progress,
@@ -195,6 +194,7 @@ mod tests {
     use crate::cancel::ClientKey;
     use crate::message::reply::read_ready;
     use crate::session_state::Settings;
+    use weir_session::Console as _;
 
     fn front() -> Front {
         Front::new(7, ClientKey::new(&[1; 32], false), Settings::default())

@@ -15,6 +15,7 @@ use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_
 use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
 
@@ -51,7 +52,7 @@ impl Back {
     ///
     /// # Errors
     /// A malformed message: the client's session ends, and `forget` ends what was begun.
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         front: &mut Front,
         owner: Owner,
@@ -75,7 +76,7 @@ impl Back {
     ///
     /// # Errors
     /// As `dispatch`.
-    pub fn extend(
+    pub(crate) fn extend(
         &mut self,
         front: &mut Front,
         bytes: &[u8],
@@ -89,7 +90,7 @@ impl Back {
     ///
     /// # Errors
     /// None; the signature is the wings' common one.
-    pub fn dispatch_welcome(
+    pub(crate) fn dispatch_welcome(
         &mut self,
         front: &mut Front,
         owner: Owner,

@@ -20,7 +20,8 @@ use crate::prepared::{ClientPrepared, Statement, fingerprint_of};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_auth::login::KillOutcome;
+use weir_session::Front as _;
+use weir_session::login::KillOutcome;
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Dialect, Encoding, Scanner};
 use weir_wire::limits::REQUEST_GATHER_BYTES;
@@ -304,155 +305,13 @@ impl Front {
         }
     }
 
-    /// Weir's number of this client.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// All clients of a pool use the pool's database.
-    pub fn schema(&self) -> Option<&str> {
-        None
-    }
-
-    /// What the program calls itself.
-    pub fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
-        let name = self.settings.get(crate::session_state::APPLICATION_NAME)?;
-        (!name.is_empty() && !name.contains(&0)).then(|| String::from_utf8_lossy(name))
-    }
-
     pub(crate) fn key(&self) -> &ClientKey {
         &self.key
-    }
-
-    /// What its pool knows of the database's catalogue.
-    pub fn know(&mut self, knowledge: &Arc<Knowledge>) {
-        self.knowledge = Arc::clone(knowledge);
     }
 
     /// By what its texts are judged.
     pub(crate) fn judge(&self) -> Judge<'_> {
         Judge { dialect: self.dialect, knowledge: &self.knowledge }
-    }
-
-    /// What was proven of the request found last still holds: it may run twice.
-    pub fn is_proven(&self) -> bool {
-        self.proven_by != 0 && self.proven_by == self.knowledge.state()
-    }
-
-    /// Nothing a client chooses at login needs servers of its own.
-    pub fn pool_variant(&self) -> u32 {
-        0
-    }
-
-    /// Looks at the start of the client's bytes. The same bytes are given again with more behind them after
-    /// `Incomplete`; whatever else is found is consumed by the caller. A request must be dispatched or
-    /// rejected in the order found. Local answers are appended to `out`.
-    ///
-    /// # Errors
-    /// The bytes are not the protocol, or a message is over a bound: the session ends.
-    pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
-        if self.scan.left > 0 {
-            return self.continue_long(input, out);
-        }
-        if self.scan.resetting {
-            if self.outstanding > 0 {
-                return Ok(Found::Incomplete);
-            }
-            self.scan.resetting = false;
-        }
-        if self.scan.waits {
-            if self.outstanding > 0 {
-                return Ok(Found::Incomplete);
-            }
-            // What its names mean and how its texts are to be read is known now.
-            self.scan.waits = false;
-            self.scan.looked = 0;
-            self.scan.batch = Batch::EMPTY;
-            self.texts.clear();
-        }
-        loop {
-            let at = self.scan.looked;
-            let rest = input.get(at..).unwrap_or_default();
-            let Some(header) = client_header(rest)? else {
-                let hastens = std::mem::take(&mut self.scan.hastens);
-                return Ok(if hastens && at > 0 && rest.is_empty() {
-                    self.part_before(at)
-                } else {
-                    Found::Incomplete
-                });
-            };
-            let end = at.saturating_add(header.total);
-            match header.tag {
-                ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => {
-                    if at > 0 {
-                        return Ok(self.part_before(at));
-                    }
-                    return self.copy_message(header.tag, input);
-                }
-                ClientTag::Terminate => return Ok(Found::Goodbye),
-                ClientTag::Query
-                | ClientTag::Parse
-                | ClientTag::Bind
-                | ClientTag::Describe
-                | ClientTag::Execute
-                | ClientTag::Close
-                | ClientTag::Sync
-                | ClientTag::Flush
-                | ClientTag::FunctionCall => {}
-            }
-            if self.scan.discarding {
-                return self.discard(header.tag, header.total, input, out);
-            }
-            if end > REQUEST_GATHER_BYTES {
-                if at > 0 {
-                    return Ok(self.part_before(at));
-                }
-                return self.begin_long(header.tag, header.total, input);
-            }
-            let Some(message) = rest.get(..header.total) else { return Ok(Found::Incomplete) };
-            if self.copy_in && matches!(header.tag, ClientTag::Sync | ClientTag::Flush) && at == 0 {
-                // A server in copy-in mode ignores them (section 55.2.3); it must see them all the same.
-                return Ok(part(end, true));
-            }
-            self.scan.looked = end;
-            if let Some(found) = self.look(header.tag, message, end)? {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Parts of a request were found and not its end. Data of a COPY, and its end, belong to a request that
-    /// was whole.
-    pub fn is_part_open(&self) -> bool {
-        self.scan.open || self.scan.left > 0
-    }
-
-    /// The client is in the middle of a message, of which `kept` bytes wait to be found.
-    pub fn is_mid_message(&self, kept: usize) -> bool {
-        self.scan.left > 0 || kept > self.scan.looked
-    }
-
-    /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and
-    /// nothing else keeps them.
-    pub fn is_between_messages(&self, kept: usize) -> bool {
-        let scan = &self.scan;
-        scan.left == 0
-            && !scan.waits
-            && !scan.resetting
-            && !scan.discarding
-            && kept > 0
-            && kept == scan.looked
-    }
-
-    /// Its server's farewell was passed on.
-    pub fn is_told_the_end(&self) -> bool {
-        self.told_fatal
-    }
-
-    /// A server works on each message when it comes, and answers an error at once: what there is of the batch
-    /// is found as a part of it, next time (PostgreSQL documentation, section 54.2.3).
-    pub fn hasten(&mut self) {
-        self.scan.hastens = true;
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
@@ -929,26 +788,6 @@ impl Front {
         }
     }
 
-    /// Why the lease must outlive the boundary, now.
-    pub fn pins(&self) -> Pins {
-        self.traces.pins()
-    }
-
-    /// The request `request` (as found) will not run: answers it with an error; the session goes on.
-    pub fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
-        self.texts.clear();
-        self.scan.scanner = None;
-        put_error(out, Severity::Error, words_of(fault.kind));
-        if !request.is_empty() {
-            self.end_failed(out);
-        }
-    }
-
-    /// Behind an error a client's messages are dropped up to its Sync (section 54.2.3).
-    pub fn rejects_parts(&self) -> bool {
-        true
-    }
-
     /// The request found last has failed and nothing more of it will run: ReadyForQuery now, or where its end
     /// comes.
     pub(crate) fn end_failed(&mut self, out: &mut Vec<u8>) {
@@ -964,9 +803,160 @@ impl Front {
         self.scan.open = false;
         self.scan.batch = Batch::EMPTY;
     }
+}
+
+impl weir_session::Front for Front {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// All clients of a pool use the pool's database.
+    fn schema(&self) -> Option<&str> {
+        None
+    }
+
+    fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        let name = self.settings.get(crate::session_state::APPLICATION_NAME)?;
+        (!name.is_empty() && !name.contains(&0)).then(|| String::from_utf8_lossy(name))
+    }
+
+    /// What its pool knows of the database's catalogue.
+    fn know(&mut self, knowledge: &Arc<Knowledge>) {
+        self.knowledge = Arc::clone(knowledge);
+    }
+
+    /// What was proven of the request found last still holds: it may run twice.
+    fn is_proven(&self) -> bool {
+        self.proven_by != 0 && self.proven_by == self.knowledge.state()
+    }
+
+    /// Nothing a client chooses at login needs servers of its own.
+    fn pool_variant(&self) -> u32 {
+        0
+    }
+
+    fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+        if self.scan.left > 0 {
+            return self.continue_long(input, out);
+        }
+        if self.scan.resetting {
+            if self.outstanding > 0 {
+                return Ok(Found::Incomplete);
+            }
+            self.scan.resetting = false;
+        }
+        if self.scan.waits {
+            if self.outstanding > 0 {
+                return Ok(Found::Incomplete);
+            }
+            // What its names mean and how its texts are to be read is known now.
+            self.scan.waits = false;
+            self.scan.looked = 0;
+            self.scan.batch = Batch::EMPTY;
+            self.texts.clear();
+        }
+        loop {
+            let at = self.scan.looked;
+            let rest = input.get(at..).unwrap_or_default();
+            let Some(header) = client_header(rest)? else {
+                let hastens = std::mem::take(&mut self.scan.hastens);
+                return Ok(if hastens && at > 0 && rest.is_empty() {
+                    self.part_before(at)
+                } else {
+                    Found::Incomplete
+                });
+            };
+            let end = at.saturating_add(header.total);
+            match header.tag {
+                ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => {
+                    if at > 0 {
+                        return Ok(self.part_before(at));
+                    }
+                    return self.copy_message(header.tag, input);
+                }
+                ClientTag::Terminate => return Ok(Found::Goodbye),
+                ClientTag::Query
+                | ClientTag::Parse
+                | ClientTag::Bind
+                | ClientTag::Describe
+                | ClientTag::Execute
+                | ClientTag::Close
+                | ClientTag::Sync
+                | ClientTag::Flush
+                | ClientTag::FunctionCall => {}
+            }
+            if self.scan.discarding {
+                return self.discard(header.tag, header.total, input, out);
+            }
+            if end > REQUEST_GATHER_BYTES {
+                if at > 0 {
+                    return Ok(self.part_before(at));
+                }
+                return self.begin_long(header.tag, header.total, input);
+            }
+            let Some(message) = rest.get(..header.total) else { return Ok(Found::Incomplete) };
+            if self.copy_in && matches!(header.tag, ClientTag::Sync | ClientTag::Flush) && at == 0 {
+                // A server in copy-in mode ignores them (section 55.2.3); it must see them all the same.
+                return Ok(part(end, true));
+            }
+            self.scan.looked = end;
+            if let Some(found) = self.look(header.tag, message, end)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn is_part_open(&self) -> bool {
+        self.scan.open || self.scan.left > 0
+    }
+
+    fn is_mid_message(&self, kept: usize) -> bool {
+        self.scan.left > 0 || kept > self.scan.looked
+    }
+
+    /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and
+    /// nothing else keeps them.
+    fn is_between_messages(&self, kept: usize) -> bool {
+        let scan = &self.scan;
+        scan.left == 0
+            && !scan.waits
+            && !scan.resetting
+            && !scan.discarding
+            && kept > 0
+            && kept == scan.looked
+    }
+
+    /// Its server's farewell was passed on.
+    fn is_told_the_end(&self) -> bool {
+        self.told_fatal
+    }
+
+    /// A server works on each message when it comes, and answers an error at once: what there is of the batch
+    /// is found as a part of it, next time (PostgreSQL documentation, section 54.2.3).
+    fn hasten(&mut self) {
+        self.scan.hastens = true;
+    }
+
+    fn pins(&self) -> Pins {
+        self.traces.pins()
+    }
+
+    fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
+        self.texts.clear();
+        self.scan.scanner = None;
+        put_error(out, Severity::Error, words_of(fault.kind));
+        if !request.is_empty() {
+            self.end_failed(out);
+        }
+    }
+
+    /// Behind an error a client's messages are dropped up to its Sync (section 54.2.3).
+    fn rejects_parts(&self) -> bool {
+        true
+    }
 
     /// Last words before Weir closes this client; none when its server has said them.
-    pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+    fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
         if self.told_fatal {
             return;
         }
@@ -974,38 +964,49 @@ impl Front {
     }
 
     /// Last words: a server's refusal of Weir's login, as `Connect::rejection` gave it.
-    pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+    fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
         put_refusal(out, rejection);
     }
 
     /// PostgreSQL has no login on top of a session.
-    pub fn login_refused(&mut self) -> bool {
+    fn login_refused(&mut self) -> bool {
         false
     }
 
     /// PostgreSQL has no KILL; nothing is answered.
-    pub fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) -> Vec<u8> {
+    fn killed(&mut self, _outcome: KillOutcome, _out: &mut Vec<u8>) -> Vec<u8> {
         Vec::new()
     }
 
     /// Its server closes a session that is idle for too long, as that has set.
-    pub fn idle_ms(&self) -> u64 {
+    fn idle_ms(&self) -> u64 {
         0
     }
 
     /// There is none to pass on.
-    pub fn pass_on(&mut self) -> Vec<u8> {
+    fn pass_on(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
     /// No request has one in it.
-    pub fn take_kill(&mut self) -> Option<(u32, bool)> {
+    fn take_kill(&mut self) -> Option<(u32, bool)> {
         None
     }
 
-    /// The secret of a cancel request is this client's. Constant time.
-    pub fn is_cancel_secret(&self, secret: &[u8]) -> bool {
+    fn is_cancel_secret(&self, secret: &[u8]) -> bool {
         self.key.is(secret)
+    }
+
+    fn has_favourite(&self) -> bool {
+        self.has_favourite()
+    }
+
+    fn is_kept_in_case(&self) -> bool {
+        self.is_kept_in_case()
+    }
+
+    fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
+        self.startup_parameters()
     }
 }
 

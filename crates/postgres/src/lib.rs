@@ -39,3 +39,21 @@ pub use front::Front;
 pub use login::accept::Accept;
 pub use login::connect::Connect;
 pub use welcome::Welcomes;
+
+use weir_session::Protocol;
+
+/// PostgreSQL.
+#[derive(Debug)]
+pub struct Postgres;
+
+impl weir_session::Machines for Postgres {
+    const PROTOCOL: Protocol = Protocol::Postgres;
+    const HAS_CATALOGUE: bool = true;
+    // The fingerprint of the catalogue comes with the account.
+    const ASKS_ACCOUNTS: bool = true;
+    type Accept = Accept;
+    type Connect = Connect;
+    type Front = Front;
+    type Back = Back;
+    type Welcomes = Welcomes;
+}

@@ -19,6 +19,7 @@ use crate::front::Front;
 use crate::relay::{Internal, Owed};
 use crate::session_state::{Change, Reported, Settings, put_changes};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_sql::{Locks, Scope, SettingNames, Touched};
 use weir_wire::{Boundary, Pin};
 
@@ -60,7 +61,7 @@ fn is_reported(name: &str) -> bool {
 
 impl Front {
     /// What a server must be opened with for the request found last.
-    pub fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
+    pub(crate) fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
         if !self.wants_own {
             return None;
         }
@@ -159,12 +160,12 @@ impl Front {
 
     /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may
     /// ask there later.
-    pub fn has_favourite(&self) -> bool {
+    pub(crate) fn has_favourite(&self) -> bool {
         (self.asks_sequence || self.ties) && self.drew_at != 0
     }
 
     /// It keeps its server only because it may ask next what it has drawn from a sequence.
-    pub fn is_kept_in_case(&self) -> bool {
+    pub(crate) fn is_kept_in_case(&self) -> bool {
         self.traces.is_soft()
     }
 
@@ -192,12 +193,12 @@ impl Back {
     }
 
     /// It is for one client only.
-    pub fn is_reserved(&self) -> bool {
+    pub(crate) fn is_reserved(&self) -> bool {
         self.own.is_some()
     }
 
     /// It will do for what the client was found to ask for last.
-    pub fn suits(&self, front: &Front) -> bool {
+    pub(crate) fn suits(&self, front: &Front) -> bool {
         match &self.own {
             Some(own) => **own == *front.startup && self.home_of.is_none_or(|id| id == front.id()),
             None if front.wants_own => false,
@@ -206,12 +207,12 @@ impl Back {
     }
 
     /// It knows what the client has drawn from a sequence.
-    pub fn is_favourite(&self, front: &Front) -> bool {
+    pub(crate) fn is_favourite(&self, front: &Front) -> bool {
         self.drawn_by == front.id() && self.server_pid() == front.drew_at
     }
 
     /// The client has not asked what it has drawn, and others wait.
-    pub fn let_go(&mut self, front: &mut Front) {
+    pub(crate) fn let_go(&mut self, front: &mut Front) {
         front.traces.soften();
         self.traces.soften();
     }

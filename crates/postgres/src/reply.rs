@@ -38,7 +38,7 @@ impl Back {
     ///
     /// # Errors
     /// The bytes are not the protocol, or do not fit what is owed: the server must be closed.
-    pub fn handle_reply(
+    pub(crate) fn handle_reply(
         &mut self,
         front: Option<&mut Front>,
         input: &[u8],

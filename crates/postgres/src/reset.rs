@@ -9,6 +9,7 @@ use crate::frame::{put, put_cstr};
 use crate::front::Front;
 use crate::message::query::{SYNC, TERMINATE, put_copy_fail, put_query};
 use crate::relay::{Internal, Kind, Owed, put_right};
+use weir_session::Back as _;
 use weir_wire::{Boundary, INTERNAL, Owner};
 
 /// The reason in a CopyFail of Weir's own; the server writes it to its log.
@@ -17,7 +18,7 @@ const CLIENT_LEFT: &str = "the client went away";
 impl Back {
     /// The owner has gone: its replies are dropped. A part of a request that it never ended is ended for it,
     /// appended to `out`. When that cannot be done, the server is broken ([`Back::is_broken`]).
-    pub fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
+    pub(crate) fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
         let mine = self.queue.tail().is_some_and(|tail| tail.owner == owner);
         self.incoming_hidden |= self.head() == Some(owner);
         self.queue.disown(owner);
@@ -57,7 +58,7 @@ impl Back {
 
     /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is
     /// dropped, and `front` is as it was before its dispatch.
-    pub fn recall(&mut self, front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
+    pub(crate) fn recall(&mut self, front: &mut Front, owner: Owner, _out: &mut Vec<u8>) {
         let (undone, requests) = self.queue.take_back(owner);
         for undo in undone {
             put_right(Some(Box::new(undo)), false, Some(front));
@@ -66,13 +67,13 @@ impl Back {
     }
 
     /// Queues a ROLLBACK of Weir's own.
-    pub fn rollback(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn rollback(&mut self, out: &mut Vec<u8>) {
         self.internal(Internal::Rollback, b"ROLLBACK", out);
     }
 
     /// Queues a full reset of Weir's own. An open transaction is rolled back first: DISCARD ALL cannot run
     /// in one.
-    pub fn reset(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
         if self.boundary != Boundary::Idle || !self.queue.is_empty() {
             self.rollback(out);
         }
@@ -82,7 +83,7 @@ impl Back {
     }
 
     /// Queues the cheapest question that proves that the server answers: a Sync alone.
-    pub fn check(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn check(&mut self, out: &mut Vec<u8>) {
         self.begin_internal();
         self.queue.push(Owed::HiddenSync);
         self.write(SYNC, out);
@@ -109,7 +110,7 @@ impl Back {
     }
 
     /// Says goodbye.
-    pub fn quit(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn quit(&mut self, out: &mut Vec<u8>) {
         // Behind half a message it would be read as the rest of that message.
         if self.outgoing == 0 {
             out.extend_from_slice(TERMINATE);

@@ -8,6 +8,7 @@ use crate::front::Front;
 use crate::message::query::{put_parse, put_query, put_statement};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, Found, Owner, Step};
 

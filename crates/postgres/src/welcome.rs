@@ -17,7 +17,8 @@ use crate::session_state::{APPLICATION_NAME, Reported, Settings, follows, report
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::Changes;
+use weir_session::Front as _;
+use weir_session::login::Changes;
 use weir_wire::Boundary;
 
 /// Sets of settings remembered for one pool; the oldest leaves.
@@ -47,13 +48,43 @@ struct Welcome {
 }
 
 impl Welcomes {
+    /// A server of its own would have other values than these.
+    fn differs(&self, startup: &Settings) -> bool {
+        let has = |name: &str| self.base.as_ref().and_then(|base| base.get(name));
+        startup.iter().any(|(name, value)| has(name) != Some(value))
+    }
+
+    /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
+    fn greet_exact(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+        let Some(reported) = front.rare.as_deref_mut().and_then(|rare| rare.asked.take()) else {
+            return false;
+        };
+        tell(front, &reported, None, out);
+        true
+    }
+
+    fn insert(&mut self, named: Settings, settings: Arc<Settings>, reported: Reported) {
+        let key = named.plan_key();
+        if self.by_key.insert(key, Arc::new(Welcome { named, settings, reported })).is_none() {
+            self.order.push(key);
+        }
+        if self.order.len() > WELCOMES_KEPT {
+            let oldest = self.order.remove(0);
+            self.by_key.remove(&oldest);
+        }
+    }
+}
+
+impl weir_session::Welcomes for Welcomes {
+    type Front = Front;
+    type Back = Back;
+
     /// A server has logged in since accounts were changed last.
-    pub fn is_current(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.changes.load(Relaxed) == self.born
     }
 
-    /// A server has logged in: what it said is the ground truth. Forgets what a different server said.
-    pub fn observe(&mut self, back: &mut Back) {
+    fn observe(&mut self, back: &mut Back) {
         if back.own.is_some() {
             // What it reports is one client's, not the servers'.
             if let Some(base) = &self.base {
@@ -83,7 +114,7 @@ impl Welcomes {
 
     /// Ends the login of `front` if its settings are known to be good; false when a server must be asked
     /// first (`Back::dispatch_welcome`).
-    pub fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    fn greet(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
         // The account may be locked by now, or what is set for it another: only a new session tells.
         if !front.confirmed && !self.is_current() {
             return false;
@@ -114,24 +145,7 @@ impl Welcomes {
         true
     }
 
-    /// A server of its own would have other values than these.
-    fn differs(&self, startup: &Settings) -> bool {
-        let has = |name: &str| self.base.as_ref().and_then(|base| base.get(name));
-        startup.iter().any(|(name, value)| has(name) != Some(value))
-    }
-
-    /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
-    fn greet_exact(&self, front: &mut Front, out: &mut Vec<u8>) -> bool {
-        let Some(reported) = front.rare.as_deref_mut().and_then(|rare| rare.asked.take()) else {
-            return false;
-        };
-        tell(front, &reported, None, out);
-        true
-    }
-
-    /// `dispatch_welcome` of `front` was done on `back`. True: remembered, `greet` will now succeed. False:
-    /// the server refused the settings; its error has gone to the client, close it.
-    pub fn record(&mut self, front: &mut Front, back: &Back) -> bool {
+    fn record(&mut self, front: &mut Front, back: &Back) -> bool {
         if front.welcome_refused {
             return false;
         }
@@ -164,7 +178,7 @@ impl Welcomes {
     ///
     /// A program with one thread and several connections waits for this answer before it goes on with its
     /// other transactions, and these may hold all servers.
-    pub fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
+    fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(parse) = lone_parse(request) else { return false };
         let origin = Origin { plan_key: front.settings.plan_key(), ..Origin::default() };
         let prepared = front.prepared_mut();
@@ -184,17 +198,6 @@ impl Welcomes {
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);
         true
-    }
-
-    fn insert(&mut self, named: Settings, settings: Arc<Settings>, reported: Reported) {
-        let key = named.plan_key();
-        if self.by_key.insert(key, Arc::new(Welcome { named, settings, reported })).is_none() {
-            self.order.push(key);
-        }
-        if self.order.len() > WELCOMES_KEPT {
-            let oldest = self.order.remove(0);
-            self.by_key.remove(&oldest);
-        }
     }
 }
 

@@ -8,8 +8,10 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, TlsOffer};
 use weir_postgres::{Accept, Front};
+use weir_session::Accept as _;
+use weir_session::Front as _;
+use weir_session::login::{AcceptParams, AcceptStep, Admission, AuthMethod, TlsOffer};
 use weir_wire::{FaultKind, Found};
 
 fn accept() -> Accept {

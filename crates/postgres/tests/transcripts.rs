@@ -1,10 +1,14 @@
 //! Sessions recorded from a real server, replayed through a front and a back: whole, cut at every byte on
 //! either side, and with one byte changed.
 
-use weir_auth::login::{
+use weir_postgres::{Accept, Back, Connect, Front};
+use weir_session::Accept as _;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::login::{
     AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, TlsOffer, TlsWish,
 };
-use weir_postgres::{Accept, Back, Connect, Front};
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Fault, Found, Step};
 

@@ -2,6 +2,7 @@
 //!
 //! Owns: nothing. Must not change anything.
 
+use crate::books::Broken;
 use crate::books::Holding;
 use crate::client::Phase;
 use crate::hall::Hall;
@@ -12,6 +13,7 @@ use crate::wing::{Back, Wing};
 use crate::worker::Worker;
 use std::sync::Arc;
 use weir_net::Net;
+use weir_session::Protocol;
 use weir_wire::{Boundary, limits};
 
 /// What one worker has.
@@ -72,6 +74,15 @@ impl<N: Net> Worker<N> {
         self.mysql.audit(self.number(), &mut audit)?;
         Ok(audit)
     }
+
+    /// As if the books had just met what cannot be, about the first client that holds a server. False: there
+    /// is none.
+    pub fn pretend_defect(&mut self, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Postgres => self.postgres.pretend_defect(),
+            Protocol::Mysql => self.mysql.pretend_defect(),
+        }
+    }
 }
 
 /// Whose books are looked at. Put into words only when they are wrong: this runs after each turn.
@@ -88,6 +99,13 @@ macro_rules! must {
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
+    fn pretend_defect(&mut self) -> bool {
+        let found = self.clients.iter().find_map(|(key, client)| Some((key, client.lease()?)));
+        let Some((client, server)) = found else { return false };
+        self.order_broken(Broken { what: "a defect for a test", client: Some(client), server: Some(server) });
+        true
+    }
+
     fn audit(&self, worker: usize, audit: &mut Audit) -> Result<(), String> {
         self.audit_rest()?;
         self.audit_clients()?;
@@ -106,7 +124,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_clients(&self) -> Result<(), String> {
         for (key, client) in self.clients.iter() {
-            let name = Name(W::NAME, "client", key.slot());
+            let name = Name(W::PROTOCOL.name(), "client", key.slot());
             if let Some(server) = client.lease() {
                 let state = self.servers.get(server).map(|server| server.state());
                 must!(
@@ -146,7 +164,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit_servers(&self) -> Result<(), String> {
         for (key, server) in self.servers.iter() {
-            let name = Name(W::NAME, "server", key.slot());
+            let name = Name(W::PROTOCOL.name(), "server", key.slot());
             let logged_in = matches!(server.phase, ServerPhase::Live(_));
             must!(
                 logged_in != (server.state() == ServerState::Login),
@@ -203,7 +221,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn audit_pool(&self, worker: usize, index: usize) -> Result<Option<PoolAudit>, String> {
         let Some(Some(pool)) = self.pools.get(index) else { return Ok(None) };
         let id = pool.entry.id;
-        let name = Name(W::NAME, "pool", id.0);
+        let name = Name(W::PROTOCOL.name(), "pool", id.0);
         let of_pool = || self.servers.iter().filter(|(_, server)| server.pool == id);
         let (servers, connecting) =
             (of_pool().count(), of_pool().filter(|(_, s)| s.state() == ServerState::Login).count());
@@ -246,7 +264,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let choosy =
             self.clients.iter().filter(|(_, it)| it.pool == Some(id) && it.is_waiting() && it.is.choosy);
         Ok(Some(PoolAudit {
-            id: (W::NAME, id.0),
+            id: (W::PROTOCOL.name(), id.0),
             choosy: choosy.map(|(key, _)| key.raw()).collect(),
             waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
@@ -261,8 +279,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             caps: {
                 let [database, user] = pool.entry.shared.caps();
                 let (d, u) = (database.figures(), user.figures());
-                let database = format!("{} database {}", W::NAME, pool.spec.database);
-                [(database, d.0, d.1), (format!("{} user {}", W::NAME, pool.spec.user), u.0, u.1)]
+                let database = format!("{} database {}", W::PROTOCOL.name(), pool.spec.database);
+                [(database, d.0, d.1), (format!("{} user {}", W::PROTOCOL.name(), pool.spec.user), u.0, u.1)]
             },
         }))
     }
@@ -274,7 +292,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 let other = self.pools.get(id.0 as usize).and_then(|other| other.as_deref());
                 other.is_some_and(|other| Arc::ptr_eq(&other.cells, &pool.cells))
             };
-            let name = Name(W::NAME, "pool", pool.entry.id.0);
+            let name = Name(W::PROTOCOL.name(), "pool", pool.entry.id.0);
             let states = [ServerState::Login, ServerState::Idle, ServerState::Cleaning];
             let of_cells = || self.servers.iter().filter(|(_, server)| same(server.pool));
             for state in states {
@@ -295,10 +313,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             must!(told == pinned, "{name}: the gauge of pinned servers says {told} and it is {pinned}");
         }
         let (told, is) = (self.cells.wing.client_connections.get(), self.clients.len());
-        must!(told == is as i64, "{}: the gauge of clients says {told} and it is {is}", W::NAME);
+        must!(told == is as i64, "{}: the gauge of clients says {told} and it is {is}", W::PROTOCOL.name());
         let is = self.clients.iter().filter(|(_, client)| client.is.counted).count();
         let told = self.cells.wing.client_logins_pending.get();
-        must!(told == is as i64, "{}: the gauge of logins says {told} and it is {is}", W::NAME);
+        must!(told == is as i64, "{}: the gauge of logins says {told} and it is {is}", W::PROTOCOL.name());
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use crate::pending::Pending;
 use crate::pool::PoolId;
 use crate::silent::Silence;
 use crate::wing::Wing;
-use weir_auth::Login;
 use weir_net::Peer;
+use weir_session::Login;
 use weir_wire::Fault;
 
 /// A connection from an application.

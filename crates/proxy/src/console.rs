@@ -1,12 +1,12 @@
-//! What the administration console needs of the data plane: statements come out, answers and orders go in,
+//! What the administration console needs of the data plane: statements come out, answers and decrees go in,
 //! and what there is can be listed.
 //!
 //! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and
 //! the answers come back by mail. So the console costs the data path nothing but one look at a bit for each
 //! read.
 //!
-//! Owns: what is said ([`Statement`], [`Letter`]), the orders in force ([`Orders`]), and the rows of a list.
-//! Must not know: what a statement means (`weir_admin` does).
+//! Owns: what is said ([`Statement`], [`Letter`]), the decrees in force ([`Decrees`]), and the rows of a
+//! list. Must not know: what a statement means (`weir_admin` does).
 //!
 //! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most;
 //! what it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes
@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use weir_net::{Net, Peer, Target};
+use weir_session::Protocol;
 use weir_wire::console::{Answer, Progress};
 use weir_wire::{Pins, limits};
 
@@ -36,8 +37,8 @@ pub struct Statement {
     pub user: String,
     /// The name by which he has come: `pgbouncer` or `weir`.
     pub database: String,
-    /// 0: by PostgreSQL's protocol, 1: by MySQL's.
-    pub wing: u8,
+    /// By which protocol.
+    pub protocol: Protocol,
     /// He may change things.
     pub admin: bool,
     fate: Arc<AtomicU8>,
@@ -102,7 +103,7 @@ pub type Clerk = Box<dyn Fn(Statement) + Send + Sync>;
 
 /// What an operator has ordered of databases, by their names in Weir.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Orders {
+pub struct Decrees {
     /// All are paused.
     pub all_paused: bool,
     /// These are paused.
@@ -111,7 +112,7 @@ pub struct Orders {
     pub disabled: BTreeSet<String>,
 }
 
-impl Orders {
+impl Decrees {
     /// Nobody gets a server of this database.
     pub fn is_paused(&self, database: &str) -> bool {
         self.all_paused || self.paused.contains(database)
@@ -127,22 +128,22 @@ impl Orders {
 #[derive(Default)]
 pub struct Hatch {
     clerk: OnceLock<Box<dyn Fn(Ask) + Send + Sync>>,
-    orders: ArcSwap<Orders>,
+    decrees: ArcSwap<Decrees>,
     clients: Arc<AtomicUsize>,
 }
 
 impl Hatch {
-    /// The orders in force.
-    pub fn orders(&self) -> Guard<Arc<Orders>> {
-        self.orders.load()
+    /// The decrees in force.
+    pub fn decrees(&self) -> Guard<Arc<Decrees>> {
+        self.decrees.load()
     }
 
     /// A place for one more client; `None`: there are too many.
-    pub(crate) fn seat(&self, admin: bool, user: &str, database: &str) -> Option<Seat> {
+    pub(crate) fn visit(&self, admin: bool, user: &str, database: &str) -> Option<Visit> {
         let place = Place(self.clients.clone());
         let before = self.clients.fetch_add(1, Relaxed);
         let (user, database) = (user.into(), database.into());
-        (before < limits::CONSOLES).then_some(Seat {
+        (before < limits::CONSOLES).then_some(Visit {
             admin,
             user,
             database,
@@ -170,7 +171,7 @@ impl Drop for Place {
 }
 
 /// What is kept of a client of the console.
-pub struct Seat {
+pub struct Visit {
     /// It may change things.
     pub(crate) admin: bool,
     pub(crate) user: Box<str>,
@@ -182,13 +183,13 @@ pub struct Seat {
     _place: Place,
 }
 
-impl Drop for Seat {
+impl Drop for Visit {
     fn drop(&mut self) {
         self.fate.store(GONE, Relaxed);
     }
 }
 
-impl Seat {
+impl Visit {
     /// Its client has asked for the end of its statement.
     pub(crate) fn cancel(&self) {
         self.fate.store(CANCELLED, Relaxed);
@@ -205,7 +206,7 @@ impl Seat {
                 text,
                 user,
                 database,
-                wing: ticket.wing,
+                protocol: ticket.protocol,
                 admin: self.admin,
                 fate,
                 reply: None,
@@ -274,10 +275,10 @@ pub struct List {
 }
 
 /// A piece of a list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Part {
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// The clock of the process when it was made (nanoseconds).
     pub now_ns: u64,
     /// Clients.
@@ -290,6 +291,21 @@ pub struct Part {
     pub logins: usize,
     /// Clients by their user, if those are wanted.
     pub users: Vec<(String, usize)>,
+}
+
+impl Part {
+    /// Nothing was found yet.
+    pub fn new(protocol: Protocol, now_ns: u64) -> Part {
+        Part {
+            protocol,
+            now_ns,
+            clients: Vec::new(),
+            servers: Vec::new(),
+            counts: Vec::new(),
+            logins: 0,
+            users: Vec::new(),
+        }
+    }
 }
 
 /// Clients and servers of a pool, by PgBouncer's states.
@@ -422,8 +438,8 @@ pub struct ServerRow {
 /// A pool, as all workers know it.
 #[derive(Debug, Clone)]
 pub struct PoolRow {
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// Its number there.
     pub id: PoolId,
     /// Its settings.
@@ -451,10 +467,13 @@ impl Proxy {
             statement.reply = Some(Box::new(move |answer, hold| {
                 let Some(shared) = shared.upgrade() else { return };
                 let (client, answer) = (ticket.key, Box::new(answer));
-                let mail = if ticket.wing == Postgres::INDEX {
-                    Mail::Postgres(WingMail::Console(Letter::Answer { client, answer, hold }))
-                } else {
-                    Mail::MySql(WingMail::Console(Letter::Answer { client, answer, hold }))
+                let mail = match ticket.protocol {
+                    Protocol::Postgres => {
+                        Mail::Postgres(WingMail::Console(Letter::Answer { client, answer, hold }))
+                    }
+                    Protocol::Mysql => {
+                        Mail::MySql(WingMail::Console(Letter::Answer { client, answer, hold }))
+                    }
                 };
                 (shared.post)(ticket.worker, mail);
             }));
@@ -468,9 +487,9 @@ impl Proxy {
         weir_net::kernel::monotonic_ns()
     }
 
-    /// The orders in force.
-    pub fn orders(&self) -> Arc<Orders> {
-        self.shared.console.orders.load_full()
+    /// The decrees in force.
+    pub fn decrees(&self) -> Arc<Decrees> {
+        self.shared.console.decrees.load_full()
     }
 
     /// Clients there may be.
@@ -521,9 +540,9 @@ impl Proxy {
         }
     }
 
-    /// Changes the orders; pools of databases that are paused otherwise than before hear of it.
-    pub fn order(&self, change: impl Fn(&mut Orders)) {
-        order(&self.shared, change);
+    /// Changes the decrees; pools of databases that are paused otherwise than before hear of it.
+    pub fn decree(&self, change: impl Fn(&mut Decrees)) {
+        decree(&self.shared, change);
     }
 
     /// Servers of these databases that are there now are replaced when they are next free.
@@ -539,12 +558,11 @@ impl Proxy {
     }
 
     /// Ends the client of this number. `told` hears whether there was one, unless its worker ends meanwhile.
-    pub fn kill_client(&self, wing: u8, number: u32, told: impl FnOnce(bool) + Send + 'static) {
+    pub fn kill_client(&self, protocol: Protocol, number: u32, told: impl FnOnce(bool) + Send + 'static) {
         let (worker, told) = (worker_of(number), Box::new(told));
-        let mail = if wing == Postgres::INDEX {
-            Mail::Postgres(WingMail::Console(Letter::KillClient { number, told }))
-        } else {
-            Mail::MySql(WingMail::Console(Letter::KillClient { number, told }))
+        let mail = match protocol {
+            Protocol::Postgres => Mail::Postgres(WingMail::Console(Letter::KillClient { number, told })),
+            Protocol::Mysql => Mail::MySql(WingMail::Console(Letter::KillClient { number, told })),
         };
         if self.shared.berths.is_open(worker) {
             (self.shared.post)(worker, mail);
@@ -552,19 +570,19 @@ impl Proxy {
     }
 }
 
-/// Changes the orders. Who gives them looks at all pools behind that; who makes a pool looks at the orders
+/// Changes the decrees. Who gives them looks at all pools behind that; who makes a pool looks at the decrees
 /// behind that.
-pub fn order<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Orders)) {
-    let mut orders = Orders::clone(&shared.console.orders());
-    change(&mut orders);
-    shared.console.orders.store(Arc::new(orders.clone()));
-    pause::<Postgres, N>(shared, &orders);
-    pause::<MySql, N>(shared, &orders);
+pub fn decree<N: Net>(shared: &Shared<N>, change: impl Fn(&mut Decrees)) {
+    let mut decrees = Decrees::clone(&shared.console.decrees());
+    change(&mut decrees);
+    shared.console.decrees.store(Arc::new(decrees.clone()));
+    pause::<Postgres, N>(shared, &decrees);
+    pause::<MySql, N>(shared, &decrees);
 }
 
-fn pause<W: Wing, N: Net>(shared: &Shared<N>, orders: &Orders) {
+fn pause<W: Wing, N: Net>(shared: &Shared<N>, decrees: &Decrees) {
     for pool in W::registry(shared).all().iter() {
-        let paused = orders.is_paused(&pool.spec().database);
+        let paused = decrees.is_paused(&pool.spec().database);
         if pool.shared.is_paused() != paused {
             pool.shared.set_paused(paused);
             tell_all::<W, N>(shared, || Letter::Ordered { pool: pool.clone() });
@@ -610,7 +628,7 @@ fn rows_of<'a, W: Wing>(
     rows.extend(entries.map(|entry| {
         let shared = &entry.shared;
         PoolRow {
-            wing: W::INDEX,
+            protocol: W::PROTOCOL,
             id: entry.id,
             spec: entry.spec(),
             opened: shared.opened(),

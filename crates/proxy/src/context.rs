@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_auth::job::RsaKey;
 use weir_net::Net;
 use weir_net::wheel::Wheel;
+use weir_session::Machines;
+use weir_session::Protocol;
 
 /// Fills a buffer with random bytes.
 pub type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
@@ -27,9 +29,9 @@ pub struct Shared<N: Net> {
     /// The latest settings. A worker has its own copy of the pointer, renewed by [`Mail::Reload`].
     pub settings: ArcSwap<Settings>,
     /// All pools of PostgreSQL.
-    pub postgres: Registry<<Postgres as Wing>::Welcomes>,
+    pub postgres: Registry<<Postgres as Machines>::Welcomes>,
     /// All pools of MySQL.
-    pub mysql: Registry<<MySql as Wing>::Welcomes>,
+    pub mysql: Registry<<MySql as Machines>::Welcomes>,
     /// What is counted.
     pub metrics: Arc<weir_metrics::Metrics>,
     /// How often a thread that serves has panicked.
@@ -60,8 +62,8 @@ pub struct Shared<N: Net> {
 pub struct Ticket {
     /// Worker.
     pub worker: usize,
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// Client, server or canceller.
     pub kind: crate::ids::Kind,
     /// Which one.

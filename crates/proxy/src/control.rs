@@ -11,14 +11,13 @@ use crate::front_tls::FrontTls;
 use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
-use crate::mail::{Mail, WingMail};
+use crate::mail::Mail;
 use crate::panics::Panics;
 use crate::pool::Registry;
 use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings, Timeouts};
 use crate::sizing::Sizing;
-use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,14 +25,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use weir_auth::job::RsaKey;
-use weir_auth::{AuthMethod, scram};
-use weir_config::{Auth, ListenAt, Protocol, Snapshot};
+use weir_auth::scram;
+use weir_config::{Auth, ListenAt, Snapshot};
 use weir_metrics::Metrics;
 use weir_net::fleet::{Fleet, Seat};
 use weir_net::listener::{BindError, ListenOptions, SocketFile, bind};
 use weir_net::socket::{Keepalive, SocketOptions};
 use weir_net::tables::TablePlan;
 use weir_net::{Kernel, Mailbox, Target, tables};
+use weir_session::AuthMethod;
+use weir_session::Protocol;
 
 /// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they
 /// share its wake-ups, and their servers need not change hands.
@@ -120,7 +121,7 @@ impl Proxy {
         let routes = Arc::new(ConfigRoutes::new(snapshot.clone()));
         let front_tls = FrontTls::new(snapshot, &FrontTls::default())?;
         let (posts, mailboxes) = Posts::new(&fleet, berths.clone());
-        let metrics = Metrics::new(plan.most, &[Postgres::NAME, MySql::NAME]);
+        let metrics = Metrics::new(plan.most, &Protocol::NAMES);
         let panics = Arc::new(Panics::new(metrics.clone(), before_exit));
         let submit = start_crypto(posts.clone(), workers, panics.clone());
         let submit = submit.map_err(system("start a crypto thread"))?;
@@ -145,10 +146,10 @@ impl Proxy {
         });
         let mut handles = Vec::new();
         for (worker, (doors, mailbox)) in doors.into_iter().zip(mailboxes).enumerate() {
-            let (wings, listeners): (Vec<u8>, Vec<_>) = doors.into_iter().unzip();
+            let (protocols, listeners): (Vec<_>, Vec<_>) = doors.into_iter().unzip();
             let seat = fleet.seat(worker, listeners).map_err(system("prepare a worker"))?;
             let shared = shared.clone();
-            let body = move || run_worker(seat, worker, wings, mailbox, shared);
+            let body = move || run_worker(seat, worker, protocols, mailbox, shared);
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
@@ -332,8 +333,8 @@ fn socket_options(snapshot: &Snapshot) -> SocketOptions {
     }
 }
 
-/// The listeners of each worker, with the wing that is spoken there.
-type Doors = Vec<Vec<(u8, weir_net::listener::Listener)>>;
+/// The listeners of each worker, with the protocol that is spoken there.
+type Doors = Vec<Vec<(Protocol, weir_net::listener::Listener)>>;
 /// Listeners, the socket files they made, and where they listen.
 type Opened = (Doors, Vec<SocketFile>, Vec<(Protocol, Target)>);
 
@@ -358,14 +359,10 @@ fn open_doors(snapshot: &Snapshot, workers: usize, sockets: &SocketOptions) -> R
             Err(_) if listener.optional => continue,
             Err(error) => return Err(error.into()),
         };
-        let wing = match listener.protocol {
-            Protocol::Postgres => Postgres::INDEX,
-            Protocol::Mysql => MySql::INDEX,
-        };
         listening.push((listener.protocol, bound.local));
         files.extend(bound.file);
-        for (doors, listener) in doors.iter_mut().zip(bound.listeners) {
-            doors.push((wing, listener));
+        for (doors, opened) in doors.iter_mut().zip(bound.listeners) {
+            doors.push((listener.protocol, opened));
         }
     }
     Ok((doors, files, listening))
@@ -374,14 +371,17 @@ fn open_doors(snapshot: &Snapshot, workers: usize, sockets: &SocketOptions) -> R
 fn run_worker(
     seat: Seat,
     number: usize,
-    wings: Vec<u8>,
+    protocols: Vec<Protocol>,
     mut mailbox: Mailbox<Mail<Kernel>>,
     shared: Arc<Shared<Kernel>>,
 ) {
     let panics = shared.panics.clone();
     let started = seat.enter().and_then(|(kernel, listeners)| {
-        let doors =
-            listeners.into_iter().zip(wings).map(|(listener, wing)| Door::new(listener, wing)).collect();
+        let doors = listeners
+            .into_iter()
+            .zip(protocols)
+            .map(|(listener, protocol)| Door::new(listener, protocol))
+            .collect();
         Worker::new(kernel, number, shared, doors)
     });
     let outcome = started.and_then(|mut worker| {
@@ -398,13 +398,8 @@ fn run_worker(
 /// The threads for slow work, whose results go to the workers' mailboxes.
 fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::io::Result<Submit> {
     crypto::start(workers, panics, move |ticket, done| {
-        let Ticket { worker, wing, kind, key } = ticket;
-        let mail = if wing == Postgres::INDEX {
-            Mail::Postgres(WingMail::Job { kind, key, done })
-        } else {
-            Mail::MySql(WingMail::Job { kind, key, done })
-        };
-        posts.send(worker, mail);
+        let Ticket { worker, protocol, kind, key } = ticket;
+        posts.send(worker, Mail::job(protocol, kind, key, done));
     })
 }
 

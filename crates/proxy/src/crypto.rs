@@ -174,7 +174,7 @@ mod tests {
         let secret = Arc::new(Secret::from_userlist("md5ABCDEF00112233445566778899aabbcc"));
         let key = Arena::<()>::default().next_key();
         let give = |kind| {
-            let ticket = Ticket { worker: 0, wing: 0, kind, key };
+            let ticket = Ticket { worker: 0, protocol: weir_session::Protocol::Postgres, kind, key };
             // A hash gives no keys, so the work itself takes no time.
             let job = Job::ScramKeys { secret: secret.clone(), salt: (*b"salt").into(), iterations: 1 };
             submit(ticket, Work::Login(job)).is_ok()

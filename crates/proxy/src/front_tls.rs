@@ -3,8 +3,9 @@
 use crate::settings::ClientTls;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use weir_auth::login::TlsOffer;
-use weir_config::{Protocol, Snapshot};
+use weir_config::Snapshot;
+use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 use weir_tls::{Acceptor, Identity, SelfMade, SslMode, TlsError, self_made};
 
 /// What was made from a configuration.
@@ -36,8 +37,8 @@ impl FrontTls {
             (None, _) => made.insert(own_certificate(&config)?).clone(),
         };
         let mut acceptors = [None, None];
-        for (slot, protocol) in acceptors.iter_mut().zip(Protocol::ALL) {
-            *slot = Some(Acceptor::new(&config.settings(protocol, identity.clone()))?);
+        for protocol in Protocol::ALL {
+            acceptors[protocol.index()] = Some(Acceptor::new(&config.settings(protocol, identity.clone()))?);
         }
         let offer = if config.mode.is_required() { TlsOffer::Required } else { TlsOffer::Offered };
         Ok(FrontTls { config, made, tls: ClientTls { offer, acceptors } })

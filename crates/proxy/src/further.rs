@@ -15,9 +15,9 @@ use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::Worker;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
-use weir_auth::login::KillOutcome;
 use weir_net::fleet::{Fleet, Nursery, Seat};
 use weir_net::{Address, Kernel, Mailbox, mailbox};
+use weir_session::login::KillOutcome;
 
 /// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
 /// requests); this is the bound on our own mistakes.

@@ -16,10 +16,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use weir_auth::login::ServerGreeting;
 use weir_mysql::frame;
 use weir_mysql::message::greeting::{Greeting, before_any};
 use weir_net::Target;
+use weir_session::login::ServerGreeting;
 use weir_wire::{FaultKind, limits};
 
 /// The version before any server has said its own.

@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU64;
 use weir_net::Token;
+use weir_session::Protocol;
 
 /// Slot and generation of something in an [`Arena`]. Never 0, so it can be a queue owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,15 +114,18 @@ impl<T> Arena<T> {
         let place = self.slots.get_mut(key.slot() as usize)?;
         if place.generation == key.generation() { place.value.as_mut() } else { None }
     }
+    /// Whatever is in a slot now, and its key.
+    pub fn at(&self, slot: u32) -> Option<(Key, &T)> {
+        let place = self.slots.get(slot as usize)?;
+        Some((Key::new(place.generation, slot), place.value.as_ref()?))
+    }
     /// Looks at whatever is in a slot now.
     pub fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.slots.get_mut(slot as usize)?.value.as_mut()
     }
     /// The key of whatever is in a slot now.
     pub fn key_of(&self, slot: u32) -> Option<Key> {
-        let place = self.slots.get(slot as usize)?;
-        place.value.as_ref()?;
-        Some(Key::new(place.generation, slot))
+        self.at(slot).map(|(key, _)| key)
     }
     /// Slots there are, used or not: all are below this number.
     pub fn slots(&self) -> u32 {
@@ -133,10 +137,7 @@ impl<T> Arena<T> {
     }
     /// All things with their keys, lowest slot first.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        self.slots.iter().enumerate().filter_map(|(slot, place)| {
-            let value = place.value.as_ref()?;
-            Some((Key::new(place.generation, slot as u32), value))
-        })
+        (0..self.slots()).filter_map(|slot| self.at(slot))
     }
 }
 
@@ -159,21 +160,21 @@ pub enum Kind {
     Kept,
 }
 
-/// Kind, wing and key in one number, for tokens and timers.
+/// Kind, protocol and key in one number, for tokens and timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
     /// What it is.
     pub kind: Kind,
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// Which one.
     pub key: Key,
 }
 
 impl Tag {
-    /// Packs into 64 bits: 3 kind, 1 wing, 28 generation, 32 slot.
+    /// Packs into 64 bits: 3 kind, 1 protocol, 28 generation, 32 slot.
     pub fn pack(self) -> u64 {
-        (self.kind as u64) << 61 | u64::from(self.wing & 1) << 60 | self.key.raw()
+        (self.kind as u64) << 61 | (self.protocol as u64) << 60 | self.key.raw()
     }
     /// A token for the event loop.
     pub fn token(self) -> Token {
@@ -191,12 +192,13 @@ impl Tag {
             6 => Kind::Kept,
             _ => return None,
         };
+        let protocol = Protocol::ALL[(raw >> 60 & 1) as usize];
         let key = Key::from_raw(raw & ((1 << 60) - 1))?;
-        Some(Tag { kind, wing: (raw >> 60 & 1) as u8, key })
+        Some(Tag { kind, protocol, key })
     }
     /// A tag for something that lives for ever in an indexed list.
-    pub fn fixed(kind: Kind, wing: u8, index: u32) -> Tag {
-        Tag { kind, wing, key: Key::new(1, index) }
+    pub fn fixed(kind: Kind, protocol: Protocol, index: u32) -> Tag {
+        Tag { kind, protocol, key: Key::new(1, index) }
     }
 }
 
@@ -258,8 +260,8 @@ mod tests {
                 Kind::Batch,
                 Kind::Kept,
             ] {
-                for wing in 0..2 {
-                    let tag = Tag { kind, wing, key };
+                for protocol in Protocol::ALL {
+                    let tag = Tag { kind, protocol, key };
                     assert_eq!(Tag::unpack(tag.pack()), Some(tag));
                 }
             }

@@ -13,8 +13,8 @@
 
 use std::io;
 use std::sync::Arc;
-use weir_auth::login::Secured;
 use weir_net::Net;
+use weir_session::login::Secured;
 use weir_tls::{Facts, Stream, TlsError};
 
 /// Plain bytes that are encrypted at a time: some records of 16 kB, so that a slow peer leaves little behind.

@@ -8,8 +8,9 @@ use crate::pool::{Place, PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
 use std::sync::Arc;
-use weir_auth::login::KillOutcome;
 use weir_net::{Net, Peer, Target};
+use weir_session::Protocol;
+use weir_session::login::KillOutcome;
 
 /// A message to a worker.
 pub enum Mail<N: Net> {
@@ -27,6 +28,16 @@ pub enum Mail<N: Net> {
     Drain,
     /// Stop now.
     Stop,
+}
+
+impl<N: Net> Mail<N> {
+    /// The result of slow work, for the hall of this protocol.
+    pub fn job(protocol: Protocol, kind: Kind, key: Key, done: WorkDone) -> Mail<N> {
+        match protocol {
+            Protocol::Postgres => Mail::Postgres(WingMail::Job { kind, key, done }),
+            Protocol::Mysql => Mail::MySql(WingMail::Job { kind, key, done }),
+        }
+    }
 }
 
 /// A message to one hall of a worker.

@@ -2,13 +2,13 @@
 
 use crate::pool::auto::Bounds;
 use crate::settings::{PoolMode, PoolSpec, Routes, Targets};
-use crate::wing::{Postgres, Wing};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_auth::{Admission, AuthMethod, Login};
 use weir_config::console::Rights;
-use weir_config::{Auth, Network, Origin, Protocol, Realm, Server, Snapshot};
+use weir_config::{Auth, Network, Origin, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
+use weir_session::Protocol;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::{Fault, FaultKind};
 
 /// The configuration as [`Routes`], with the addresses of its hosts.
@@ -98,10 +98,6 @@ impl ConfigRoutes {
     }
 }
 
-fn protocol(wing: u8) -> Protocol {
-    if wing == Postgres::INDEX { Protocol::Postgres } else { Protocol::Mysql }
-}
-
 fn origin(peer: &Peer) -> Origin {
     match peer {
         Peer::Tcp(address) => Origin { local: address.ip().to_canonical().is_loopback(), uid: None },
@@ -111,24 +107,23 @@ fn origin(peer: &Peer) -> Origin {
 }
 
 impl Routes for ConfigRoutes {
-    fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission {
-        self.snapshot.admit(protocol(wing), login, origin(peer))
+    fn admit(&self, protocol: Protocol, login: &Login, peer: &Peer) -> Admission {
+        self.snapshot.admit(protocol, login, origin(peer))
     }
 
-    fn is_balancer(&self, wing: u8, peer: &Peer) -> bool {
-        self.snapshot.realm(protocol(wing)).balancers.iter().any(|network| match peer {
+    fn is_balancer(&self, protocol: Protocol, peer: &Peer) -> bool {
+        self.snapshot.realm(protocol).balancers.iter().any(|network| match peer {
             Peer::Tcp(address) => network.has(address.ip()),
             Peer::Unix { .. } => *network == Network::Unix,
             Peer::Unknown => false,
         })
     }
 
-    fn console(&self, wing: u8, login: &Login, peer: &Peer) -> Option<Option<Rights>> {
-        self.snapshot.console(protocol(wing), login, origin(peer), weir_net::socket::own_uid())
+    fn console(&self, protocol: Protocol, login: &Login, peer: &Peer) -> Option<Option<Rights>> {
+        self.snapshot.console(protocol, login, origin(peer), weir_net::socket::own_uid())
     }
 
-    fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
-        let protocol = protocol(wing);
+    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
         let Some(route) = self.snapshot.route(protocol, login) else {
             let name = login.database.as_deref().unwrap_or(&login.user);
             return Err(Fault::new(FaultKind::NoSuchDatabase, format!("no database `{name}` is configured")));
@@ -139,7 +134,7 @@ impl Routes for ConfigRoutes {
             epoch: self.epoch,
             servers_since: self.epoch,
             login: login.clone(),
-            wing,
+            protocol,
             database: route.pool,
             user: route.server_user,
             secret: route.server_secret,
@@ -171,15 +166,15 @@ impl Routes for ConfigRoutes {
         Ok((spec, schema))
     }
 
-    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec {
-        match self.resolve(wing, &spec.login, spec.variant) {
+    fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec {
+        match self.resolve(protocol, &spec.login, spec.variant) {
             Ok((new, _)) if new.database == spec.database && new.user == spec.user => new,
             Ok(_) | Err(_) => PoolSpec { epoch: self.epoch, min_size: 0, ..spec.clone() },
         }
     }
 
-    fn default_method(&self, wing: u8) -> AuthMethod {
-        match self.snapshot.realm(protocol(wing)).auth {
+    fn default_method(&self, protocol: Protocol) -> AuthMethod {
+        match self.snapshot.realm(protocol).auth {
             Auth::Method(method) => method,
             Auth::Any => AuthMethod::Trust,
         }

@@ -4,11 +4,13 @@
 use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use weir_auth::login::{TlsOffer, Trust};
-use weir_auth::{Admission, Login, Secret};
+use weir_auth::Secret;
 use weir_config::ServerTls;
 use weir_config::console::Rights;
 use weir_net::{Peer, Target};
+use weir_session::Protocol;
+use weir_session::login::{TlsOffer, Trust};
+use weir_session::{Admission, Login};
 use weir_tls::Acceptor;
 use weir_wire::Fault;
 
@@ -132,8 +134,8 @@ pub struct PoolSpec {
     pub servers_since: u64,
     /// The first login that led here: what a reload asks for again.
     pub login: Login,
-    /// 0: PostgreSQL, 1: MySQL.
-    pub wing: u8,
+    /// Which protocol it speaks.
+    pub protocol: Protocol,
     /// The database's name in Weir.
     pub database: String,
     /// The user the servers are logged in as.
@@ -199,14 +201,14 @@ impl PoolSpec {
 pub struct ClientTls {
     /// What they may have of it.
     pub offer: TlsOffer,
-    /// By wing.
+    /// By [`Protocol::index`].
     pub acceptors: [Option<Acceptor>; 2],
 }
 
 impl ClientTls {
     /// Makes the server's end of connections of one protocol.
-    pub fn acceptor(&self, wing: u8) -> Option<&Acceptor> {
-        self.acceptors.get(usize::from(wing))?.as_ref()
+    pub fn acceptor(&self, protocol: Protocol) -> Option<&Acceptor> {
+        self.acceptors[protocol.index()].as_ref()
     }
 }
 
@@ -232,26 +234,26 @@ impl Default for Logged {
 pub trait Routes: Send + Sync {
     /// How this user must prove itself. Never fails: an unknown user is admitted to a proof it cannot
     /// give.
-    fn admit(&self, wing: u8, login: &Login, peer: &Peer) -> Admission;
+    fn admit(&self, protocol: Protocol, login: &Login, peer: &Peer) -> Admission;
     /// This peer is a load balancer: its connections begin with a PROXY header.
-    fn is_balancer(&self, _wing: u8, _peer: &Peer) -> bool {
+    fn is_balancer(&self, _protocol: Protocol, _peer: &Peer) -> bool {
         false
     }
     /// This login names the administration console: what it may do there (`None`: nothing), if it is who it
     /// says.
-    fn console(&self, _wing: u8, _login: &Login, _peer: &Peer) -> Option<Option<Rights>> {
+    fn console(&self, _protocol: Protocol, _login: &Login, _peer: &Peer) -> Option<Option<Rights>> {
         None
     }
     /// The pool of a proven login, and the name of its database on the server.
     ///
     /// # Errors
     /// What the client is told: there is no such database, or it has no place for this user.
-    fn resolve(&self, wing: u8, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
+    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
     /// The same pool by these settings: of another size, with another server, or, when its database or user
     /// is no longer there, as it was, without servers to be kept open for nobody.
-    fn renew(&self, wing: u8, spec: &PoolSpec) -> PoolSpec;
+    fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec;
     /// How MySQL's greeting asks for a proof before the user is known.
-    fn default_method(&self, wing: u8) -> weir_auth::AuthMethod;
+    fn default_method(&self, protocol: Protocol) -> weir_session::AuthMethod;
 }
 
 /// Everything the workers need to know. A reload makes new ones; nobody ever changes them.

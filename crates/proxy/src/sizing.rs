@@ -17,6 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use weir_net::Net;
+use weir_session::Protocol;
 
 /// How often it is to be called.
 pub const EVERY: Duration = Duration::from_millis(500);
@@ -24,9 +25,9 @@ pub const EVERY: Duration = Duration::from_millis(500);
 /// The sizes of all pools.
 #[derive(Debug, Default)]
 pub struct Sizing {
-    pools: HashMap<(u8, PoolId), Pool>,
+    pools: HashMap<(Protocol, PoolId), Pool>,
     /// Who tries a size now.
-    trying: Option<(u8, PoolId)>,
+    trying: Option<(Protocol, PoolId)>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl Sizing {
 
     fn look_at<W: Wing, N: Net>(&mut self, shared: &Shared<N>, elapsed: Duration) {
         for entry in W::registry(shared).all().iter() {
-            let name = (W::INDEX, entry.id);
+            let name = (W::PROTOCOL, entry.id);
             let pool = self.pools.entry(name).or_default();
             let may_try = self.trying.is_none_or(|trying| trying == name);
             let patience = Duration::from_millis(shared.settings.load().timeouts.query_wait_ms);
@@ -101,7 +102,7 @@ impl Sizing {
         let patience = if all.len() > MANY_POOLS { UNUSED_OF_MANY } else { UNUSED };
         let (mut unused, mut let_go) = (Vec::new(), Vec::new());
         for entry in all.iter() {
-            let Some(pool) = self.pools.get_mut(&(W::INDEX, entry.id)) else { continue };
+            let Some(pool) = self.pools.get_mut(&(W::PROTOCOL, entry.id)) else { continue };
             let spec = entry.spec();
             let is_unused = entry.shared.is_unused() && spec.min_size == 0 && spec.auto.is_none();
             pool.unused = if is_unused { pool.unused + elapsed } else { Duration::ZERO };
@@ -116,7 +117,7 @@ impl Sizing {
         drop(all);
         if !let_go.is_empty() {
             for id in registry.forget(&let_go) {
-                self.pools.remove(&(W::INDEX, id));
+                self.pools.remove(&(W::PROTOCOL, id));
             }
         }
         if !unused.is_empty() {

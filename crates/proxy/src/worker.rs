@@ -11,12 +11,13 @@ use crate::ids::{Kind, Tag};
 use crate::mail::Mail;
 use crate::panics::inject;
 use crate::settings::Settings;
-use crate::wing::{MySql, Postgres, Wing};
+use crate::wing::{MySql, Postgres};
 use std::sync::Arc;
 use std::time::Duration;
 use weir_metrics::TurnCells;
 use weir_net::backoff::{AcceptPause, is_exhaustion};
 use weir_net::{Event, Net, Token, Wheel};
+use weir_session::Protocol;
 use weir_wire::limits::SCRATCH_BYTES;
 
 /// Connections accepted from one listener in one turn, some 10 us each, so that a storm of connects cannot
@@ -29,14 +30,14 @@ const EMPTY_MS: u64 = 10_000;
 /// A listener of this worker.
 pub struct Door<N: Net> {
     listener: N::Listener,
-    wing: u8,
+    protocol: Protocol,
     pause: AcceptPause,
 }
 
 impl<N: Net> Door<N> {
-    /// A listener for clients of a wing (0: PostgreSQL, 1: MySQL).
-    pub fn new(listener: N::Listener, wing: u8) -> Self {
-        Door { listener, wing, pause: AcceptPause::default() }
+    /// A listener for clients of a protocol.
+    pub fn new(listener: N::Listener, protocol: Protocol) -> Self {
+        Door { listener, protocol, pause: AcceptPause::default() }
     }
 }
 
@@ -85,10 +86,13 @@ impl<N: Net> Worker<N> {
         doors: Vec<Door<N>>,
     ) -> std::io::Result<Self> {
         for (index, door) in doors.iter().enumerate() {
-            net.watch_listener(&door.listener, Tag::fixed(Kind::Listener, door.wing, index as u32).token())?;
+            net.watch_listener(
+                &door.listener,
+                Tag::fixed(Kind::Listener, door.protocol, index as u32).token(),
+            )?;
         }
-        let postgres = Hall::new(shared.metrics.worker(number, Postgres::NAME));
-        let mysql = Hall::new(shared.metrics.worker(number, MySql::NAME));
+        let postgres = Hall::new(shared.metrics.worker(number, Protocol::Postgres.name()));
+        let mysql = Hall::new(shared.metrics.worker(number, Protocol::Mysql.name()));
         let wheel = Wheel::new(net.now_ns() / 1_000_000);
         let economy = Economy::new(net.now_ns());
         let turns = shared.metrics.turns(number);
@@ -206,10 +210,10 @@ impl<N: Net> Worker<N> {
         self.wheel.advance(self.net.now_ns() / 1_000_000, &mut fired);
         for &raw in &fired {
             let Some(tag) = Tag::unpack(raw) else { continue };
-            match (tag.kind, tag.wing) {
+            match (tag.kind, tag.protocol) {
                 (Kind::Listener, _) => self.knock(tag.key.slot()),
-                (_, 0) => self.with(|hall, _, cx| hall.timer(cx, tag)),
-                (_, _) => self.with(|_, hall, cx| hall.timer(cx, tag)),
+                (_, Protocol::Postgres) => self.with(|hall, _, cx| hall.timer(cx, tag)),
+                (_, Protocol::Mysql) => self.with(|_, hall, cx| hall.timer(cx, tag)),
             }
         }
         self.fired = fired;
@@ -234,10 +238,10 @@ impl<N: Net> Worker<N> {
             if !wanted(tag.kind) {
                 continue;
             }
-            match (tag.kind, tag.wing) {
+            match (tag.kind, tag.protocol) {
                 (Kind::Listener, _) => self.knock(tag.key.slot()),
-                (_, 0) => self.with(|hall, _, cx| hall.event(cx, tag, event)),
-                (_, _) => self.with(|_, hall, cx| hall.event(cx, tag, event)),
+                (_, Protocol::Postgres) => self.with(|hall, _, cx| hall.event(cx, tag, event)),
+                (_, Protocol::Mysql) => self.with(|_, hall, cx| hall.event(cx, tag, event)),
             }
         }
     }
@@ -372,16 +376,16 @@ impl<N: Net> Worker<N> {
             if !door.pause.is_over(now_ms) {
                 return;
             }
-            let wing = door.wing;
+            let protocol = door.protocol;
             if self.shared.berths.room() == Room::Soon {
                 let until_ms = door.pause.begin(now_ms);
-                self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, wing, index).pack());
+                self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, protocol, index).pack());
                 return;
             }
             match self.net.accept(&door.listener) {
-                Ok((socket, peer)) => match wing {
-                    0 => self.with(|hall, _, cx| hall.seat(cx, socket, peer)),
-                    _ => self.with(|_, hall, cx| hall.seat(cx, socket, peer)),
+                Ok((socket, peer)) => match protocol {
+                    Protocol::Postgres => self.with(|hall, _, cx| hall.seat(cx, socket, peer)),
+                    Protocol::Mysql => self.with(|_, hall, cx| hall.seat(cx, socket, peer)),
                 },
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     door.pause.end();
@@ -395,9 +399,12 @@ impl<N: Net> Worker<N> {
                             "cannot accept: {e}; {failures} times so far. Raise the limit of open files (LimitNOFILE)"
                         );
                     }
-                    let cells = if wing == 0 { &self.postgres.cells } else { &self.mysql.cells };
+                    let cells = match protocol {
+                        Protocol::Postgres => &self.postgres.cells,
+                        Protocol::Mysql => &self.mysql.cells,
+                    };
                     cells.wing.accept_backoffs.inc();
-                    self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, wing, index).pack());
+                    self.wheel.insert(until_ms, Tag::fixed(Kind::Listener, protocol, index).pack());
                     return;
                 }
                 // A client that went before it was accepted.

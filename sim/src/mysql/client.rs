@@ -16,8 +16,9 @@ use crate::network::{EndId, Read};
 use crate::plan::{Line, PASSWORD, Part};
 use crate::postgres::script::Next;
 use std::collections::VecDeque;
-use weir_auth::login::TlsOffer;
 use weir_auth::{Secret, native};
+use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 
 /// A packet: its number and its payload.
 type Packet = (u8, Vec<u8>);
@@ -372,7 +373,7 @@ impl MyClient {
         answer.extend_from_slice(&[0; 23]);
         if secured {
             put(self.outbox.tail(), 1, &answer);
-            self.outbox.secure(stage.plan.secure.connector(1).connect("database").ok()?);
+            self.outbox.secure(stage.plan.secure.connector(Protocol::Mysql).connect("database").ok()?);
             self.take(Vec::new(), stage);
         }
         answer.extend_from_slice(self.user.as_bytes());

@@ -7,7 +7,9 @@ use super::wire::{
 use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
 use weir_auth::caching_sha2::{Fast, verify_fast};
-use weir_auth::{AuthMethod, native};
+use weir_auth::native;
+use weir_session::AuthMethod;
+use weir_session::Protocol;
 
 /// Bytes of unsent reply at which the session stops working, as a blocked thread does.
 const BLOCKED_BYTES: usize = 32 * 1024;
@@ -225,7 +227,7 @@ impl MySession {
             return true;
         };
         if payload.len() == SSL_REQUEST_BYTES {
-            let Ok(stream) = stage.plan.secure.acceptor(1).accept() else { return false };
+            let Ok(stream) = stage.plan.secure.acceptor(Protocol::Mysql).accept() else { return false };
             self.outbox.secure(stream);
             // Nobody waits for an answer to the wish.
             match self.outbox.open(input[total..].to_vec()) {

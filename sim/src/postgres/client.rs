@@ -10,9 +10,10 @@ use crate::excuse;
 use crate::network::{EndId, Read};
 use crate::plan::{Line, PASSWORD, Part};
 use std::collections::{BTreeMap, VecDeque};
-use weir_auth::login::TlsOffer;
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
 use weir_auth::{Secret, md5};
+use weir_session::Protocol;
+use weir_session::login::TlsOffer;
 
 /// A client.
 pub struct PgClient {
@@ -196,7 +197,7 @@ impl PgClient {
 
     fn begin_tls(&mut self, stage: &mut Stage<'_>) {
         self.phase = Phase::Login;
-        match stage.plan.secure.connector(0).connect("database") {
+        match stage.plan.secure.connector(Protocol::Postgres).connect("database") {
             Ok(stream) => self.outbox.secure(stream),
             Err(error) => stage.oracle.broken(|| error.to_string()),
         }

@@ -6,8 +6,10 @@ use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
 use crate::plan::PASSWORD;
 use std::sync::Arc;
+use weir_auth::md5;
 use weir_auth::scram::{ServerExpectFinal, Verdict};
-use weir_auth::{AuthMethod, md5};
+use weir_session::AuthMethod;
+use weir_session::Protocol;
 
 /// Bytes of unsent reply at which the session stops working, as a blocked backend does.
 const BLOCKED_BYTES: usize = 32 * 1024;
@@ -113,7 +115,7 @@ impl PgSession {
     fn plain(&mut self, bytes: Vec<u8>, stage: &mut Stage<'_>) -> Option<Vec<u8>> {
         let secure = &stage.plan.secure;
         if secure.direct && !self.outbox.is_secure() {
-            self.outbox.secure(secure.acceptor(0).accept().ok()?);
+            self.outbox.secure(secure.acceptor(Protocol::Postgres).accept().ok()?);
         }
         self.outbox.open_or_complain(bytes, stage)
     }
@@ -286,7 +288,7 @@ impl PgSession {
                 stage.oracle.broken(|| "bytes before the handshake".into());
             }
             self.outbox.tail().push(b'S');
-            self.outbox.secure(stage.plan.secure.acceptor(0).accept().ok()?);
+            self.outbox.secure(stage.plan.secure.acceptor(Protocol::Postgres).accept().ok()?);
             return Some(total);
         }
         if code != 196_608 {

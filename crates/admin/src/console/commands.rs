@@ -2,10 +2,11 @@
 
 use super::{Act, Console, LOOK_TIME, Outcome, Refusal, Wanted, invalid, show};
 use tokio::sync::oneshot;
+use weir_config::Change;
 use weir_config::console::{PGBOUNCER, WEIR};
 use weir_config::registry::{by_full_name, by_ini_name};
-use weir_config::{Change, Protocol};
-use weir_proxy::console::{Orders, Statement};
+use weir_proxy::console::{Decrees, Statement};
+use weir_session::Protocol;
 use weir_wire::console::Answer;
 
 /// The tag of what is never answered.
@@ -76,7 +77,7 @@ impl Console {
 
     /// There is a database of this name, or an order about one.
     fn is_known(&self, name: &str) -> bool {
-        let (snapshot, orders) = (self.snapshot(), self.proxy.orders());
+        let (snapshot, orders) = (self.snapshot(), self.proxy.decrees());
         Protocol::ALL.iter().any(|&protocol| snapshot.realm(protocol).databases.contains_key(name))
             || orders.paused.contains(name)
             || orders.disabled.contains(name)
@@ -84,18 +85,18 @@ impl Console {
     }
 
     async fn pause(&self, statement: &Statement, name: &str) -> Outcome {
-        if self.proxy.orders().all_paused {
+        if self.proxy.decrees().all_paused {
             return Err("already paused".into());
         }
         self.exists(name, "pause")?;
-        self.proxy.order(|orders| match name {
+        self.proxy.decree(|orders| match name {
             "" => orders.all_paused = true,
             name => {
                 orders.paused.insert(name.to_owned());
             }
         });
         loop {
-            let orders = self.proxy.orders();
+            let orders = self.proxy.decrees();
             if !(orders.all_paused || !name.is_empty() && orders.paused.contains(name)) {
                 return Err("PAUSE was ended by RESUME".into());
             }
@@ -105,7 +106,7 @@ impl Console {
             }
             if statement.is_cancelled() {
                 // As PgBouncer does: who has given up waiting does not want it.
-                self.proxy.order(|orders| match name {
+                self.proxy.decree(|orders| match name {
                     "" => orders.all_paused = false,
                     name => {
                         orders.paused.remove(name);
@@ -118,12 +119,12 @@ impl Console {
     }
 
     fn resume(&self, name: &str) -> Outcome {
-        let orders = self.proxy.orders();
+        let orders = self.proxy.decrees();
         if name.is_empty() {
             if !orders.all_paused {
                 return Err("pooler is not paused".into());
             }
-            self.proxy.order(|orders| orders.all_paused = false);
+            self.proxy.decree(|orders| orders.all_paused = false);
             return Ok(Answer::done("RESUME"));
         }
         let is_console = name == PGBOUNCER || name == WEIR;
@@ -133,14 +134,14 @@ impl Console {
         if !orders.paused.contains(name) {
             return Err(format!("database {name} is not paused").into());
         }
-        self.proxy.order(|orders| {
+        self.proxy.decree(|orders| {
             orders.paused.remove(name);
         });
         Ok(Answer::done("RESUME"))
     }
 
     fn kill(&self, name: &str) -> Outcome {
-        if self.proxy.orders().all_paused {
+        if self.proxy.decrees().all_paused {
             return Err("already paused".into());
         }
         self.exists(name, "kill")?;
@@ -149,7 +150,7 @@ impl Console {
         if !name.is_empty() {
             names = vec![name.to_owned()];
         }
-        self.proxy.order(|orders| orders.paused.extend(names.iter().cloned()));
+        self.proxy.decree(|orders| orders.paused.extend(names.iter().cloned()));
         self.proxy.kill_all(meant(name));
         Ok(Answer::done("KILL"))
     }
@@ -161,7 +162,7 @@ impl Console {
         }
         let Ok(number) = digits.parse::<u32>() else { return Err("client not found".into()) };
         let (told, outcome) = oneshot::channel();
-        self.proxy.kill_client(statement.wing, number, move |found| {
+        self.proxy.kill_client(statement.protocol, number, move |found| {
             // Who has asked may have gone.
             let _ = told.send(found);
         });
@@ -171,7 +172,7 @@ impl Console {
         }
     }
 
-    fn able(&self, name: &str, verb: &str, change: impl Fn(&mut Orders, String)) -> Outcome {
+    fn able(&self, name: &str, verb: &str, change: impl Fn(&mut Decrees, String)) -> Outcome {
         if name.is_empty() {
             return Err("a database is required".into());
         }
@@ -179,7 +180,7 @@ impl Console {
             return Err(format!("no such database: {name}").into());
         }
         self.exists(name, verb)?;
-        self.proxy.order(|orders| change(orders, name.to_owned()));
+        self.proxy.decree(|orders| change(orders, name.to_owned()));
         Ok(Answer::done(&verb.to_ascii_uppercase()))
     }
 

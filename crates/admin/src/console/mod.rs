@@ -27,6 +27,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use weir_config::Snapshot;
 use weir_proxy::Proxy;
 use weir_proxy::console::{List, Part, Statement};
+use weir_session::Protocol;
 use weir_wire::console::{Answer, Column, Kind, Table};
 use weir_wire::limits::{CONSOLE_ANSWERS_BYTES, CONSOLE_LISTS, CONSOLE_ROWS, CONSOLES};
 
@@ -194,7 +195,7 @@ impl Console {
     /// `None`: it is not answered.
     async fn run(&self, statement: &Statement) -> Option<Answer> {
         let outcome = match grammar::parse(&statement.text) {
-            _ if statement.wing == 1 && small_talk(&statement.text).is_some() => {
+            _ if statement.protocol == Protocol::Mysql && small_talk(&statement.text).is_some() => {
                 small_talk(&statement.text).ok_or_else(|| invalid(&statement.text))
             }
             Parsed::Command(name, argument) => self.command(statement, &name, argument).await,

@@ -6,10 +6,11 @@ use super::time::Calendar;
 use super::{Console, Outcome, Refusal, Wanted, registry};
 use std::collections::BTreeMap;
 use weir_config::console::{PGBOUNCER, WEIR};
-use weir_config::{Database, Key, Protocol, Server};
+use weir_config::{Database, Key, Server};
 use weir_net::{Peer, Target};
 use weir_proxy::console::{ClientRow, ClientState, Counts, Part, PoolRow, ServerMark, ServerRow, Statement};
 use weir_proxy::settings::PoolMode;
+use weir_session::Protocol;
 use weir_wire::console::{Answer, Column, Kind, Table};
 
 /// Names and values that some drivers set or ask for without looking whether they must. As at PgBouncer's
@@ -42,8 +43,8 @@ impl View {
         View { both: statement.database != PGBOUNCER }
     }
 
-    fn has(self, wing: u8) -> bool {
-        self.both || wing == 0
+    fn has(self, protocol: Protocol) -> bool {
+        self.both || protocol == Protocol::Postgres
     }
 
     fn table(self, columns: &[Column]) -> Table {
@@ -56,19 +57,15 @@ impl View {
     }
 
     /// Begins a row.
-    fn begin(self, table: &mut Table, wing: u8) {
+    fn begin(self, table: &mut Table, protocol: Protocol) {
         if self.both {
-            table.text(protocol(wing));
+            table.text(protocol.name());
         }
     }
 }
 
-fn protocol(wing: u8) -> &'static str {
-    if wing == 0 { "postgres" } else { "mysql" }
-}
-
 /// Clients and servers by protocol, database and user.
-type ByPool = BTreeMap<(u8, String, String), (Counts, PoolFacts)>;
+type ByPool = BTreeMap<(Protocol, String, String), (Counts, PoolFacts)>;
 
 #[derive(Clone, Copy)]
 struct PoolFacts {
@@ -130,7 +127,7 @@ impl Console {
     }
 
     fn state(&self) -> Table {
-        let paused = self.proxy.orders().all_paused;
+        let paused = self.proxy.decrees().all_paused;
         let mut table = Table::new(tables::STATE);
         table.text("active").text(if paused { "no" } else { "yes" });
         table.text("paused").text(if paused { "yes" } else { "no" });
@@ -166,16 +163,16 @@ impl Console {
         let parts = self.list(wanted).await?;
         let mut pools = ByPool::new();
         let mut of_id = BTreeMap::new();
-        for pool in self.proxy.pools().into_iter().filter(|pool| view.has(pool.wing)) {
-            let name = (pool.wing, pool.spec.database.clone(), pool.spec.user.clone());
-            of_id.insert((pool.wing, pool.id), name.clone());
+        for pool in self.proxy.pools().into_iter().filter(|pool| view.has(pool.protocol)) {
+            let name = (pool.protocol, pool.spec.database.clone(), pool.spec.user.clone());
+            of_id.insert((pool.protocol, pool.id), name.clone());
             let facts = PoolFacts { mode: pool.spec.mode, waits_since_ns: None };
             let (_, facts) = pools.entry(name).or_insert((Counts::default(), facts));
             facts.waits_since_ns = [facts.waits_since_ns, pool.waits_since_ns].into_iter().flatten().min();
         }
         for part in parts.iter() {
             for (id, counts) in &part.counts {
-                let pool = of_id.get(&(part.wing, *id)).and_then(|name| pools.get_mut(name));
+                let pool = of_id.get(&(part.protocol, *id)).and_then(|name| pools.get_mut(name));
                 if let Some((sum, _)) = pool {
                     sum.add(counts);
                 }
@@ -188,8 +185,8 @@ impl Console {
         let (pools, _) = self.by_pool(view).await?;
         let now_ns = self.proxy.clock_ns();
         let mut table = view.table(tables::POOLS);
-        for ((wing, database, user), (counts, facts)) in &pools {
-            view.begin(&mut table, *wing);
+        for ((protocol, database, user), (counts, facts)) in &pools {
+            view.begin(&mut table, *protocol);
             table.text(database).text(user);
             let wait_us = facts.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns) / 1_000);
             put_counts(&mut table, counts, wait_us);
@@ -206,10 +203,10 @@ impl Console {
 
     async fn databases(&self, view: View) -> Result<Table, Refusal> {
         let (pools, _) = self.by_pool(view).await?;
-        let (snapshot, orders, open) = (self.snapshot(), self.proxy.orders(), self.proxy.pools());
+        let (snapshot, orders, open) = (self.snapshot(), self.proxy.decrees(), self.proxy.pools());
         let mut table = view.table(tables::DATABASES);
-        for (wing, protocol) in [(0, Protocol::Postgres), (1, Protocol::Mysql)] {
-            if !view.has(wing) {
+        for protocol in Protocol::ALL {
+            if !view.has(protocol) {
                 continue;
             }
             let realm = snapshot.realm(protocol);
@@ -217,20 +214,20 @@ impl Console {
                 realm.databases.iter().map(|(name, database)| (name.as_str(), &**database)).collect();
             // Those of `*` that somebody uses.
             if let Some(fallback) = &realm.fallback {
-                let used = open.iter().filter(|pool| pool.wing == wing).map(|pool| &*pool.spec);
+                let used = open.iter().filter(|pool| pool.protocol == protocol).map(|pool| &*pool.spec);
                 used.for_each(|spec| {
                     all.entry(&spec.database).or_insert(fallback);
                 });
             }
             for (name, database) in all {
                 let servers: usize =
-                    open.iter().filter(|pool| is_of(pool, wing, name)).map(|pool| pool.opened).sum();
+                    open.iter().filter(|pool| is_of(pool, protocol, name)).map(|pool| pool.opened).sum();
                 let clients: usize = pools
                     .iter()
-                    .filter(|((of, database, _), _)| *of == wing && database == name)
+                    .filter(|((of, database, _), _)| *of == protocol && database == name)
                     .map(|(_, (counts, _))| counts.cl_active + counts.cl_waiting)
                     .sum();
-                view.begin(&mut table, wing);
+                view.begin(&mut table, protocol);
                 self.put_database(&mut table, name, database, [servers, clients]);
                 let (paused, disabled) = (orders.paused.contains(name), orders.is_disabled(name));
                 table.number(u32::from(paused)).number(u32::from(disabled));
@@ -315,15 +312,18 @@ impl Console {
     async fn lists(&self, view: View) -> Result<Table, Refusal> {
         let (pools, logins) = self.by_pool(view).await?;
         let (snapshot, open) = (self.snapshot(), self.proxy.pools());
-        let mut databases: Vec<&str> =
-            open.iter().filter(|pool| view.has(pool.wing)).map(|pool| pool.spec.database.as_str()).collect();
+        let mut databases: Vec<&str> = open
+            .iter()
+            .filter(|pool| view.has(pool.protocol))
+            .map(|pool| pool.spec.database.as_str())
+            .collect();
         databases.extend(snapshot.postgres.databases.keys().map(String::as_str));
         if view.both {
             databases.extend(snapshot.mysql.databases.keys().map(String::as_str));
         }
         databases.sort_unstable();
         databases.dedup();
-        let servers: usize = open.iter().filter(|pool| view.has(pool.wing)).map(|pool| pool.opened).sum();
+        let servers: usize = open.iter().filter(|pool| view.has(pool.protocol)).map(|pool| pool.opened).sum();
         let mut table = Table::new(tables::LISTS);
         for (name, items) in [
             // The console is one, and has a pool and a user.
@@ -400,11 +400,11 @@ impl Console {
         let parts = self.list(Wanted { clients: true, rows: true, ..Wanted::default() }).await?;
         let mut table = view.table(tables::CLIENTS);
         let calendar = Calendar::new(self.proxy.clock_ns());
-        for (wing, client) in rows(&parts, view, |part| &part.clients) {
+        for (protocol, client) in rows(&parts, view, |part| &part.clients) {
             if client.state == ClientState::Login {
                 continue;
             }
-            view.begin(&mut table, wing);
+            view.begin(&mut table, protocol);
             put_client(&mut table, calendar, client, state_of(client));
         }
         Ok(table)
@@ -414,14 +414,14 @@ impl Console {
         let parts = self.list(Wanted { servers: true, rows: true, ..Wanted::default() }).await?;
         let mut table = view.table(tables::CLIENTS);
         let calendar = Calendar::new(self.proxy.clock_ns());
-        for (wing, server) in rows(&parts, view, |part| &part.servers) {
+        for (protocol, server) in rows(&parts, view, |part| &part.servers) {
             let state = match server.state {
                 ServerMark::Login => "new",
                 ServerMark::Idle => "idle",
                 ServerMark::Active => "active",
                 ServerMark::Tested => "tested",
             };
-            view.begin(&mut table, wing);
+            view.begin(&mut table, protocol);
             put_server(&mut table, calendar, server, state);
         }
         Ok(table)
@@ -438,7 +438,7 @@ impl Console {
                 table.number(0u32);
             });
         };
-        for (wing, client) in rows(&parts, view, |part| &part.clients) {
+        for (protocol, client) in rows(&parts, view, |part| &part.clients) {
             let busy = client.inflight > 0 || client.state == ClientState::Waiting;
             if active && !busy {
                 continue;
@@ -448,11 +448,11 @@ impl Console {
                 ClientState::Waiting => "cl_waiting",
                 ClientState::Active | ClientState::Idle => "cl_active",
             };
-            view.begin(&mut table, wing);
+            view.begin(&mut table, protocol);
             put_client(&mut table, calendar, client, state);
             buffers(&mut table);
         }
-        for (wing, server) in rows(&parts, view, |part| &part.servers) {
+        for (protocol, server) in rows(&parts, view, |part| &part.servers) {
             if active && server.state == ServerMark::Idle {
                 continue;
             }
@@ -462,7 +462,7 @@ impl Console {
                 ServerMark::Active => "sv_active",
                 ServerMark::Tested => "sv_tested",
             };
-            view.begin(&mut table, wing);
+            view.begin(&mut table, protocol);
             put_server(&mut table, calendar, server, state);
             buffers(&mut table);
         }
@@ -473,20 +473,20 @@ impl Console {
         let wanted = Wanted { clients: true, servers: true, rows: true, pinned: true, ..Wanted::default() };
         let parts = self.list(wanted).await?;
         let mut pids = BTreeMap::new();
-        for (wing, server) in rows(&parts, view, |part| &part.servers) {
-            pids.insert((wing, server.number), server.pid);
+        for (protocol, server) in rows(&parts, view, |part| &part.servers) {
+            pids.insert((protocol, server.number), server.pid);
         }
         let now_ns = self.proxy.clock_ns();
         let calendar = Calendar::new(now_ns);
         let mut table = Table::new(tables::PINS);
-        for (wing, client) in rows(&parts, view, |part| &part.clients) {
+        for (protocol, client) in rows(&parts, view, |part| &part.clients) {
             let reasons: Vec<_> = client.pins.iter().map(|pin| pin.label()).collect();
             let held_ms = (now_ns / 1_000_000).saturating_sub(client.leased_ms);
-            put_who(&mut table, wing, client);
+            put_who(&mut table, protocol, client);
             table.text(if client.inflight > 0 { "active" } else { "idle" }).text(&reasons.join(","));
             table.number(held_ms / 1_000).number(held_ms % 1_000 * 1_000);
             table.text(&calendar.show(client.active_ms));
-            match client.server.and_then(|server| pids.get(&(wing, server))) {
+            match client.server.and_then(|server| pids.get(&(protocol, server))) {
                 Some(&pid) if pid > 0 => table.number(pid),
                 Some(_) | None => table.null(),
             };
@@ -500,8 +500,8 @@ impl Console {
         let mut all: Vec<_> = rows(&parts, view, |part| &part.clients).collect();
         all.sort_by_key(|(_, client)| std::cmp::Reverse(client.waited_ns));
         let mut table = Table::new(tables::QUEUE);
-        for (wing, client) in all {
-            put_who(&mut table, wing, client);
+        for (protocol, client) in all {
+            put_who(&mut table, protocol, client);
             let waited_us = client.waited_ns / 1_000;
             table.number(waited_us / 1_000_000).number(waited_us % 1_000_000);
         }
@@ -515,27 +515,27 @@ impl Console {
         table.text("consoles").null().null().null();
         table.number(self.proxy.consoles()).number(weir_wire::limits::CONSOLES);
         let pools = self.proxy.pools();
-        for pool in pools.iter().filter(|pool| view.has(pool.wing)) {
+        for pool in pools.iter().filter(|pool| view.has(pool.protocol)) {
             let (database, user) = (pool.spec.database.as_str(), pool.spec.user.as_str());
-            table.text("pool_size").text(protocol(pool.wing)).text(database).text(user);
+            table.text("pool_size").text(pool.protocol.name()).text(database).text(user);
             table.number(pool.opened).number(pool.size);
         }
-        let mut shared: BTreeMap<(&str, u8, &str), (usize, usize)> = BTreeMap::new();
-        for pool in pools.iter().filter(|pool| view.has(pool.wing)) {
+        let mut shared: BTreeMap<(&str, Protocol, &str), (usize, usize)> = BTreeMap::new();
+        for pool in pools.iter().filter(|pool| view.has(pool.protocol)) {
             let spec = &pool.spec;
             for (name, of, most) in [
                 ("max_db_connections", &spec.database, spec.max_of_database),
                 ("max_user_connections", &spec.user, spec.max_of_user),
             ] {
                 if most > 0 {
-                    let (used, limit) = shared.entry((name, pool.wing, of)).or_default();
+                    let (used, limit) = shared.entry((name, pool.protocol, of)).or_default();
                     *used += pool.opened;
                     *limit = most;
                 }
             }
         }
-        for ((name, wing, of), (used, most)) in shared {
-            table.text(name).text(protocol(wing));
+        for ((name, protocol, of), (used, most)) in shared {
+            table.text(name).text(protocol.name());
             match name {
                 "max_db_connections" => table.text(of).null(),
                 _ => table.null().text(of),
@@ -546,19 +546,19 @@ impl Console {
     }
 }
 
-fn is_of(pool: &PoolRow, wing: u8, database: &str) -> bool {
-    pool.wing == wing && pool.spec.database == database
+fn is_of(pool: &PoolRow, protocol: Protocol, database: &str) -> bool {
+    pool.protocol == protocol && pool.spec.database == database
 }
 
 fn rows<'a, T: 'a>(
     parts: &'a [Part],
     view: View,
     of: impl Fn(&'a Part) -> &'a Vec<T> + 'a,
-) -> impl Iterator<Item = (u8, &'a T)> + 'a {
+) -> impl Iterator<Item = (Protocol, &'a T)> + 'a {
     parts
         .iter()
-        .filter(move |part| view.has(part.wing))
-        .flat_map(move |part| of(part).iter().map(move |row| (part.wing, row)))
+        .filter(move |part| view.has(part.protocol))
+        .flat_map(move |part| of(part).iter().map(move |row| (part.protocol, row)))
 }
 
 fn mode_name(mode: PoolMode) -> &'static str {
@@ -598,8 +598,8 @@ fn state_of(client: &ClientRow) -> &'static str {
     }
 }
 
-fn put_who(table: &mut Table, wing: u8, client: &ClientRow) {
-    table.text(protocol(wing)).number(client.number).text(&client.user).text(&client.database);
+fn put_who(table: &mut Table, protocol: Protocol, client: &ClientRow) {
+    table.text(protocol.name()).number(client.number).text(&client.user).text(&client.database);
     table.text(&client.application_name).text(&peer_of(&client.peer).0);
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use weir_metrics::{NAMED_POOLS, OTHER, PoolTotals};
 use weir_proxy::Proxy;
 use weir_proxy::pool::{PoolId, Served};
+use weir_session::Protocol;
 
 /// The twelve figures of [`super::tables::STATS_TOTALS`], in its order; times in microseconds.
 pub type Figures = [u64; 12];
@@ -28,9 +29,9 @@ pub type Sums = BTreeMap<(&'static str, String), Figures>;
 #[derive(Debug)]
 pub struct Stats {
     /// Of each pool, what it had served when it was looked at last.
-    seen: BTreeMap<(u8, PoolId), (String, Served)>,
+    seen: BTreeMap<(Protocol, PoolId), (String, Served)>,
     /// What pools have served that are forgotten, by protocol and database.
-    gone: BTreeMap<(u8, String), Served>,
+    gone: BTreeMap<(Protocol, String), Served>,
     /// The sums at the beginning of this period, and of the last one.
     periods: [(Instant, Sums); 2],
 }
@@ -57,7 +58,7 @@ impl Stats {
     pub fn note(&mut self, proxy: &Proxy) {
         let before = std::mem::take(&mut self.seen);
         for pool in proxy.pools() {
-            self.seen.insert((pool.wing, pool.id), (pool.spec.database.clone(), pool.served));
+            self.seen.insert((pool.protocol, pool.id), (pool.spec.database.clone(), pool.served));
         }
         for (name, (database, served)) in before {
             // A number may be another pool's by now, which has served less.
@@ -70,21 +71,21 @@ impl Stats {
 
     /// Keeps what a pool had served that is gone. Clients may name any database, and of those that do not
     /// exist nothing is kept.
-    fn keep(&mut self, wing: u8, database: String, served: Served) {
+    fn keep(&mut self, protocol: Protocol, database: String, served: Served) {
         if served.answered == 0 {
             return;
         }
-        let is_new = !self.gone.contains_key(&(wing, database.clone()));
+        let is_new = !self.gone.contains_key(&(protocol, database.clone()));
         let name = if is_new && self.gone.len() >= NAMED_POOLS { OTHER.to_owned() } else { database };
-        plus(self.gone.entry((wing, name)).or_default(), served);
+        plus(self.gone.entry((protocol, name)).or_default(), served);
     }
 
     /// Looks at what there is.
     pub fn look(&mut self, proxy: &Proxy) -> Sums {
         self.note(proxy);
         let mut times = self.gone.clone();
-        for ((wing, _), (database, served)) in &self.seen {
-            plus(times.entry((*wing, database.clone())).or_default(), *served);
+        for ((protocol, _), (database, served)) in &self.seen {
+            plus(times.entry((*protocol, database.clone())).or_default(), *served);
         }
         let mut sums = Sums::new();
         for (labels, totals) in proxy.metrics().pool_totals() {
@@ -94,9 +95,8 @@ impl Stats {
                 .zip(figures)
                 .for_each(|(more, figure)| *figure = figure.wrapping_add(*more));
         }
-        for ((wing, database), served) in times {
-            let protocol = if wing == 0 { "postgres" } else { "mysql" };
-            let figures = sums.entry((protocol, database)).or_default();
+        for ((protocol, database), served) in times {
+            let figures = sums.entry((protocol.name(), database)).or_default();
             figures[XACT_TIME] = served.took_ns / 1_000;
             figures[QUERY_TIME] = served.took_ns / 1_000;
             figures[WAIT_TIME] = served.waited_ns / 1_000;
@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn names_that_clients_make_up_do_not_fill_the_memory() {
         let mut stats = Stats::new();
-        stats.keep(0, "never there".into(), Served { waited_ns: 5, ..Served::default() });
+        stats.keep(Protocol::Postgres, "never there".into(), Served { waited_ns: 5, ..Served::default() });
         assert!(stats.gone.is_empty());
         let one = Served { answered: 1, took_ns: 2, waited_ns: 3 };
         for n in 0..2 * NAMED_POOLS {
-            stats.keep(0, format!("d{n}"), one);
-            stats.keep(0, "d0".into(), one);
+            stats.keep(Protocol::Postgres, format!("d{n}"), one);
+            stats.keep(Protocol::Postgres, "d0".into(), one);
         }
         assert!(stats.gone.len() <= NAMED_POOLS + 1);
         let answered: u64 = stats.gone.values().map(|served| served.answered).sum();

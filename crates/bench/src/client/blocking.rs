@@ -11,9 +11,10 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{ConnectStep, TlsWish};
 use weir_config::ServerTls;
 use weir_net::Target;
+use weir_session::Connect as _;
+use weir_session::login::{ConnectStep, TlsWish};
 use weir_tls::{Blocking, Facts};
 
 /// How long a connect may take.
@@ -231,7 +232,7 @@ impl<P: Protocol> Session<P> {
         if let Some(tls) = tls.filter(|tls| tls.direct) {
             stream = secure::<P>(stream, tls, &mut login, &mut output)?;
         }
-        P::start(&mut login, &mut output);
+        login.start(&mut output);
         loop {
             stream.write_all(&output)?;
             output.clear();
@@ -251,7 +252,7 @@ impl<P: Protocol> Session<P> {
                 Ok(Advance::More) => {}
                 Err(error) => {
                     let error = P::refusal(&login).map_or(error, ClientError::from);
-                    return Err(Failed { error, by_transport: P::is_transport_refused(&login) });
+                    return Err(Failed { error, by_transport: login.is_transport_refused() });
                 }
             }
         }
@@ -351,7 +352,7 @@ fn secure<P: Protocol>(
     let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
     let facts = Blocking::facts(&line).ok_or_else(|| failed("the handshake has no end".to_owned()))?;
     let secured = Arc::new(weir_config::secured(facts));
-    P::handle_secured(login, secured, output).map_err(login_fault)?;
+    login.handle_secured(secured, output).map_err(login_fault)?;
     Ok(Box::new(line))
 }
 
@@ -369,11 +370,11 @@ fn advance<P: Protocol>(
     output: &mut Vec<u8>,
 ) -> Result<Advance, ClientError> {
     loop {
-        let (n, step) = P::handle_login(login, input, output).map_err(login_fault)?;
+        let (n, step) = login.handle_input(input, output).map_err(login_fault)?;
         input.drain(..n);
         let mut step = step;
         while let ConnectStep::Work(job) = step {
-            step = P::handle_job(login, job.run(), output).map_err(login_fault)?;
+            step = login.handle_job(job.run(), output).map_err(login_fault)?;
         }
         match step {
             ConnectStep::LoggedIn => return Ok(Advance::LoggedIn),

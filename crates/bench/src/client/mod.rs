@@ -12,10 +12,8 @@ use crate::plan::Mode;
 use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Url;
 use std::io;
-use std::sync::Arc;
-use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
-use weir_wire::Fault;
+use weir_session::Connect;
+use weir_session::login::{ConnectParams, TlsWish};
 
 /// Bytes of one message that are looked at. Longer messages (rows) pass unread.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
@@ -59,27 +57,12 @@ pub trait Protocol: 'static {
     /// The client asks for TLS before the server says anything.
     const TLS_IS_ASKED_FIRST: bool;
     /// The wing's login machine.
-    type Login: Send;
+    type Login: Connect;
     /// What is kept between two queries.
     type Session: Send + Default;
 
     /// A login that has not begun.
     fn login(params: ConnectParams) -> Self::Login;
-    /// What the client says first.
-    fn start(login: &mut Self::Login, out: &mut Vec<u8>);
-    /// Looks at the server's bytes; returns how many are dealt with.
-    fn handle_login(
-        login: &mut Self::Login,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, ConnectStep), Fault>;
-    /// The answer to `ConnectStep::Work`.
-    fn handle_job(login: &mut Self::Login, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
-    /// The handshake that `ConnectStep::Tls` asked for is done; or one before `start`, when TLS goes first.
-    fn handle_secured(login: &mut Self::Login, secured: Arc<Secured>, out: &mut Vec<u8>)
-    -> Result<(), Fault>;
-    /// The server refused for what may be the transport.
-    fn is_transport_refused(login: &Self::Login) -> bool;
     /// Why the server refused the login.
     fn refusal(login: &Self::Login) -> Option<Refusal>;
     /// After `LoggedIn`.

@@ -9,11 +9,10 @@ use super::{MESSAGE_BYTES_MAX, Piece, Protocol, Refusal};
 use crate::plan::Mode;
 use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Dialect;
-use std::sync::Arc;
-use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured};
 use weir_mysql::Connect;
-use weir_wire::{Fault, Reader, Short};
+use weir_session::Connect as _;
+use weir_session::login::ConnectParams;
+use weir_wire::{Reader, Short};
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -100,30 +99,6 @@ impl Protocol for Mysql {
 
     fn login(params: ConnectParams) -> Connect {
         Connect::bare(params)
-    }
-
-    fn start(login: &mut Connect, out: &mut Vec<u8>) {
-        login.start(out);
-    }
-
-    fn handle_login(
-        login: &mut Connect,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, ConnectStep), Fault> {
-        login.handle_input(input, out)
-    }
-
-    fn handle_job(login: &mut Connect, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        login.handle_job(done, out)
-    }
-
-    fn handle_secured(login: &mut Connect, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        login.handle_secured(secured, out)
-    }
-
-    fn is_transport_refused(login: &Connect) -> bool {
-        login.is_transport_refused()
     }
 
     fn refusal(login: &Connect) -> Option<Refusal> {

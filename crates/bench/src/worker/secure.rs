@@ -7,6 +7,7 @@ use crate::client::{Protocol, Refusal};
 use crate::clock;
 use crate::record::Phase;
 use std::sync::Arc;
+use weir_session::Connect as _;
 use weir_tls::{Facts, TlsError};
 
 impl<P: Protocol> Worker<P> {
@@ -69,9 +70,9 @@ impl<P: Protocol> Worker<P> {
         let url = self.shared.plan.servers.get(server);
         let is_direct = url.and_then(|url| url.tls.as_ref()).is_some_and(|tls| tls.direct);
         self.out.clear();
-        let told = P::handle_secured(&mut login, Arc::new(weir_config::secured(facts)), &mut self.out);
+        let told = login.handle_secured(Arc::new(weir_config::secured(facts)), &mut self.out);
         if is_direct {
-            P::start(&mut login, &mut self.out);
+            login.start(&mut self.out);
         }
         self.move_to(i, Stage::LoggingIn(login));
         match told {

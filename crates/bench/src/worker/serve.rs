@@ -9,8 +9,9 @@ use crate::workloads::Shape;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use weir_auth::login::ConnectStep;
 use weir_net::{Event, Net, Target, Token};
+use weir_session::Connect as _;
+use weir_session::login::ConnectStep;
 
 /// What became of the bytes at hand.
 pub(super) enum Flow {
@@ -106,7 +107,7 @@ impl<P: Protocol> Worker<P> {
                     return self.begin_tls(i, login, now);
                 }
                 self.out.clear();
-                P::start(&mut login, &mut self.out);
+                login.start(&mut self.out);
                 self.move_to(i, Stage::LoggingIn(login));
                 self.send(i)
             }
@@ -270,11 +271,11 @@ impl<P: Protocol> Worker<P> {
     fn advance_login(&mut self, i: usize, bytes: &[u8]) -> Flow {
         let Stage::LoggingIn(login) = &mut self.conns[i].stage else { return Flow::Wait };
         self.out.clear();
-        let mut outcome = P::handle_login(login, bytes, &mut self.out);
+        let mut outcome = login.handle_input(bytes, &mut self.out);
         let used = outcome.as_ref().map_or(0, |(n, _)| *n);
         // Slow work is done here: a load generator has nobody to keep waiting, and keys are derived once.
         while let Ok((_, ConnectStep::Work(job))) = outcome {
-            outcome = P::handle_job(login, job.run(), &mut self.out).map(|step| (0, step));
+            outcome = login.handle_job(job.run(), &mut self.out).map(|step| (0, step));
         }
         match outcome {
             Err(fault) => {

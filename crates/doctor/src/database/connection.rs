@@ -14,12 +14,13 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
-use weir_auth::{JobDone, Secret};
+use weir_auth::Secret;
 use weir_config::{Protocol, ServerTls};
 use weir_mysql::message::{lenenc, ok};
 use weir_net::Target;
 use weir_postgres::frame::{ServerTag, server_header};
+use weir_session::Connect;
+use weir_session::login::{ConnectParams, ConnectStep, TlsWish};
 use weir_tls::{Blocking, SslMode};
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
@@ -145,13 +146,9 @@ impl Connection {
             let wish = wishes.next().copied().unwrap_or_default();
             let opened = match place.url.protocol {
                 Protocol::Postgres => {
-                    let machine = Postgres(weir_postgres::Connect::new(params(place, wish)));
-                    Self::open_by(place, wish, machine)
+                    Self::open_by(place, wish, weir_postgres::Connect::new(params(place, wish)))
                 }
-                Protocol::Mysql => {
-                    let machine = Mysql(weir_mysql::Connect::bare(params(place, wish)));
-                    Self::open_by(place, wish, machine)
-                }
+                Protocol::Mysql => Self::open_by(place, wish, weir_mysql::Connect::bare(params(place, wish))),
             };
             match opened {
                 Ok(connection) => return Ok(connection),
@@ -161,7 +158,7 @@ impl Connection {
         }
     }
 
-    fn open_by(place: &Place, wish: TlsWish, mut machine: impl Machine) -> Result<Connection, Failed> {
+    fn open_by(place: &Place, wish: TlsWish, mut machine: impl Connect) -> Result<Connection, Failed> {
         let mut stream: Box<dyn Stream> = match &place.target {
             Target::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
@@ -201,12 +198,14 @@ impl Connection {
                 }
                 Ok(ConnectStep::More | ConnectStep::Work(_)) if output.is_empty() => {
                     if let Err(error) = receive(stream.as_mut(), &mut input) {
-                        return Err(machine.refusal().unwrap_or_else(|| error.into()).into());
+                        return Err(refusal(place.url.protocol, &machine)
+                            .unwrap_or_else(|| error.into())
+                            .into());
                     }
                 }
                 Ok(ConnectStep::More | ConnectStep::Work(_)) => {}
                 Err(error) => {
-                    let error = machine.refusal().unwrap_or(error);
+                    let error = refusal(place.url.protocol, &machine).unwrap_or(error);
                     return Err(Failed { error, by_transport: machine.is_transport_refused() });
                 }
             }
@@ -361,15 +360,15 @@ impl Drop for Connection {
 
 /// Gives the login what has come. `More`: there is nothing more to give.
 fn advance(
-    machine: &mut impl Machine,
+    machine: &mut impl Connect,
     input: &mut Vec<u8>,
     output: &mut Vec<u8>,
 ) -> Result<ConnectStep, DbError> {
     loop {
-        let (n, mut step) = machine.input(input, output)?;
+        let (n, mut step) = machine.handle_input(input, output)?;
         input.drain(..n);
         while let ConnectStep::Work(job) = step {
-            step = machine.job(job.run(), output)?;
+            step = machine.handle_job(job.run(), output)?;
         }
         if n == 0 || matches!(step, ConnectStep::LoggedIn | ConnectStep::Tls) {
             return Ok(step);
@@ -391,7 +390,7 @@ fn receive(stream: &mut dyn Stream, input: &mut Vec<u8>) -> io::Result<()> {
 fn secure(
     stream: Box<dyn Stream>,
     tls: &ServerTls,
-    machine: &mut impl Machine,
+    machine: &mut impl Connect,
     output: &mut Vec<u8>,
 ) -> Result<Box<dyn Stream>, Failed> {
     let failed = |text: String| Failed {
@@ -401,7 +400,7 @@ fn secure(
     let begun = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
     let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
     let facts = line.facts().ok_or_else(|| failed("the handshake has no end".to_owned()))?;
-    machine.secured(Arc::new(weir_config::secured(facts)), output)?;
+    machine.handle_secured(Arc::new(weir_config::secured(facts)), output)?;
     Ok(Box::new(line))
 }
 
@@ -430,59 +429,12 @@ fn params(place: &Place, tls: TlsWish) -> ConnectParams {
     }
 }
 
-/// A wing's login machine.
-trait Machine {
-    fn start(&mut self, out: &mut Vec<u8>);
-    fn input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault>;
-    fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault>;
-    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault>;
-    fn is_transport_refused(&self) -> bool;
-    fn refusal(&self) -> Option<DbError>;
-}
-
-struct Postgres(weir_postgres::Connect);
-struct Mysql(weir_mysql::Connect);
-
-impl Machine for Postgres {
-    fn start(&mut self, out: &mut Vec<u8>) {
-        self.0.start(out);
-    }
-    fn input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
-        self.0.handle_input(input, out)
-    }
-    fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        self.0.handle_job(done, out)
-    }
-    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        self.0.handle_secured(secured, out)
-    }
-    fn is_transport_refused(&self) -> bool {
-        self.0.is_transport_refused()
-    }
-    fn refusal(&self) -> Option<DbError> {
-        self.0.rejection().map(postgres_refusal)
-    }
-}
-
-impl Machine for Mysql {
-    fn start(&mut self, out: &mut Vec<u8>) {
-        self.0.start(out);
-    }
-    fn input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
-        self.0.handle_input(input, out)
-    }
-    fn job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        self.0.handle_job(done, out)
-    }
-    fn secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        self.0.handle_secured(secured, out)
-    }
-    fn is_transport_refused(&self) -> bool {
-        self.0.is_transport_refused()
-    }
-    fn refusal(&self) -> Option<DbError> {
-        self.0.rejection().map(|payload| DbError { fatal: true, ..mysql_refusal(payload) })
-    }
+/// What the server that refused this login said, in its words.
+fn refusal(protocol: Protocol, login: &impl Connect) -> Option<DbError> {
+    login.rejection().map(|body| match protocol {
+        Protocol::Postgres => postgres_refusal(body),
+        Protocol::Mysql => DbError { fatal: true, ..mysql_refusal(body) },
+    })
 }
 
 fn postgres_refusal(body: &[u8]) -> DbError {

@@ -16,9 +16,9 @@ use crate::question::Question;
 use connection::{Connection, DbError, Facts};
 use std::io;
 use std::sync::Arc;
-use weir_auth::login::Trust;
 use weir_config::{DatabaseUrl, Protocol, Server, ServerTls};
 use weir_net::Target;
+use weir_session::login::Trust;
 use weir_tls::SslMode;
 
 /// A database to look at.

@@ -13,6 +13,8 @@ use crate::session_state::{Flavour, State, client_trackers, put_query, setup_que
 use crate::warnings::{Kept, Piece, Says, Words};
 use crate::{binding, frame, rewrite, warnings};
 use std::sync::Arc;
+use weir_session::Back as _;
+use weir_session::Front as _;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, limits};
 
@@ -52,7 +54,7 @@ impl Back {
     ///
     /// # Errors
     /// `NotAllowed` for the rare requests that cannot be carried to this server.
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         front: &mut Front,
         owner: Owner,
@@ -102,7 +104,7 @@ impl Back {
     ///
     /// # Errors
     /// As [`Back::dispatch`].
-    pub fn dispatch_welcome(
+    pub(crate) fn dispatch_welcome(
         &mut self,
         front: &mut Front,
         owner: Owner,

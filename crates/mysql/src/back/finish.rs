@@ -9,6 +9,7 @@ use crate::prepared::Key;
 use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
+use weir_session::Front as _;
 use weir_sql::{Uses, Verb};
 use weir_wire::{FaultKind, INTERNAL};
 

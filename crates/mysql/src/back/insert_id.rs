@@ -17,6 +17,7 @@ use crate::front::{Front, Outcome, Request};
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::session_state::{Flavour, put_query};
+use weir_session::Front as _;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
 

@@ -10,6 +10,7 @@ use crate::prepared::Execute;
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
 use crate::session_state::Slot;
+use weir_session::Front as _;
 use weir_wire::{Fault, INTERNAL, Owner};
 
 impl Back {
@@ -163,7 +164,7 @@ impl Back {
     ///
     /// # Errors
     /// None yet.
-    pub fn extend(
+    pub(crate) fn extend(
         &mut self,
         _front: &mut Front,
         bytes: &[u8],
@@ -206,7 +207,7 @@ impl Back {
     }
 
     /// The owner has gone: its replies are dropped, and what it did not send to the end is ended.
-    pub fn forget(&mut self, owner: Owner, _out: &mut Vec<u8>) {
+    pub(crate) fn forget(&mut self, owner: Owner, _out: &mut Vec<u8>) {
         for entry in self.queue.iter_mut().filter(|entry| entry.owner == owner && owner != INTERNAL) {
             entry.gone = true;
             entry.held = Vec::new();

@@ -14,6 +14,7 @@ use crate::message::ok::{self, OkPacket, told_once};
 use crate::message::{Capabilities, Command, lenenc, status};
 use crate::session_state::{Changes, Flavour, Slot};
 use crate::warnings::Kept;
+use weir_session::Front as _;
 use weir_sql::{Class, Uses, Verb};
 
 impl Front {

@@ -13,6 +13,7 @@ use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
 use crate::warnings::{Kept, Says, Shown, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
 use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 
@@ -31,7 +32,7 @@ impl Front {
     /// # Errors
     /// `ClientProtocol` and `ClientTooLarge`: close the client. `NotAllowed` when a request that was
     /// already sent in part turns out to be one that Weir cannot carry.
-    pub fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
+    pub(crate) fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
         match &mut self.phase {
             Phase::Greeting | Phase::Busy => Ok(Found::Incomplete),
             Phase::Idle if self.parting => Ok(Found::Goodbye),
@@ -420,7 +421,7 @@ impl Front {
     }
 
     /// Nobody here has the number: the KILL that asks the database, to be found next.
-    pub fn pass_on(&mut self) -> Vec<u8> {
+    pub(crate) fn pass_on(&mut self) -> Vec<u8> {
         let query = if self.request.query_only { "QUERY " } else { "" };
         let mut text = format!("KILL {query}{}", self.request.number).into_bytes();
         if let Some(behind) = self.take_behind_kill() {
@@ -439,7 +440,7 @@ impl Front {
     }
 
     /// The KILL behind the request that was finished last.
-    pub fn take_kill(&mut self) -> Option<(u32, bool)> {
+    pub(crate) fn take_kill(&mut self) -> Option<(u32, bool)> {
         let (target, query_only) = self.rare.as_deref_mut()?.owed_kill.take()?;
         self.phase = Phase::Busy;
         (self.request.number, self.request.query_only) = (target, query_only);

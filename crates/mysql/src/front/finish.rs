@@ -179,7 +179,7 @@ impl Front {
     /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its
     /// own login, but with the server's character set, and refuses any more such commands after three; MySQL
     /// closes. Returns whether it goes on.
-    pub fn login_refused(&mut self) -> bool {
+    pub(crate) fn login_refused(&mut self) -> bool {
         self.reset_session();
         self.state.charset = Charset::ServerDefault;
         self.forget_request();

@@ -8,7 +8,7 @@ use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
 use crate::session_state::Flavour;
 use crate::{error, frame};
-use weir_auth::login::KillOutcome;
+use weir_session::login::KillOutcome;
 use weir_wire::{Fault, FaultKind, Found};
 
 /// A server that is killed, or whose client is, says nothing: the driver finds the connection closed, and
@@ -33,7 +33,7 @@ impl Front {
     }
 
     /// The request will not run: answers it with an error; the session goes on.
-    pub fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn reject(&mut self, fault: &Fault, _request: &[u8], out: &mut Vec<u8>) {
         let mute = matches!(self.request.command, Command::StmtClose | Command::StmtSendLongData);
         if !mute {
             let mark = out.len();
@@ -44,13 +44,13 @@ impl Front {
     }
 
     /// The packets that follow a long one look like others.
-    pub fn rejects_parts(&self) -> bool {
+    pub(crate) fn rejects_parts(&self) -> bool {
         false
     }
 
     /// Last words before Weir closes this client. None in the middle of a reply: they would be taken for a
     /// part of it. None to one that another client has killed: servers just close.
-    pub fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
+    pub(crate) fn fatal(&mut self, fault: &Fault, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Greeting) {
             error::put_fault(out, self.seq, fault.kind);
         } else if !self.reply_begun && !self.parting && !ends_without_a_word(fault.kind) {
@@ -61,7 +61,7 @@ impl Front {
     }
 
     /// Last words: a server's refusal of Weir's login.
-    pub fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn fatal_rejection(&mut self, rejection: &[u8], out: &mut Vec<u8>) {
         let seq = if matches!(self.phase, Phase::Greeting) { self.seq } else { self.reply_seq };
         // Before its own login is through, a server may leave out the SQLSTATE; a client of ours is past
         // that.
@@ -81,7 +81,7 @@ impl Front {
 
     /// The answer to `Found::Kill`. Returns the request that stands behind the KILL in the same text, to be
     /// found next.
-    pub fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
+    pub(crate) fn killed(&mut self, outcome: KillOutcome, out: &mut Vec<u8>) -> Vec<u8> {
         let (target, seq) = (self.request.number, self.reply_seq);
         self.shift = 0;
         let mark = out.len();

@@ -23,8 +23,10 @@ use crate::message::response::{
 use crate::message::{Capabilities, status};
 use std::sync::Arc;
 use weir_auth::caching_sha2::{self, Fast};
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, Secured, TlsOffer};
-use weir_auth::{AuthMethod, Job, JobDone, Login, Secret, native};
+use weir_auth::{Job, JobDone, Secret, native};
+use weir_session::Front as _;
+use weir_session::login::{AcceptParams, AcceptStep, Admission, Secured, TlsOffer};
+use weir_session::{AuthMethod, Login};
 use weir_wire::{Fault, FaultKind, limits};
 use zeroize::Zeroizing;
 
@@ -71,71 +73,6 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// A login that has not begun.
-    pub fn new(params: AcceptParams) -> Self {
-        let scramble = scramble_of(&params.nonce);
-        Accept {
-            params,
-            scramble,
-            seq: 0,
-            capabilities: Capabilities::default(),
-            collation: 0,
-            user: String::new(),
-            database: None,
-            with_password: false,
-            multi_statements: None,
-            found_rows: None,
-            stale: false,
-            state: State::ExpectResponse,
-        }
-    }
-
-    /// A login on top of a session: `request` is the COM_CHANGE_USER that began it.
-    ///
-    /// As MySQL does, Weir asks for an answer to a fresh scramble; only a client that cannot be asked answers
-    /// to that of its greeting.
-    ///
-    /// # Errors
-    /// `ClientProtocol` for a request that is none.
-    pub fn again(params: AcceptParams, front: &Front, request: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
-        let malformed = |_| Fault::new(FaultKind::ClientProtocol, "malformed COM_CHANGE_USER");
-        let change = ChangeUser::read(request.get(frame::HEADER_BYTES + 1..).unwrap_or_default());
-        let change = change.map_err(malformed)?;
-        let mut accept = Accept::new(params);
-        accept.seq = 1;
-        accept.capabilities = front.capabilities;
-        accept.collation = change.collation.unwrap_or(front.login_collation());
-        accept.multi_statements = Some(front.state.multi_statements);
-        accept.found_rows = front.found_rows_left();
-        accept.user = String::from_utf8_lossy(change.user).into_owned();
-        accept.with_password = !change.answer.is_empty();
-        accept.stale = true;
-        if let Some(scramble) = front.login.as_deref().and_then(|login| login.scramble) {
-            accept.scramble = scramble;
-            accept.stale = false;
-        }
-        let database = String::from_utf8_lossy(change.database).into_owned();
-        let database = (!database.is_empty()).then_some(database);
-        accept.database = database.as_deref().map(Arc::from);
-        accept.state = State::ExpectLookup { plugin: None, answer: change.answer.to_vec() };
-        let login = Login { user: accept.user.clone(), database, replication: false };
-        Ok((accept, AcceptStep::Lookup(login)))
-    }
-
-    /// Appends the greeting.
-    pub fn start(&mut self, out: &mut Vec<u8>) {
-        let greeting = Greeting {
-            version: self.params.greeting.version.as_bytes(),
-            id: self.params.id,
-            scramble: self.scramble,
-            capabilities: self.offered(),
-            collation: self.params.greeting.collation,
-            status: status::AUTOCOMMIT,
-            plugin: plugin_of(self.params.default_method),
-        };
-        self.seq = frame::put(out, 0, |out| greeting.write(out));
-    }
-
     fn offered(&self) -> Capabilities {
         let offered = Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities));
         if self.params.tls == TlsOffer::Off { offered } else { offered.or(Capabilities::SSL) }
@@ -144,64 +81,6 @@ impl Accept {
     /// What is said here can be read by the client only.
     fn is_safe(&self) -> bool {
         self.params.unix || self.params.secured.is_some()
-    }
-
-    /// The handshake that [`AcceptStep::Tls`] asked for is done.
-    ///
-    /// # Errors
-    /// None was under way.
-    pub fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
-        let State::ExpectSecured = self.state else {
-            return Err(Fault::new(FaultKind::ClientProtocol, "no handshake was due"));
-        };
-        self.params.secured = Some(secured);
-        self.state = State::ExpectResponse;
-        Ok(())
-    }
-
-    /// Looks at the client's bytes; returns how many are dealt with.
-    ///
-    /// # Errors
-    /// `ClientProtocol` or `ClientTooLarge` for what is no login, `LoginFailed` for a wrong one.
-    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
-        match self.state {
-            State::ExpectResponse
-            | State::ExpectSwitched(_)
-            | State::ExpectFull(_)
-            | State::ExpectSealed(_) => {}
-            State::ExpectSecured
-            | State::ExpectLookup { .. }
-            | State::ExpectJob(_)
-            | State::Done
-            | State::Failed => {
-                return Ok((0, AcceptStep::More));
-            }
-        }
-        let Some((header, payload)) = frame::whole(input, limits::LOGIN_BYTES, FaultKind::ClientTooLarge)?
-        else {
-            return Ok((0, AcceptStep::More));
-        };
-        if header.seq != self.seq {
-            return Err(Fault::new(FaultKind::ClientProtocol, "login packets out of order"));
-        }
-        self.seq = header.seq.wrapping_add(1);
-        let used = header.total();
-        let step = match std::mem::replace(&mut self.state, State::Failed) {
-            State::ExpectResponse => self.handle_response(payload)?,
-            State::ExpectSwitched(admission) => {
-                // What came before was for another method, perhaps nothing.
-                self.with_password = !matches!(payload, [] | [0]);
-                self.check(admission, payload, out)?
-            }
-            State::ExpectFull(secret) => self.handle_full(secret, payload, out)?,
-            State::ExpectSealed(secret) => self.handle_sealed(secret, payload)?,
-            State::ExpectSecured
-            | State::ExpectLookup { .. }
-            | State::ExpectJob(_)
-            | State::Done
-            | State::Failed => AcceptStep::More,
-        };
-        Ok((used, step))
     }
 
     fn handle_response(&mut self, payload: &[u8]) -> Result<AcceptStep, Fault> {
@@ -238,37 +117,6 @@ impl Accept {
             answer: response.answer.to_vec(),
         };
         Ok(AcceptStep::Lookup(Login { user: self.user.clone(), database, replication: false }))
-    }
-
-    /// The answer to `AcceptStep::Lookup`.
-    ///
-    /// # Errors
-    /// `LoginFailed` when the client's first answer is already a wrong one.
-    pub fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
-        let State::ExpectLookup { plugin, answer } = std::mem::replace(&mut self.state, State::Failed) else {
-            return Err(Fault::new(FaultKind::ClientProtocol, "no lookup was asked for"));
-        };
-        if matches!(admission.method, AuthMethod::Trust | AuthMethod::Peer) {
-            if self.has_stand_in(plugin.as_deref()) {
-                return Ok(self.switch(NATIVE, admission, out));
-            }
-            return self.check(admission, &answer, out);
-        }
-        let wanted = plugin_of(admission.method);
-        if wanted == CLEAR && !self.is_safe() {
-            let text = "mysql_clear_password is only taken inside TLS and on a Unix socket";
-            return Err(Fault::new(FaultKind::LoginFailed, text));
-        }
-        // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
-        // its name says so.
-        if plugin.as_deref().unwrap_or(NATIVE) == wanted && !self.stale {
-            return self.check(admission, &answer, out);
-        }
-        if !self.capabilities.has(Capabilities::PLUGIN_AUTH) && wanted != CLEAR {
-            // A client that knows no names of methods has answered by the one of 4.1.
-            return self.check(Admission { method: AuthMethod::Native, ..admission }, &answer, out);
-        }
-        Ok(self.switch(wanted, admission, out))
     }
 
     /// The client has named a method that is none of Weir's: it could not load the greeting's and goes on
@@ -357,11 +205,165 @@ impl Accept {
         Ok(AcceptStep::Work(Job::RsaDecrypt { key, sealed: payload.into() }))
     }
 
-    /// The answer to `AcceptStep::Work`.
+    fn verdict(&mut self, right: bool) -> Result<AcceptStep, Fault> {
+        if right { Ok(self.logged_in()) } else { Err(FaultKind::LoginFailed.into()) }
+    }
+
+    fn logged_in(&mut self) -> AcceptStep {
+        self.state = State::Done;
+        AcceptStep::LoggedIn
+    }
+}
+
+impl weir_session::Accept for Accept {
+    type Front = Front;
+
+    fn new(params: AcceptParams) -> Self {
+        let scramble = scramble_of(&params.nonce);
+        Accept {
+            params,
+            scramble,
+            seq: 0,
+            capabilities: Capabilities::default(),
+            collation: 0,
+            user: String::new(),
+            database: None,
+            with_password: false,
+            multi_statements: None,
+            found_rows: None,
+            stale: false,
+            state: State::ExpectResponse,
+        }
+    }
+
+    /// A login on top of a session: `request` is the COM_CHANGE_USER that began it.
+    ///
+    /// As MySQL does, Weir asks for an answer to a fresh scramble; only a client that cannot be asked answers
+    /// to that of its greeting.
     ///
     /// # Errors
-    /// `LoginFailed` when the envelope cannot be opened or holds the wrong password.
-    pub fn handle_job(&mut self, done: JobDone, _out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+    /// `ClientProtocol` for a request that is none.
+    fn again(params: AcceptParams, front: &Front, request: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
+        let malformed = |_| Fault::new(FaultKind::ClientProtocol, "malformed COM_CHANGE_USER");
+        let change = ChangeUser::read(request.get(frame::HEADER_BYTES + 1..).unwrap_or_default());
+        let change = change.map_err(malformed)?;
+        let mut accept = Accept::new(params);
+        accept.seq = 1;
+        accept.capabilities = front.capabilities;
+        accept.collation = change.collation.unwrap_or(front.login_collation());
+        accept.multi_statements = Some(front.state.multi_statements);
+        accept.found_rows = front.found_rows_left();
+        accept.user = String::from_utf8_lossy(change.user).into_owned();
+        accept.with_password = !change.answer.is_empty();
+        accept.stale = true;
+        if let Some(scramble) = front.login.as_deref().and_then(|login| login.scramble) {
+            accept.scramble = scramble;
+            accept.stale = false;
+        }
+        let database = String::from_utf8_lossy(change.database).into_owned();
+        let database = (!database.is_empty()).then_some(database);
+        accept.database = database.as_deref().map(Arc::from);
+        accept.state = State::ExpectLookup { plugin: None, answer: change.answer.to_vec() };
+        let login = Login { user: accept.user.clone(), database, replication: false };
+        Ok((accept, AcceptStep::Lookup(login)))
+    }
+
+    /// Appends the greeting.
+    fn start(&mut self, out: &mut Vec<u8>) {
+        let greeting = Greeting {
+            version: self.params.greeting.version.as_bytes(),
+            id: self.params.id,
+            scramble: self.scramble,
+            capabilities: self.offered(),
+            collation: self.params.greeting.collation,
+            status: status::AUTOCOMMIT,
+            plugin: plugin_of(self.params.default_method),
+        };
+        self.seq = frame::put(out, 0, |out| greeting.write(out));
+    }
+
+    /// The handshake that [`AcceptStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// None was under way.
+    fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
+        let State::ExpectSecured = self.state else {
+            return Err(Fault::new(FaultKind::ClientProtocol, "no handshake was due"));
+        };
+        self.params.secured = Some(secured);
+        self.state = State::ExpectResponse;
+        Ok(())
+    }
+
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
+        match self.state {
+            State::ExpectResponse
+            | State::ExpectSwitched(_)
+            | State::ExpectFull(_)
+            | State::ExpectSealed(_) => {}
+            State::ExpectSecured
+            | State::ExpectLookup { .. }
+            | State::ExpectJob(_)
+            | State::Done
+            | State::Failed => {
+                return Ok((0, AcceptStep::More));
+            }
+        }
+        let Some((header, payload)) = frame::whole(input, limits::LOGIN_BYTES, FaultKind::ClientTooLarge)?
+        else {
+            return Ok((0, AcceptStep::More));
+        };
+        if header.seq != self.seq {
+            return Err(Fault::new(FaultKind::ClientProtocol, "login packets out of order"));
+        }
+        self.seq = header.seq.wrapping_add(1);
+        let used = header.total();
+        let step = match std::mem::replace(&mut self.state, State::Failed) {
+            State::ExpectResponse => self.handle_response(payload)?,
+            State::ExpectSwitched(admission) => {
+                // What came before was for another method, perhaps nothing.
+                self.with_password = !matches!(payload, [] | [0]);
+                self.check(admission, payload, out)?
+            }
+            State::ExpectFull(secret) => self.handle_full(secret, payload, out)?,
+            State::ExpectSealed(secret) => self.handle_sealed(secret, payload)?,
+            State::ExpectSecured
+            | State::ExpectLookup { .. }
+            | State::ExpectJob(_)
+            | State::Done
+            | State::Failed => AcceptStep::More,
+        };
+        Ok((used, step))
+    }
+
+    fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectLookup { plugin, answer } = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(Fault::new(FaultKind::ClientProtocol, "no lookup was asked for"));
+        };
+        if matches!(admission.method, AuthMethod::Trust | AuthMethod::Peer) {
+            if self.has_stand_in(plugin.as_deref()) {
+                return Ok(self.switch(NATIVE, admission, out));
+            }
+            return self.check(admission, &answer, out);
+        }
+        let wanted = plugin_of(admission.method);
+        if wanted == CLEAR && !self.is_safe() {
+            let text = "mysql_clear_password is only taken inside TLS and on a Unix socket";
+            return Err(Fault::new(FaultKind::LoginFailed, text));
+        }
+        // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
+        // its name says so.
+        if plugin.as_deref().unwrap_or(NATIVE) == wanted && !self.stale {
+            return self.check(admission, &answer, out);
+        }
+        if !self.capabilities.has(Capabilities::PLUGIN_AUTH) && wanted != CLEAR {
+            // A client that knows no names of methods has answered by the one of 4.1.
+            return self.check(Admission { method: AuthMethod::Native, ..admission }, &answer, out);
+        }
+        Ok(self.switch(wanted, admission, out))
+    }
+
+    fn handle_job(&mut self, done: JobDone, _out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
         let State::ExpectJob(secret) = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(Fault::new(FaultKind::ClientProtocol, "no work was asked for"));
         };
@@ -375,17 +377,7 @@ impl Accept {
         self.verdict(right)
     }
 
-    fn verdict(&mut self, right: bool) -> Result<AcceptStep, Fault> {
-        if right { Ok(self.logged_in()) } else { Err(FaultKind::LoginFailed.into()) }
-    }
-
-    fn logged_in(&mut self) -> AcceptStep {
-        self.state = State::Done;
-        AcceptStep::LoggedIn
-    }
-
-    /// The last words to a client whose login ends here.
-    pub fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
+    fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
         if fault.kind == FaultKind::LoginFailed {
             let using = if self.with_password { "YES" } else { "NO" };
             let text = format!("Access denied for user '{}' (using password: {using})", self.user);
@@ -397,10 +389,9 @@ impl Accept {
         }
     }
 
-    /// After `LoggedIn`.
-    pub fn into_front(self) -> Front {
+    fn into_front(self) -> Front {
         let mut front = Front::new(self.params.id, self.capabilities, self.collation, self.seq);
-        front.set_schema(self.database.as_deref());
+        front.set_schema(self.database.as_deref().unwrap_or_default());
         front.state.multi_statements = self.multi_statements.unwrap_or(front.state.multi_statements);
         if let Some(rows) = self.found_rows {
             front.keep_found_rows(rows);

@@ -24,8 +24,9 @@ use crate::message::{Capabilities, Command, lenenc, status};
 use crate::session_state::{Base, Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::{Changes, ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
 use weir_auth::{Job, JobDone};
+use weir_session::Connect as _;
+use weir_session::login::{Changes, ConnectParams, ConnectStep, Secured, ServerGreeting, TlsWish};
 use weir_wire::{Fault, FaultKind, Reader, limits};
 
 /// Longest packet Weir takes: what a server may have set at most.
@@ -109,69 +110,10 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// A login that has not begun.
-    pub fn new(params: ConnectParams) -> Self {
-        let credentials = Credentials {
-            user: params.user.clone(),
-            secret: params.secret.clone(),
-            private: params.unix,
-            unix: params.unix,
-            trust: params.trust.clone(),
-        };
-        let (changes, born) = (params.changes.clone(), params.changes.load(Relaxed));
-        Connect {
-            params,
-            credentials,
-            again: None,
-            state: State::ExpectGreeting,
-            seq: 0,
-            rejection: None,
-            facts: ServerFacts {
-                greeting: Arc::new(crate::message::greeting::before_any("")),
-                flavour: Flavour::MySql,
-                id: 0,
-                capabilities: Capabilities::default(),
-                status: status::AUTOCOMMIT,
-                trackers: false,
-                base: Base::default(),
-                changes,
-                born,
-            },
-            bare: false,
-            offers_tls: false,
-        }
-    }
-
     /// A login that ends with the server's OK, as a driver's does: for a load generator, which carries no
     /// client's settings. Not for [`Connect::into_back`].
     pub fn bare(params: ConnectParams) -> Self {
         Connect { bare: true, ..Connect::new(params) }
-    }
-
-    /// The server speaks first.
-    pub fn start(&mut self, _out: &mut Vec<u8>) {}
-
-    /// Looks at the server's bytes; returns how many are dealt with.
-    ///
-    /// # Errors
-    /// `ServerLoginFailed` when the server refuses or asks for what Weir does not give,
-    /// `ServerProtocol` for what is no login.
-    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
-        match self.state {
-            State::ExpectSecured { .. } | State::ExpectJob { .. } | State::Done | State::Failed => {
-                return Ok((0, ConnectStep::More));
-            }
-            State::ExpectGreeting
-            | State::ExpectVerdict { .. }
-            | State::ExpectKey { .. }
-            | State::ExpectTrackers
-            | State::ExpectBase(_) => {}
-        }
-        let found = frame::whole(input, limits::SERVER_GATHER_BYTES, FaultKind::ServerTooLarge)?;
-        let Some((header, payload)) = found else { return Ok((0, ConnectStep::More)) };
-        self.seq = header.seq.wrapping_add(1);
-        let step = self.handle_packet(header, payload, out)?;
-        Ok((header.total(), step))
     }
 
     fn handle_packet(
@@ -254,32 +196,11 @@ impl Connect {
         Ok(ConnectStep::More)
     }
 
-    /// The handshake that [`ConnectStep::Tls`] asked for is done.
-    ///
-    /// # Errors
-    /// As for [`Connect::handle_input`], or none was under way.
-    pub fn handle_secured(&mut self, _: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let State::ExpectSecured { method, scramble } = std::mem::replace(&mut self.state, State::Failed)
-        else {
-            return Err(malformed("no handshake was due"));
-        };
-        self.credentials.private = true;
-        self.respond(method, scramble, out)
-    }
-
     fn respond(&mut self, method: Method, scramble: Vec<u8>, out: &mut Vec<u8>) -> Result<(), Fault> {
         let answer = self.credentials.answer(method, &scramble)?;
         self.put_response(method, &answer, out);
         self.state = State::ExpectVerdict { method, scramble };
         Ok(())
-    }
-
-    /// The server refused a login in clear, for what may be the transport: an account that needs TLS is
-    /// refused as one with a wrong password (1045); so may Weir itself, which says no password in clear.
-    pub fn is_transport_refused(&self) -> bool {
-        // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_SECURE_TRANSPORT_REQUIRED.
-        let is_denied = |packet: &Vec<u8>| matches!(packet.get(1..3), Some(code) if [1045u16, 1698, 3159].iter().any(|known| known.to_le_bytes() == code));
-        self.params.tls == TlsWish::Off && self.offers_tls && self.rejection.as_ref().is_none_or(is_denied)
     }
 
     fn put_response(&mut self, method: Method, answer: &[u8], out: &mut Vec<u8>) {
@@ -363,22 +284,6 @@ impl Connect {
         Ok(ConnectStep::Work(Job::RsaEncrypt { pem, masked }))
     }
 
-    /// The answer to `ConnectStep::Work`.
-    ///
-    /// # Errors
-    /// `ServerLoginFailed` when the server's key cannot be used.
-    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
-        let State::ExpectJob { method, scramble } = std::mem::replace(&mut self.state, State::Failed) else {
-            return Err(refuse("no work was asked for"));
-        };
-        let JobDone::RsaEncrypted(Some(sealed)) = done else {
-            return Err(refuse("the server's public key cannot be used"));
-        };
-        self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&sealed));
-        self.state = State::ExpectVerdict { method, scramble };
-        Ok(ConnectStep::More)
-    }
-
     fn set_up(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         let ok = OkPacket::read(payload, self.facts.capabilities).map_err(|_| malformed("malformed OK"))?;
         self.facts.status = ok.status;
@@ -451,14 +356,103 @@ impl Connect {
             .map(|err| format!("{} {}", err.code, String::from_utf8_lossy(err.message)));
         refuse(text.unwrap_or_default())
     }
+}
+
+impl weir_session::Connect for Connect {
+    type Back = Back;
+
+    fn new(params: ConnectParams) -> Self {
+        let credentials = Credentials {
+            user: params.user.clone(),
+            secret: params.secret.clone(),
+            private: params.unix,
+            unix: params.unix,
+            trust: params.trust.clone(),
+        };
+        let (changes, born) = (params.changes.clone(), params.changes.load(Relaxed));
+        Connect {
+            params,
+            credentials,
+            again: None,
+            state: State::ExpectGreeting,
+            seq: 0,
+            rejection: None,
+            facts: ServerFacts {
+                greeting: Arc::new(crate::message::greeting::before_any("")),
+                flavour: Flavour::MySql,
+                id: 0,
+                capabilities: Capabilities::default(),
+                status: status::AUTOCOMMIT,
+                trackers: false,
+                base: Base::default(),
+                changes,
+                born,
+            },
+            bare: false,
+            offers_tls: false,
+        }
+    }
+
+    /// The server speaks first.
+    fn start(&mut self, _out: &mut Vec<u8>) {}
+
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+        match self.state {
+            State::ExpectSecured { .. } | State::ExpectJob { .. } | State::Done | State::Failed => {
+                return Ok((0, ConnectStep::More));
+            }
+            State::ExpectGreeting
+            | State::ExpectVerdict { .. }
+            | State::ExpectKey { .. }
+            | State::ExpectTrackers
+            | State::ExpectBase(_) => {}
+        }
+        let found = frame::whole(input, limits::SERVER_GATHER_BYTES, FaultKind::ServerTooLarge)?;
+        let Some((header, payload)) = found else { return Ok((0, ConnectStep::More)) };
+        self.seq = header.seq.wrapping_add(1);
+        let step = self.handle_packet(header, payload, out)?;
+        Ok((header.total(), step))
+    }
+
+    /// The handshake that [`ConnectStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// As for [`Connect::handle_input`], or none was under way.
+    fn handle_secured(&mut self, _: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let State::ExpectSecured { method, scramble } = std::mem::replace(&mut self.state, State::Failed)
+        else {
+            return Err(malformed("no handshake was due"));
+        };
+        self.credentials.private = true;
+        self.respond(method, scramble, out)
+    }
+
+    /// The server refused a login in clear, for what may be the transport: an account that needs TLS is
+    /// refused as one with a wrong password (1045); so may Weir itself, which says no password in clear.
+    fn is_transport_refused(&self) -> bool {
+        // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR, ER_SECURE_TRANSPORT_REQUIRED.
+        let is_denied = |packet: &Vec<u8>| matches!(packet.get(1..3), Some(code) if [1045u16, 1698, 3159].iter().any(|known| known.to_le_bytes() == code));
+        self.params.tls == TlsWish::Off && self.offers_tls && self.rejection.as_ref().is_none_or(is_denied)
+    }
+
+    fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+        let State::ExpectJob { method, scramble } = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(refuse("no work was asked for"));
+        };
+        let JobDone::RsaEncrypted(Some(sealed)) = done else {
+            return Err(refuse("the server's public key cannot be used"));
+        };
+        self.seq = frame::put(out, self.seq, |out| out.extend_from_slice(&sealed));
+        self.state = State::ExpectVerdict { method, scramble };
+        Ok(ConnectStep::More)
+    }
 
     /// The server's own refusal: the payload of its ERR packet.
-    pub fn rejection(&self) -> Option<&[u8]> {
+    fn rejection(&self) -> Option<&[u8]> {
         self.rejection.as_deref()
     }
 
-    /// After `LoggedIn`.
-    pub fn into_back(self) -> Back {
+    fn into_back(self) -> Back {
         let (method, scramble) = self.again.unwrap_or((Method::Native, Vec::new()));
         let again = Again { credentials: self.credentials, method, scramble };
         Back::new(self.facts, again, self.params.database, self.params.max_prepared_statements)

@@ -10,8 +10,8 @@
 use super::{CACHING_SHA2, CLEAR, NATIVE, SHA256, SHA256_KEY_REQUEST};
 use std::borrow::Cow;
 use std::sync::Arc;
-use weir_auth::login::Trust;
 use weir_auth::{Secret, SecretKind, caching_sha2, native};
+use weir_session::login::Trust;
 use weir_wire::{Fault, FaultKind};
 use zeroize::Zeroizing;
 

@@ -1,7 +1,7 @@
 //! The server's first packet (MySQL protocol, "Protocol::HandshakeV10").
 
 use super::Capabilities;
-use weir_auth::login::ServerGreeting;
+use weir_session::login::ServerGreeting;
 use weir_wire::{Reader, Short};
 
 /// Bytes of the scramble.

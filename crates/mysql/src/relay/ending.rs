@@ -12,6 +12,8 @@ use crate::reset::put_command;
 use crate::session_state::{Flavour, Slot, put_query, settings_query};
 use crate::warnings::{self, Kept};
 use std::sync::Arc;
+use weir_session::Back as _;
+use weir_session::Front as _;
 use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
 
 /// Errors behind which the server closes the connection: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB),

@@ -5,16 +5,22 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
-use weir_auth::login::{
-    AcceptParams, AcceptStep, Admission, Changes, ConnectParams, ConnectStep, TlsOffer, TlsWish, Trust,
-};
-use weir_auth::{AuthMethod, Secret};
+use weir_auth::Secret;
 use weir_mysql::frame::{HEADER_BYTES, Header, put};
 use weir_mysql::message::greeting::Greeting;
 use weir_mysql::message::lenenc::{put_number, put_string};
 use weir_mysql::message::response::HandshakeResponse;
 use weir_mysql::message::{Capabilities, Command, status};
 use weir_mysql::{Accept, Back, Connect, Front, Welcomes};
+use weir_session::Accept as _;
+use weir_session::AuthMethod;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::Welcomes as _;
+use weir_session::login::{
+    AcceptParams, AcceptStep, Admission, Changes, ConnectParams, ConnectStep, TlsOffer, TlsWish, Trust,
+};
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, Found, Needs, Owner, Step};
 
@@ -447,7 +453,7 @@ pub fn try_send(front: &mut Front, back: &mut Back, owner: Owner, bytes: &[u8]) 
             }
             Found::Drop { len } | Found::Answered { len } => (len, None),
             Found::Kill { len, .. } => {
-                front.killed(weir_auth::login::KillOutcome::Killed, &mut sent.to_client);
+                front.killed(weir_session::login::KillOutcome::Killed, &mut sent.to_client);
                 (len, None)
             }
             Found::Request { len, needs } => (len, Some((needs, true))),

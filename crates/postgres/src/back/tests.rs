@@ -4,6 +4,8 @@ use super::*;
 use crate::error::field;
 use crate::front::Front;
 use crate::testing::{back, c, front, front_with, receive, s, send, tags, try_receive, try_send};
+use weir_session::Back as _;
+use weir_session::Front as _;
 use weir_wire::{FaultKind, Found, INTERNAL, Needs, Pin};
 
 fn cat(parts: &[Vec<u8>]) -> Vec<u8> {

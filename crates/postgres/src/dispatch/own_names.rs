@@ -15,6 +15,7 @@ use crate::prepared::{Origin, OwnNames, Statement};
 use crate::relay::{Internal, Owed, Undo};
 use crate::session_state::{Change, all_that_decides_reading, decides_reading, put_changes};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_sql::Scope;
 use weir_wire::Boundary;
 

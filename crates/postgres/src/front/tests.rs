@@ -1,5 +1,6 @@
 use super::Front;
 use crate::testing::{c, front, front_with};
+use weir_session::Front as _;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, Found, Needs, Pin};
 

@@ -17,9 +17,9 @@ use crate::message::startup::{First, NEWEST_MINOR, Startup, put_negotiate, read_
 use crate::session_state::Settings;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use weir_auth::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login, Secured, TlsOffer};
 use weir_auth::scram::{self, ScramError, ServerBinding, ServerExpectFinal, Verdict};
 use weir_auth::{Job, JobDone, Secret, SecretKind, md5};
+use weir_session::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login, Secured, TlsOffer};
 use weir_wire::limits::LOGIN_BYTES;
 use weir_wire::{Fault, FaultKind};
 
@@ -94,56 +94,6 @@ fn protocol(detail: &'static str) -> Fault {
 }
 
 impl Accept {
-    /// PostgreSQL has no login on top of a session, and its clients' ends find none.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn again(_: AcceptParams, _: &Front, _: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
-        Err(Fault::new(FaultKind::ClientProtocol, "a login on top of a session"))
-    }
-
-    /// A login that has not begun.
-    pub fn new(params: AcceptParams) -> Self {
-        let state = State::ExpectFirst { ssl_done: false, gss_done: false };
-        Accept { params, state, session: None, words: None, bytes_seen: 0 }
-    }
-
-    /// PostgreSQL's server waits for the client.
-    pub fn start(&mut self, _out: &mut Vec<u8>) {}
-
-    /// Looks at the client's bytes; returns how many are dealt with. Called again with the rest until it
-    /// returns `(0, More)`.
-    ///
-    /// # Errors
-    /// The login ends: tell the client with [`Accept::refuse`] and close.
-    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
-        let (used, step) = match &self.state {
-            State::ExpectFirst { ssl_done, gss_done } => {
-                let (ssl, gss) = (*ssl_done, *gss_done);
-                self.first(input, ssl, gss, out)?
-            }
-            State::ExpectPassword { .. }
-            | State::ExpectSaslInitial { .. }
-            | State::ExpectSaslFinal { .. } => match auth_message(input)? {
-                None => (0, AcceptStep::More),
-                Some((body, length)) => (length, self.authenticate(body, out)?),
-            },
-            // Bytes that come early wait until the answer is there.
-            State::ExpectSecured { .. }
-            | State::ExpectAdmission
-            | State::ExpectScramKeys { .. }
-            | State::ExpectPasswordKeys { .. } => (0, AcceptStep::More),
-            State::LoggedIn => (0, AcceptStep::LoggedIn),
-            State::Cancelled => (0, AcceptStep::More),
-            State::Ended => return Err(protocol("bytes after the end of a login")),
-        };
-        self.bytes_seen += used;
-        if self.bytes_seen > LOGIN_BYTES {
-            return Err(Fault::new(FaultKind::ClientTooLarge, "login"));
-        }
-        Ok((used, step))
-    }
-
     fn first(
         &mut self,
         input: &[u8],
@@ -191,23 +141,6 @@ impl Accept {
         self.params.tls != TlsOffer::Off && !self.params.unix
     }
 
-    /// The handshake that [`AcceptStep::Tls`] asked for is done.
-    ///
-    /// # Errors
-    /// A direct one was meant for another protocol, or none was under way.
-    pub fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
-        let State::ExpectSecured { direct } = self.state else {
-            return Err(protocol("no handshake was due"));
-        };
-        if direct && !secured.alpn {
-            self.words = Some(NO_ALPN);
-            return Err(protocol("direct TLS without ALPN"));
-        }
-        self.params.secured = Some(secured);
-        self.state = State::ExpectFirst { ssl_done: true, gss_done: true };
-        Ok(())
-    }
-
     fn startup(&mut self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
         if self.params.tls == TlsOffer::Required && self.params.secured.is_none() && !self.params.unix {
             return Err(FaultKind::TlsRequired.into());
@@ -249,59 +182,6 @@ impl Accept {
     fn refused_with(&mut self, words: Words) -> Fault {
         self.words = Some(words);
         Fault::new(FaultKind::NotAllowed, words.message)
-    }
-
-    /// The answer to `AcceptStep::Lookup`: asks for the proof.
-    ///
-    /// # Errors
-    /// A method PostgreSQL does not have, or a call in the wrong state.
-    pub fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
-        let State::ExpectAdmission = self.state else { return Err(protocol("no lookup was asked for")) };
-        let secret = admission.secret;
-        let is_verifier = matches!(secret.as_deref().map(Secret::kind), Some(SecretKind::ScramVerifier(_)));
-        match admission.method {
-            AuthMethod::Trust => Ok(self.logged_in(out)),
-            AuthMethod::Cert => {
-                let named = self.params.secured.as_deref().and_then(|secured| secured.peer_name.as_deref());
-                let is_user = |name| match &admission.names {
-                    Some(names) => names.iter().any(|one| one == name),
-                    None => name == self.user(),
-                };
-                if secret.is_some() && named.is_some_and(is_user) {
-                    return Ok(self.logged_in(out));
-                }
-                self.words = Some(CERT_FAILED);
-                Err(login_failed("certificate"))
-            }
-            AuthMethod::Peer if secret.is_some() => Ok(self.logged_in(out)),
-            AuthMethod::Peer => {
-                self.words = Some(PEER_FAILED);
-                Err(login_failed("peer"))
-            }
-            AuthMethod::Plain => {
-                auth::put_cleartext(out);
-                self.state = State::ExpectPassword { method: PasswordMethod::Plain, secret };
-                Ok(AcceptStep::More)
-            }
-            // Method md5 with a SCRAM verifier means SCRAM, in PostgreSQL and in PgBouncer.
-            AuthMethod::Md5 if !is_verifier => {
-                let salt = self.cut_nonce::<4>(18);
-                auth::put_md5(out, salt);
-                self.state = State::ExpectPassword { method: PasswordMethod::Md5 { salt }, secret };
-                Ok(AcceptStep::More)
-            }
-            AuthMethod::Md5 | AuthMethod::ScramSha256 => {
-                match self.end_point() {
-                    Some(_) => auth::put_sasl(out, &[scram::MECHANISM_PLUS, scram::MECHANISM]),
-                    None => auth::put_sasl(out, &[scram::MECHANISM]),
-                }
-                self.state = State::ExpectSaslInitial { secret };
-                Ok(AcceptStep::More)
-            }
-            AuthMethod::Native | AuthMethod::CachingSha2 => {
-                Err(login_failed("a MySQL method for PostgreSQL"))
-            }
-        }
     }
 
     fn authenticate(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
@@ -398,11 +278,144 @@ impl Accept {
         }
     }
 
-    /// The answer to `AcceptStep::Work`.
+    fn logged_in(&mut self, out: &mut Vec<u8>) -> AcceptStep {
+        auth::put_ok(out);
+        self.state = State::LoggedIn;
+        AcceptStep::LoggedIn
+    }
+
+    /// What both sides can bind SCRAM to.
+    fn end_point(&self) -> Option<&[u8]> {
+        self.params.secured.as_deref()?.end_point.as_deref()
+    }
+
+    fn user(&self) -> &str {
+        self.session.as_deref().map_or("", |session| &session.user)
+    }
+
+    fn cut_nonce<const N: usize>(&self, from: usize) -> [u8; N] {
+        self.params.nonce.get(from..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
+    }
+}
+
+impl weir_session::Accept for Accept {
+    type Front = Front;
+
+    /// PostgreSQL has no login on top of a session, and its clients' ends find none.
     ///
     /// # Errors
-    /// The proof is wrong, or a call in the wrong state.
-    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+    /// Always.
+    fn again(_: AcceptParams, _: &Front, _: &[u8]) -> Result<(Accept, AcceptStep), Fault> {
+        Err(Fault::new(FaultKind::ClientProtocol, "a login on top of a session"))
+    }
+
+    fn new(params: AcceptParams) -> Self {
+        let state = State::ExpectFirst { ssl_done: false, gss_done: false };
+        Accept { params, state, session: None, words: None, bytes_seen: 0 }
+    }
+
+    /// PostgreSQL's server waits for the client.
+    fn start(&mut self, _out: &mut Vec<u8>) {}
+
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, AcceptStep), Fault> {
+        let (used, step) = match &self.state {
+            State::ExpectFirst { ssl_done, gss_done } => {
+                let (ssl, gss) = (*ssl_done, *gss_done);
+                self.first(input, ssl, gss, out)?
+            }
+            State::ExpectPassword { .. }
+            | State::ExpectSaslInitial { .. }
+            | State::ExpectSaslFinal { .. } => match auth_message(input)? {
+                None => (0, AcceptStep::More),
+                Some((body, length)) => (length, self.authenticate(body, out)?),
+            },
+            // Bytes that come early wait until the answer is there.
+            State::ExpectSecured { .. }
+            | State::ExpectAdmission
+            | State::ExpectScramKeys { .. }
+            | State::ExpectPasswordKeys { .. } => (0, AcceptStep::More),
+            State::LoggedIn => (0, AcceptStep::LoggedIn),
+            State::Cancelled => (0, AcceptStep::More),
+            State::Ended => return Err(protocol("bytes after the end of a login")),
+        };
+        self.bytes_seen += used;
+        if self.bytes_seen > LOGIN_BYTES {
+            return Err(Fault::new(FaultKind::ClientTooLarge, "login"));
+        }
+        Ok((used, step))
+    }
+
+    /// The handshake that [`AcceptStep::Tls`] asked for is done.
+    ///
+    /// # Errors
+    /// A direct one was meant for another protocol, or none was under way.
+    fn handle_secured(&mut self, secured: Arc<Secured>) -> Result<(), Fault> {
+        let State::ExpectSecured { direct } = self.state else {
+            return Err(protocol("no handshake was due"));
+        };
+        if direct && !secured.alpn {
+            self.words = Some(NO_ALPN);
+            return Err(protocol("direct TLS without ALPN"));
+        }
+        self.params.secured = Some(secured);
+        self.state = State::ExpectFirst { ssl_done: true, gss_done: true };
+        Ok(())
+    }
+
+    /// The answer to `AcceptStep::Lookup`: asks for the proof.
+    ///
+    /// # Errors
+    /// A method PostgreSQL does not have, or a call in the wrong state.
+    fn handle_lookup(&mut self, admission: Admission, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectAdmission = self.state else { return Err(protocol("no lookup was asked for")) };
+        let secret = admission.secret;
+        let is_verifier = matches!(secret.as_deref().map(Secret::kind), Some(SecretKind::ScramVerifier(_)));
+        match admission.method {
+            AuthMethod::Trust => Ok(self.logged_in(out)),
+            AuthMethod::Cert => {
+                let named = self.params.secured.as_deref().and_then(|secured| secured.peer_name.as_deref());
+                let is_user = |name| match &admission.names {
+                    Some(names) => names.iter().any(|one| one == name),
+                    None => name == self.user(),
+                };
+                if secret.is_some() && named.is_some_and(is_user) {
+                    return Ok(self.logged_in(out));
+                }
+                self.words = Some(CERT_FAILED);
+                Err(login_failed("certificate"))
+            }
+            AuthMethod::Peer if secret.is_some() => Ok(self.logged_in(out)),
+            AuthMethod::Peer => {
+                self.words = Some(PEER_FAILED);
+                Err(login_failed("peer"))
+            }
+            AuthMethod::Plain => {
+                auth::put_cleartext(out);
+                self.state = State::ExpectPassword { method: PasswordMethod::Plain, secret };
+                Ok(AcceptStep::More)
+            }
+            // Method md5 with a SCRAM verifier means SCRAM, in PostgreSQL and in PgBouncer.
+            AuthMethod::Md5 if !is_verifier => {
+                let salt = self.cut_nonce::<4>(18);
+                auth::put_md5(out, salt);
+                self.state = State::ExpectPassword { method: PasswordMethod::Md5 { salt }, secret };
+                Ok(AcceptStep::More)
+            }
+            AuthMethod::Md5 | AuthMethod::ScramSha256 => {
+                match self.end_point() {
+                    Some(_) => auth::put_sasl(out, &[scram::MECHANISM_PLUS, scram::MECHANISM]),
+                    None => auth::put_sasl(out, &[scram::MECHANISM]),
+                }
+                self.state = State::ExpectSaslInitial { secret };
+                Ok(AcceptStep::More)
+            }
+            AuthMethod::Native | AuthMethod::CachingSha2 => {
+                Err(login_failed("a MySQL method for PostgreSQL"))
+            }
+        }
+    }
+
+    fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::ExpectScramKeys { scram, client_final } => {
                 // The keys are in the secret now; asking for them a second time means that the job failed.
@@ -430,33 +443,13 @@ impl Accept {
         }
     }
 
-    fn logged_in(&mut self, out: &mut Vec<u8>) -> AcceptStep {
-        auth::put_ok(out);
-        self.state = State::LoggedIn;
-        AcceptStep::LoggedIn
-    }
-
-    /// What both sides can bind SCRAM to.
-    fn end_point(&self) -> Option<&[u8]> {
-        self.params.secured.as_deref()?.end_point.as_deref()
-    }
-
-    fn user(&self) -> &str {
-        self.session.as_deref().map_or("", |session| &session.user)
-    }
-
-    fn cut_nonce<const N: usize>(&self, from: usize) -> [u8; N] {
-        self.params.nonce.get(from..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
-    }
-
-    /// The last words to a client whose login ends here.
-    pub fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
+    fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
         let words = self.words.unwrap_or_else(|| words_of(fault.kind));
         put_error(out, Severity::Fatal, words);
     }
 
     /// After `LoggedIn`: the session.
-    pub fn into_front(self) -> Front {
+    fn into_front(self) -> Front {
         let key = self.cut_nonce::<32>(32);
         let (minor, settings) = match self.session {
             Some(session) => (session.minor, session.settings),

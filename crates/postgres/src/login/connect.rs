@@ -13,11 +13,11 @@ use crate::message::startup::{put_ssl_request, put_startup};
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_auth::scram::{
     self, ClientBinding, ClientChallenge, ClientExpectFinal, ClientExpectFirst, ScramError, ScramKeys,
 };
 use weir_auth::{JobDone, Secret, SecretKind, md5};
+use weir_session::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_wire::limits::LOGIN_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind};
 
@@ -70,44 +70,6 @@ fn refused(detail: &'static str) -> Fault {
 }
 
 impl Connect {
-    /// A login that has not begun.
-    pub fn new(params: ConnectParams) -> Self {
-        Connect {
-            born: params.changes.load(Relaxed),
-            params,
-            state: State::ExpectRequest,
-            reported: Reported::default(),
-            key: ServerKey::default(),
-            secured: None,
-            proving: false,
-            rejection: None,
-            bytes_seen: 0,
-        }
-    }
-
-    /// SSLRequest, if TLS is wished for and not there yet; else the startup packet (or the cancel request).
-    pub fn start(&mut self, out: &mut Vec<u8>) {
-        if self.params.tls != TlsWish::Off && self.secured.is_none() {
-            put_ssl_request(out);
-            self.state = State::ExpectTlsAnswer;
-        } else {
-            self.begin(out);
-        }
-    }
-
-    /// A handshake is done: the one that [`ConnectStep::Tls`] asked for, or a direct one before
-    /// [`Connect::start`].
-    ///
-    /// # Errors
-    /// None so far: the other wing has some.
-    pub fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        self.secured = Some(secured);
-        if let State::ExpectSecured = self.state {
-            self.begin(out);
-        }
-        Ok(())
-    }
-
     /// Version 3.0: every server speaks it, and Weir needs nothing of 3.2 there.
     fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some(cancel) = self.params.cancel.take() {
@@ -121,35 +83,6 @@ impl Connect {
             (!self.params.database.is_empty()).then_some(("database", self.params.database.as_str()));
         let more = self.params.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         put_startup(out, user.into_iter().chain(database).chain(more));
-    }
-
-    /// Looks at the server's bytes; returns how many are dealt with. Called again with the rest until it
-    /// returns `(0, More)`.
-    ///
-    /// # Errors
-    /// The login ends; see [`Connect::rejection`].
-    pub fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
-        match self.state {
-            State::LoggedIn => return Ok((0, ConnectStep::LoggedIn)),
-            State::ExpectKeys { .. } | State::ExpectSecured | State::ExpectEnd => {
-                return Ok((0, ConnectStep::More));
-            }
-            State::ExpectTlsAnswer => return self.tls_answer(input, out),
-            State::Ended => return Err(protocol("bytes after the end of a login")),
-            State::ExpectRequest
-            | State::ExpectSaslContinue { .. }
-            | State::ExpectSaslFinal { .. }
-            | State::ExpectOk
-            | State::ExpectReady => {}
-        }
-        let Some(header) = server_header(input)? else { return Ok((0, ConnectStep::More)) };
-        if self.bytes_seen.saturating_add(header.total) > LOGIN_BYTES {
-            return Err(Fault::new(FaultKind::ServerTooLarge, "login"));
-        }
-        let Some(message) = input.get(..header.total) else { return Ok((0, ConnectStep::More)) };
-        self.bytes_seen += header.total;
-        let step = self.message(header.tag, body(message), out)?;
-        Ok((header.total, step))
     }
 
     fn tls_answer(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
@@ -172,12 +105,6 @@ impl Connect {
             }
             [_, ..] => Err(protocol("an answer to SSLRequest that is neither S nor N")),
         }
-    }
-
-    /// The server refused before any proof, for what may be the transport: "no pg_hba.conf entry".
-    pub fn is_transport_refused(&self) -> bool {
-        let code = self.rejection.as_deref().and_then(|body| field(body, b'C'));
-        !self.proving && code == Some(b"28000")
     }
 
     fn message(&mut self, tag: ServerTag, body: &[u8], out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
@@ -338,12 +265,79 @@ impl Connect {
             },
         }
     }
+}
 
-    /// The answer to `ConnectStep::Work`.
+impl weir_session::Connect for Connect {
+    type Back = Back;
+
+    fn new(params: ConnectParams) -> Self {
+        Connect {
+            born: params.changes.load(Relaxed),
+            params,
+            state: State::ExpectRequest,
+            reported: Reported::default(),
+            key: ServerKey::default(),
+            secured: None,
+            proving: false,
+            rejection: None,
+            bytes_seen: 0,
+        }
+    }
+
+    /// SSLRequest, if TLS is wished for and not there yet; else the startup packet (or the cancel request).
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if self.params.tls != TlsWish::Off && self.secured.is_none() {
+            put_ssl_request(out);
+            self.state = State::ExpectTlsAnswer;
+        } else {
+            self.begin(out);
+        }
+    }
+
+    /// A handshake is done: the one that [`ConnectStep::Tls`] asked for, or a direct one before
+    /// [`Connect::start`].
     ///
     /// # Errors
-    /// The secret gives no keys, or a call in the wrong state.
-    pub fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
+    /// None so far: the other wing has some.
+    fn handle_secured(&mut self, secured: Arc<Secured>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.secured = Some(secured);
+        if let State::ExpectSecured = self.state {
+            self.begin(out);
+        }
+        Ok(())
+    }
+
+    fn handle_input(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, ConnectStep), Fault> {
+        match self.state {
+            State::LoggedIn => return Ok((0, ConnectStep::LoggedIn)),
+            State::ExpectKeys { .. } | State::ExpectSecured | State::ExpectEnd => {
+                return Ok((0, ConnectStep::More));
+            }
+            State::ExpectTlsAnswer => return self.tls_answer(input, out),
+            State::Ended => return Err(protocol("bytes after the end of a login")),
+            State::ExpectRequest
+            | State::ExpectSaslContinue { .. }
+            | State::ExpectSaslFinal { .. }
+            | State::ExpectOk
+            | State::ExpectReady => {}
+        }
+        let Some(header) = server_header(input)? else { return Ok((0, ConnectStep::More)) };
+        if self.bytes_seen.saturating_add(header.total) > LOGIN_BYTES {
+            return Err(Fault::new(FaultKind::ServerTooLarge, "login"));
+        }
+        let Some(message) = input.get(..header.total) else { return Ok((0, ConnectStep::More)) };
+        self.bytes_seen += header.total;
+        let step = self.message(header.tag, body(message), out)?;
+        Ok((header.total, step))
+    }
+
+    /// The server refused before any proof, for what may be the transport: "no pg_hba.conf entry".
+    fn is_transport_refused(&self) -> bool {
+        let code = self.rejection.as_deref().and_then(|body| field(body, b'C'));
+        !self.proving && code == Some(b"28000")
+    }
+
+    fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<ConnectStep, Fault> {
         match (std::mem::replace(&mut self.state, State::Ended), done.into_scram_keys()) {
             (State::ExpectKeys { challenge }, Some(keys)) => Ok(self.prove(challenge, &keys, out)),
             (State::ExpectKeys { .. }, None) => Err(refused("no keys came of the password")),
@@ -352,12 +346,12 @@ impl Connect {
     }
 
     /// The body of the server's ErrorResponse, if it refused.
-    pub fn rejection(&self) -> Option<&[u8]> {
+    fn rejection(&self) -> Option<&[u8]> {
         self.rejection.as_deref()
     }
 
     /// After `LoggedIn`: the server.
-    pub fn into_back(self) -> Back {
+    fn into_back(self) -> Back {
         let changes = self.params.changes;
         let mut back =
             Back::new(self.key, self.reported, self.params.max_prepared_statements).born(changes, self.born);

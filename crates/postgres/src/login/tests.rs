@@ -10,12 +10,16 @@ use crate::message::reply::{put_key, put_parameter, put_ready};
 use crate::message::startup::{put_cancel, put_startup};
 use crate::testing::{s, tags};
 use std::sync::Arc;
-use weir_auth::login::{
+use weir_auth::scram::{ScramKeys, ScramVerifier};
+use weir_auth::{Secret, SecretKind, md5};
+use weir_session::Accept as _;
+use weir_session::Back as _;
+use weir_session::Connect as _;
+use weir_session::Front as _;
+use weir_session::login::{
     AcceptParams, AcceptStep, Admission, AuthMethod, ConnectParams, ConnectStep, Login, Secured, TlsOffer,
     TlsWish,
 };
-use weir_auth::scram::{ScramKeys, ScramVerifier};
-use weir_auth::{Secret, SecretKind, md5};
 use weir_wire::{Boundary, Fault, FaultKind};
 
 fn accept() -> Accept {

@@ -11,6 +11,8 @@ use crate::testing::{c, front_with, reported};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 use server::Server;
 use std::collections::HashMap;
+use weir_session::Back as _;
+use weir_session::Front as _;
 use weir_wire::{Boundary, Found, INTERNAL, Needs, Owner, Step};
 
 /// One thing a client does: bytes that are one or more requests.

@@ -149,7 +149,8 @@ impl Back {
     }
 
     /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its
-    /// server from then on; who has named the sequence, or where any have asked at all, until its next request.
+    /// server from then on; who has named the sequence, or where any have asked at all, until its next
+    /// request.
     fn keep_drawn(&mut self, front: &mut Front, outright: bool, asked: bool) {
         let may_ask = outright || (!asked && front.knowledge.are_sequences_asked());
         for traces in [&mut self.traces, &mut front.traces] {

@@ -3,6 +3,9 @@ use crate::back::Back;
 use crate::cancel::ServerKey;
 use crate::front::Front;
 use crate::testing::{back, c, front, front_with, receive, reported, s, send, tags};
+use weir_session::Back as _;
+use weir_session::Front as _;
+use weir_session::Welcomes as _;
 use weir_wire::FaultKind;
 
 fn parameters(bytes: &[u8]) -> Vec<String> {

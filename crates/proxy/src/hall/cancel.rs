@@ -21,9 +21,9 @@ use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
 use weir_config::ServerTls;
 use weir_net::{Event, Net};
+use weir_session::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
 use weir_wire::{FaultKind, limits};
 
 /// A cancel has this long to reach the server.
@@ -243,7 +243,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Some(ServerState::Leased(client)) => {
                 log_client!(warn, self, cx, client, "a cancel request for this client {what}");
             }
-            _ => tracing::warn!(protocol = W::NAME, "a cancel request {what}"),
+            _ => tracing::warn!(protocol = W::PROTOCOL.name(), "a cancel request {what}"),
         }
     }
 
@@ -263,7 +263,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (id, target, is_tls) = (held.pool, held.target.clone(), held.line.is_tls());
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.cancellers.next_key();
-        let tag = Tag { kind: Kind::Canceller, wing: W::INDEX, key };
+        let tag = Tag { kind: Kind::Canceller, protocol: W::PROTOCOL, key };
         let opened = cx.net.connect(&target).and_then(|socket| {
             cx.net.register(&socket, tag.token())?;
             Ok(socket)
@@ -431,7 +431,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             ConnectStep::Work(job) => {
                 canceller.busy = true;
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Canceller, key };
+                let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Canceller, key };
                 let _ = (cx.shared.submit)(ticket, Work::Login(job));
                 false
             }

@@ -18,12 +18,13 @@ use crate::wing::Wing;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use weir_net::Net;
+use weir_session::Machines;
 
 /// A busy pool gives a place to another one under the same limit when that has waited longer by more than
 /// this. It costs a connect and a login, some milliseconds of two machines.
 const GIVE_WAY_NS: u64 = 100_000_000;
 
-pub(super) type Entry<W> = Arc<PoolEntry<<W as Wing>::Welcomes>>;
+pub(super) type Entry<W> = Arc<PoolEntry<<W as Machines>::Welcomes>>;
 
 /// Who gets the place of a server that closes.
 pub(super) struct Heir<W: Wing> {

@@ -15,7 +15,7 @@ use crate::context::Cx;
 use crate::ids::Key;
 use crate::pool::PoolId;
 use crate::server::ServerPhase;
-use crate::wing::{Back, Wing};
+use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
 use weir_wire::Boundary;
 
@@ -27,7 +27,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         match (&held.phase, &client.phase) {
             (ServerPhase::Live(back), Phase::Session(front)) => {
-                !(client.is.choosy || W::is_reserved(back)) || W::suits(back, front)
+                !(client.is.choosy || back.is_reserved()) || back.suits(front)
             }
             _ => true,
         }
@@ -36,7 +36,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// It is for one client only.
     pub(super) fn is_reserved(&self, server: Key) -> bool {
         let phase = self.servers.get(server).map(|held| &held.phase);
-        matches!(phase, Some(ServerPhase::Live(back)) if W::is_reserved(back))
+        matches!(phase, Some(ServerPhase::Live(back)) if back.is_reserved())
     }
 
     /// Who gets a reserved server: whom it was opened for, or whoever has waited longest.
@@ -78,13 +78,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The idle server that knows what this client asks for.
     fn favourite(&self, id: PoolId, key: Key) -> Option<Key> {
         let Phase::Session(front) = &self.clients.get(key)?.phase else { return None };
-        if !W::has_favourite(front) {
+        if !front.has_favourite() {
             return None;
         }
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
         pool.idle_keys().iter().copied().find(|&server| {
             match self.servers.get(server).map(|held| &held.phase) {
-                Some(ServerPhase::Live(back)) => W::is_favourite(back, front),
+                Some(ServerPhase::Live(back)) => back.is_favourite(front),
                 _ => false,
             }
         })
@@ -102,8 +102,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight == 0
             && !back.is_mid_message()
             && back.boundary() == Boundary::Idle
-            && !crate::wing::Front::is_told_the_end(front)
-            && crate::wing::Front::pins(front).is_empty()
+            && !front.is_told_the_end()
+            && front.pins().is_empty()
             && !self.suits(server, key)
     }
 
@@ -118,7 +118,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn means(&mut self, key: Key) -> Option<Key> {
         let client = self.clients.get(key)?;
         let Phase::Session(front) = &client.phase else { return None };
-        if !client.is.choosy || client.claim.is_opening() || W::startup_of(front).is_none() {
+        if !client.is.choosy || client.claim.is_opening() || front.startup_parameters().is_none() {
             return None;
         }
         self.books().note_opening(key, true);
@@ -129,7 +129,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn startup_of(&self, client: Option<Key>) -> Vec<(String, String)> {
         let client = client.and_then(|key| self.clients.get(key));
         match client.map(|client| &client.phase) {
-            Some(Phase::Session(front)) => W::startup_of(front).unwrap_or_default(),
+            Some(Phase::Session(front)) => front.startup_parameters().unwrap_or_default(),
             Some(Phase::Login(_) | Phase::Closing) | None => Vec::new(),
         }
     }

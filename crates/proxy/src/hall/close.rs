@@ -31,7 +31,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn say_goodbye(&mut self, cx: &mut Cx<'_, N>, key: Key, why: &str) -> bool {
         let Some(server) = self.servers.get_mut(key) else { return false };
         debug_assert!(!matches!(server.state(), ServerState::Leased(_) | ServerState::Shared));
-        tracing::debug!(protocol = W::NAME, "a server is closed: {why}");
+        tracing::debug!(protocol = W::PROTOCOL.name(), "a server is closed: {why}");
         let clean = server.output.is_empty();
         if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
             back.quit(output.tail_mut());

@@ -16,8 +16,8 @@ use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
 use crate::wing::{Back, Connect, Front, Welcomes, Wing};
 use std::sync::Arc;
 use weir_auth::JobDone;
-use weir_auth::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_net::Net;
+use weir_session::login::{ConnectParams, ConnectStep, Secured, TlsWish};
 use weir_wire::{Fault, FaultKind, limits};
 
 /// The first pause after a failed connect; each further failure doubles it up to `server_login_retry`.
@@ -52,7 +52,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let due_ms = cx.now_ms() + FIRST_RETRY_MS;
         let Some(pool) = self.pool(id) else { return };
         if pool.entry.shared.opened() == 0 && pool.shorten_pause(due_ms) {
-            cx.wheel.insert(due_ms, Tag::fixed(Kind::Pool, W::INDEX, id.0).pack());
+            cx.wheel.insert(due_ms, Tag::fixed(Kind::Pool, W::PROTOCOL, id.0).pack());
         }
     }
 
@@ -140,7 +140,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.servers.next_key();
-        let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
+        let tag = Tag { kind: Kind::Server, protocol: W::PROTOCOL, key };
         let mode = self.pool(id).and_then(|pool| pool.spec.tls.as_deref()).map(|tls| tls.mode);
         let wish = Self::tls_wish(mode, second);
         let parameters = self.startup_of(meant_for);
@@ -340,7 +340,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 {
                     *busy = true;
                 }
-                let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Server, key };
+                let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Server, key };
                 let _ = (cx.shared.submit)(ticket, Work::Login(job));
                 false
             }
@@ -409,7 +409,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         line.close(cx.net, true);
         if otherwise {
-            tracing::debug!(protocol = W::NAME, "a login is tried again by the other transport: {fault}");
+            tracing::debug!(
+                protocol = W::PROTOCOL.name(),
+                "a login is tried again by the other transport: {fault}"
+            );
             self.open_by(cx, id, right, true, meant_for);
             return;
         }
@@ -438,7 +441,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         pool.pause(now_ms + pause_ms);
         let (entry, spec) = (pool.entry.clone(), pool.spec.clone());
         tracing::warn!(
-            protocol = W::NAME,
+            protocol = W::PROTOCOL.name(),
             database = %spec.database,
             user = %spec.user,
             "no server connection: {fault}; next try in {pause_ms} ms"
@@ -448,7 +451,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if entry.shared.opened() == 0 {
             self.fail_waiters(cx, id, &fault, rejection.as_deref());
         }
-        let again = Tag::fixed(Kind::Pool, W::INDEX, id.0);
+        let again = Tag::fixed(Kind::Pool, W::PROTOCOL, id.0);
         cx.wheel.insert(now_ms + pause_ms, again.pack());
         // Those who wait here may be served by a neighbour, and those elsewhere or in other pools need not
         // pause.
@@ -501,7 +504,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let state = server.state();
         match state {
             ServerState::Idle => {
-                tracing::debug!(protocol = W::NAME, "an idle server is gone: {fault}");
+                tracing::debug!(protocol = W::PROTOCOL.name(), "an idle server is gone: {fault}");
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);

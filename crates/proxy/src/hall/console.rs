@@ -14,11 +14,13 @@ use crate::context::{Cx, Ticket};
 use crate::ids::{Key, Kind, slot_of};
 use crate::mail::WingMail;
 use crate::pool::PoolEntry;
-use crate::wing::{Accept, Front, Wing};
+use crate::wing::{Accept, Console, Front, Wing};
 use std::sync::Arc;
-use weir_auth::{Admission, AuthMethod, Login, Secret};
+use weir_auth::Secret;
 use weir_config::console::Rights;
 use weir_net::Net;
+use weir_session::Protocol;
+use weir_session::{Admission, AuthMethod, Login};
 use weir_wire::console::{Answer, Heard, Progress};
 use weir_wire::{FaultKind, limits};
 
@@ -35,19 +37,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn rights_at_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Option<Rights>> {
-        cx.settings.routes.console(W::INDEX, login, &self.clients.get(key)?.peer)
+        cx.settings.routes.console(W::PROTOCOL, login, &self.clients.get(key)?.peer)
     }
 
     /// How a client of the console must prove itself: as at its own database, but whom the kernel vouches
     /// for. `None`: this login is not one to the console.
     pub(super) fn admit_to_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Admission> {
         let is_owner = self.rights_at_console(cx, key, login)? == Some(Rights::Owner);
-        Some(match (is_owner, W::INDEX) {
-            (false, wing) => cx.settings.routes.admit(wing, login, &self.clients.get(key)?.peer),
-            (true, 0) => Admission { method: AuthMethod::Trust, secret: None, names: None },
+        Some(match (is_owner, W::PROTOCOL) {
+            (false, _) => cx.settings.routes.admit(W::PROTOCOL, login, &self.clients.get(key)?.peer),
+            (true, Protocol::Postgres) => Admission { method: AuthMethod::Trust, secret: None, names: None },
             // A MySQL client always gives a password; this one's is empty.
-            (true, wing) => Admission {
-                method: cx.settings.routes.default_method(wing),
+            (true, Protocol::Mysql) => Admission {
+                method: cx.settings.routes.default_method(W::PROTOCOL),
                 secret: Some(Arc::new(Secret::plain(""))),
                 names: None,
             },
@@ -70,15 +72,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut front = phase.accept.into_front();
         let database = login.database.as_deref().unwrap_or(&login.user);
         let admin = matches!(rights, Some(Rights::Admin | Rights::Owner));
-        let seat = rights.map(|_| cx.shared.console.seat(admin, &login.user, database));
+        let visit = rights.map(|_| cx.shared.console.visit(admin, &login.user, database));
         client.user = self.names.number(&login.user);
         client.before = None;
-        let refused = match seat {
-            Some(Some(seat)) => {
+        let refused = match visit {
+            Some(Some(visit)) => {
                 client.is.console = true;
-                self.consoles.insert(key, seat);
+                self.consoles.insert(key, visit);
                 client.is.greeted = true;
-                W::console_greet(&mut front, VERSION, out);
+                front.console_greet(VERSION, out);
                 self.cells.wing.logins_ok.inc();
                 None
             }
@@ -86,7 +88,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             None => Some(("not allowed", FaultKind::NotAllowed)),
         };
         if let Some((words, _)) = refused {
-            W::console_refuse(&mut front, words, out);
+            front.console_refuse(words, out);
         }
         client.phase = Phase::Session(front);
         self.leave_login(key);
@@ -94,8 +96,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         match refused {
             Some((words, kind)) => self.refused_at_console(cx, key, &login, words, kind),
             None => {
-                let (user, wing) = (&login.user, W::NAME);
-                tracing::info!(protocol = wing, user, admin, "a client has come to the console");
+                let (user, protocol) = (&login.user, W::PROTOCOL.name());
+                tracing::info!(protocol, user, admin, "a client has come to the console");
                 self.arm_client(cx, key);
             }
         }
@@ -113,7 +115,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.cells.wing.logins_failed.inc();
         self.count_fault(kind);
         if cx.settings.logged.pooler_errors {
-            tracing::info!(protocol = W::NAME, user = login.user, "login to the console refused: {words}");
+            tracing::info!(
+                protocol = W::PROTOCOL.name(),
+                user = login.user,
+                "login to the console refused: {words}"
+            );
         }
         self.begin_closing(cx, key);
     }
@@ -123,7 +129,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut out = std::mem::take(&mut self.staging);
         let client = self.clients.get_mut(key)?;
         let heard = match &mut client.phase {
-            Phase::Session(front) if client.inflight == 0 => W::console_find(front, rest, &mut out),
+            Phase::Session(front) if client.inflight == 0 => front.console_find(rest, &mut out),
             Phase::Session(_) | Phase::Login(_) | Phase::Closing => Heard::Incomplete,
         };
         self.send_client(cx, key, &out);
@@ -148,14 +154,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn ask_console(&mut self, cx: &mut Cx<'_, N>, key: Key, text: String) {
-        let (Some(client), Some(seat)) = (self.clients.get_mut(key), self.consoles.get_mut(&key)) else {
+        let (Some(client), Some(visit)) = (self.clients.get_mut(key), self.consoles.get_mut(&key)) else {
             return;
         };
         client.inflight += 1;
-        let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
-        if !cx.shared.console.ask(seat.ask(ticket, text)) {
+        let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
+        if !cx.shared.console.ask(visit.ask(ticket, text)) {
             let answer = Box::new(Answer::Error("the console is not open".to_owned()));
-            seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
+            visit.answer = Some(Giving { answer, progress: Progress::default(), _hold: None });
             self.later.push_back(Order::PumpClient(key));
         }
     }
@@ -165,7 +171,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     #[inline]
     pub(super) fn pump_console(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let is_console = self.clients.get(key).is_some_and(|client| client.is.console);
-        if is_console && self.consoles.get(&key).is_some_and(|seat| seat.answer.is_some()) {
+        if is_console && self.consoles.get(&key).is_some_and(|visit| visit.answer.is_some()) {
             self.answer_at_console(cx, key);
         }
     }
@@ -174,17 +180,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return self.recycle(out) };
-        let (Some(seat), Phase::Session(front)) = (self.consoles.get_mut(&key), &mut client.phase) else {
+        let (Some(visit), Phase::Session(front)) = (self.consoles.get_mut(&key), &mut client.phase) else {
             return self.recycle(out);
         };
-        let Some(Giving { answer, progress, .. }) = &mut seat.answer else { return self.recycle(out) };
+        let Some(Giving { answer, progress, .. }) = &mut visit.answer else { return self.recycle(out) };
         if client.output.len() > limits::CLIENT_OUTPUT_BYTES / 2 {
             // It reads slowly: the rest comes when it has taken this.
             return self.recycle(out);
         }
-        let done = W::console_put(front, answer, progress, PIECE_BYTES, &mut out);
+        let done = front.console_put(answer, progress, PIECE_BYTES, &mut out);
         if done {
-            seat.answer = None;
+            visit.answer = None;
             client.inflight = client.inflight.saturating_sub(1);
             client.active_ms = now_ms;
         }
@@ -203,8 +209,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn console_letter(&mut self, cx: &mut Cx<'_, N>, letter: Letter<W>) {
         match letter {
             Letter::Answer { client: key, answer, hold } => {
-                let Some(seat) = self.consoles.get_mut(&key) else { return };
-                seat.answer = Some(Giving { answer, progress: Progress::default(), _hold: hold });
+                let Some(visit) = self.consoles.get_mut(&key) else { return };
+                visit.answer = Some(Giving { answer, progress: Progress::default(), _hold: hold });
                 self.answer_at_console(cx, key);
             }
             Letter::Ordered { pool } => self.ordered(cx, &pool),
@@ -233,7 +239,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn heed_orders(cx: &Cx<'_, N>, entry: &PoolEntry<W::Welcomes>) {
         let database = &entry.spec().database;
         loop {
-            let paused = cx.shared.console.orders().is_paused(database);
+            let paused = cx.shared.console.decrees().is_paused(database);
             if entry.shared.is_paused() == paused {
                 return;
             }
@@ -277,7 +283,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !self.is_mid_message(key) {
             let mut out = std::mem::take(&mut self.staging);
             match self.clients.get_mut(key).map(|client| &mut client.phase) {
-                Some(Phase::Session(front)) => W::console_farewell(front, words, &mut out),
+                Some(Phase::Session(front)) => front.console_farewell(words, &mut out),
                 Some(Phase::Login(phase)) => phase.accept.refuse(&FaultKind::Killed.into(), &mut out),
                 Some(Phase::Closing) | None => {}
             }

@@ -47,7 +47,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         if deadline_ms < client.armed_ms {
             client.armed_ms = deadline_ms;
-            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Client, wing: W::INDEX, key }.pack());
+            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Client, protocol: W::PROTOCOL, key }.pack());
         }
     }
 
@@ -57,7 +57,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(deadline_ms) = server_deadline::<W, N>(server, &cx.settings.timeouts) else { return };
         if deadline_ms < server.armed_ms {
             server.armed_ms = deadline_ms;
-            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Server, wing: W::INDEX, key }.pack());
+            cx.wheel.insert(deadline_ms, Tag { kind: Kind::Server, protocol: W::PROTOCOL, key }.pack());
         }
     }
 
@@ -69,7 +69,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let due_ms = cx.now_ms() + BATCH_MS;
-        cx.wheel.insert(due_ms, Tag { kind: Kind::Batch, wing: W::INDEX, key }.pack());
+        cx.wheel.insert(due_ms, Tag { kind: Kind::Batch, protocol: W::PROTOCOL, key }.pack());
     }
 
     /// The client has got the beginning of a message and not its end.

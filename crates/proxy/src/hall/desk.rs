@@ -29,7 +29,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.pools[index].get_or_insert_with(|| {
             let spec = entry.spec();
-            let cells = cx.shared.metrics.pool(cx.worker, W::NAME, &spec.database, &spec.user);
+            let cells = cx.shared.metrics.pool(cx.worker, W::PROTOCOL.name(), &spec.database, &spec.user);
             Box::new(Pool::new(entry.clone(), cx.worker, cells))
         })
     }
@@ -60,10 +60,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Ok(value) => Some(value),
             Err(broken) => {
                 debug_assert!(false, "{broken}: {broken:?}");
-                self.todo.push_back(Order::Broken(Box::new(broken)));
+                self.order_broken(broken);
                 None
             }
         }
+    }
+
+    /// These have met a defect, and are closed at the end of the turn.
+    pub(crate) fn order_broken(&mut self, broken: crate::books::Broken) {
+        self.todo.push_back(Order::Broken(Box::new(broken)));
     }
 
     pub(crate) fn pool(&mut self, id: PoolId) -> Option<&mut Pool<W::Welcomes>> {

@@ -10,8 +10,8 @@ use crate::mail::WingMail;
 use crate::server::ServerState;
 use crate::wing::{Back, Front, Wing};
 use std::sync::atomic::Ordering::Relaxed;
-use weir_auth::login::KillOutcome;
 use weir_net::Net;
+use weir_session::login::KillOutcome;
 use weir_wire::{Boundary, Fault, FaultKind};
 
 /// Why a login ends whose slow work gave nothing.

@@ -12,9 +12,9 @@ use crate::server::ServerPhase;
 use crate::wing::{Accept, Connect, Wing};
 use std::io;
 use std::sync::Arc;
-use weir_auth::login::{Secured, TlsWish};
 use weir_config::ServerTls;
 use weir_net::Net;
+use weir_session::login::{Secured, TlsWish};
 use weir_tls::SslMode;
 use weir_wire::{Fault, FaultKind};
 
@@ -125,7 +125,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(step) = client.line.lend(cx.net, buf)? else {
             return Ok(Received { len: 0, drained: true });
         };
-        let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+        let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
         let beside_queries = self.asked.is_lately(self.cells.request_duration.sum_ns(), cx.now_ms());
         let work = Work::Handshake { step: Box::new(step), beside_queries };
         match (cx.shared.submit)(ticket, work) {
@@ -159,7 +159,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client asked for TLS: what it sends from here on, and `early`, is that.
     pub(super) fn begin_tls(&mut self, cx: &mut Cx<'_, N>, key: Key, early: &[u8]) -> Result<(), Fault> {
-        let stream = cx.settings.tls.acceptor(W::INDEX).map(|acceptor| acceptor.accept());
+        let stream = cx.settings.tls.acceptor(W::PROTOCOL).map(|acceptor| acceptor.accept());
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         match stream {
             Some(Ok(stream)) => {

@@ -8,7 +8,7 @@ use super::Hall;
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::server::ServerPhase;
-use crate::wing::{Front, Wing};
+use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
 use weir_wire::Boundary;
 
@@ -20,12 +20,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The client's request is answered, and it keeps its server.
     pub(super) fn await_question(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        let kept = client.front().is_some_and(|front| W::is_kept_in_case(front));
+        let kept = client.front().is_some_and(|front| front.is_kept_in_case());
         if !kept || std::mem::replace(&mut client.is.kept, true) {
             return;
         }
         let due_ms = cx.now_ms() + KEPT_MS;
-        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, wing: W::INDEX, key }.pack());
+        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, protocol: W::PROTOCOL, key }.pack());
     }
 
     /// It has had its time, unless it was at work in between or nobody waits.
@@ -52,10 +52,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         };
         let (Some(front), ServerPhase::Live(back)) = (client.front(), &mut held.phase) else { return };
-        if !W::is_kept_in_case(front) {
+        if !front.is_kept_in_case() {
             return;
         }
-        W::let_go(front, back);
+        back.let_go(front);
         if front.pins().is_empty() {
             self.end_lease(cx, key);
         }

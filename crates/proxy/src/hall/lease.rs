@@ -9,6 +9,7 @@ use crate::panics::inject;
 use crate::server::{Cleaning, ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
 use weir_net::Net;
+use weir_wire::Fault;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Gives a server to a client, and says what that wants of it. `None`: it cannot have it.
@@ -51,14 +52,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         let sent = back.dispatch_welcome(front, key.raw(), held.output.tail_mut());
         client.inflight += 1;
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                self.todo.push_back(Order::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
+        self.sent(cx, key, server, sent);
     }
 
     /// The client needs its server no longer.
@@ -95,7 +89,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));
         let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
+        let ServerPhase::Live(back) = &mut held.phase else { return };
         let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
         client.inflight += 1;
         client.is.part_open = !whole;
@@ -105,27 +99,24 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.transaction_since_ms == 0 {
             client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
         }
-        self.mark_dirty(server);
-        match sent {
-            Ok(()) => {
-                // A back may have answered all by itself, without a byte for the server.
-                self.todo.push_back(Order::PumpServer(server));
-                self.arm_client(cx, key);
-            }
-            Err(fault) => self.end_client(cx, key, fault),
-        }
+        self.sent(cx, key, server, sent);
     }
 
     pub(super) fn extend(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, bytes: &[u8], whole: bool) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         let Phase::Session(front) = &mut client.phase else { return };
-        let crate::server::ServerPhase::Live(back) = &mut held.phase else { return };
+        let ServerPhase::Live(back) = &mut held.phase else { return };
         let sent = back.extend(front, bytes, whole, held.output.tail_mut());
         client.is.part_open = !whole;
+        self.sent(cx, key, server, sent);
+    }
+    /// A wing has put what a client asks into its server's buffer, or cannot.
+    fn sent(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, sent: Result<(), Fault>) {
         self.mark_dirty(server);
         match sent {
             Ok(()) => {
+                // A back may have answered all by itself, without a byte for the server.
                 self.todo.push_back(Order::PumpServer(server));
                 self.arm_client(cx, key);
             }

@@ -33,7 +33,7 @@ fn shown(name: &str) -> String {
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Lists some of what there is, and then the next.
     pub(super) fn list(&mut self, cx: &mut Cx<'_, N>, list: Arc<List>, servers: bool, from: u32) {
-        let mut part = Part { wing: W::INDEX, now_ns: cx.now_ns(), ..Part::default() };
+        let mut part = Part::new(W::PROTOCOL, cx.now_ns());
         let slots = if servers { self.servers.slots() } else { self.clients.slots() };
         let wanted = if servers { list.servers } else { list.clients };
         let end = if wanted { slots.min(from.saturating_add(CONSOLE_LOOKS as u32)) } else { slots };
@@ -42,12 +42,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for slot in if wanted { from..end } else { 0..0 } {
             match servers {
                 false => {
-                    self.list_client(cx, &list, slot, &mut part, &mut counts);
-                    if let Some(user) = self.user_at(cx, slot).filter(|_| list.users) {
+                    let Some(client) = self.clients.at(slot) else { continue };
+                    self.list_client(cx, &list, client, &mut part, &mut counts);
+                    if let Some(user) = self.user_of(cx, client).filter(|_| list.users) {
                         *users.entry(user).or_default() += 1;
                     }
                 }
-                true => self.list_server(cx, &list, slot, &mut part, &mut counts),
+                true => {
+                    let Some(server) = self.servers.at(slot) else { continue };
+                    self.list_server(cx, &list, server, &mut part, &mut counts);
+                }
             }
         }
         part.counts = counts.into_iter().collect();
@@ -61,10 +65,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cx.post::<W>(cx.worker, WingMail::Console(next));
     }
 
-    /// The user of the client in a slot, once it has logged in.
-    fn user_at(&self, cx: &Cx<'_, N>, slot: u32) -> Option<String> {
-        let key = self.clients.key_of(slot)?;
-        let in_session = matches!(self.clients.get(key)?.phase, Phase::Session(_));
+    /// The user of a client, once it has logged in.
+    fn user_of(&self, cx: &Cx<'_, N>, (key, client): (Key, &Client<W, N::Socket>)) -> Option<String> {
+        let in_session = matches!(client.phase, Phase::Session(_));
         in_session.then(|| self.who(cx.worker, key).map(|who| shown(who.user))).flatten()
     }
 
@@ -72,15 +75,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         &self,
         cx: &Cx<'_, N>,
         list: &List,
-        slot: u32,
+        (key, client): (Key, &Client<W, N::Socket>),
         part: &mut Part,
         counts: &mut BTreeMap<PoolId, Counts>,
     ) {
-        let Some((key, client)) =
-            self.clients.key_of(slot).and_then(|key| Some((key, self.clients.get(key)?)))
-        else {
-            return;
-        };
         let state = match &client.phase {
             Phase::Closing => return,
             Phase::Login(_) => ClientState::Login,
@@ -119,8 +117,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Some(who) => (shown(who.user), shown(who.database), who.application_name.as_deref().map(shown)),
             None => (String::new(), String::new(), None),
         };
-        if let Some(seat) = self.consoles.get(&key) {
-            database = shown(&seat.database);
+        if let Some(visit) = self.consoles.get(&key) {
+            database = shown(&visit.database);
         }
         let server = client.server();
         ClientRow {
@@ -150,15 +148,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         &self,
         cx: &Cx<'_, N>,
         list: &List,
-        slot: u32,
+        (key, server): (Key, &Server<W, N::Socket>),
         part: &mut Part,
         counts: &mut BTreeMap<PoolId, Counts>,
     ) {
-        let Some((key, server)) =
-            self.servers.key_of(slot).and_then(|key| Some((key, self.servers.get(key)?)))
-        else {
-            return;
-        };
         let of_pool = counts.entry(server.pool).or_default();
         let state = match server.state() {
             ServerState::Login => ServerMark::Login,
@@ -208,7 +201,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             close_needed: server.is.retire || from_before,
             client: client.map(|client| client_number(cx.worker, client)),
             pid: match &server.phase {
-                ServerPhase::Live(back) => W::console_pid(back),
+                ServerPhase::Live(back) => back.console_pid(),
                 ServerPhase::Login { .. } => 0,
             },
             tls: server.line.secured().map(|secured| (secured.version, secured.cipher)),

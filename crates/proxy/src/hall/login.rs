@@ -12,12 +12,13 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::pending::Pending;
-use crate::wing::{Accept, Front, Welcomes, Wing};
+use crate::wing::{Accept, Console, Front, Welcomes, Wing};
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_auth::login::{AcceptParams, AcceptStep};
-use weir_auth::{JobDone, Login};
+use weir_auth::JobDone;
 use weir_net::{Kept, Net, Peer};
+use weir_session::Login;
+use weir_session::login::{AcceptParams, AcceptStep};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, limits};
 
@@ -65,13 +66,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let key = self.clients.next_key();
-        let token = Tag { kind: Kind::Client, wing: W::INDEX, key }.token();
+        let token = Tag { kind: Kind::Client, protocol: W::PROTOCOL, key }.token();
         let registered = match arrival {
             Arrival::Here(socket) => cx.net.register(&socket, token).map(|()| socket),
             Arrival::Parcel(parcel) => cx.net.unpack(parcel, token),
         };
         let Ok(socket) = registered else { return self.count_fault(FaultKind::OutOfResources) };
-        let header_due = cx.settings.routes.is_balancer(W::INDEX, &peer);
+        let header_due = cx.settings.routes.is_balancer(W::PROTOCOL, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None };
         self.clients.insert(Client {
@@ -218,7 +219,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 AcceptStep::More | AcceptStep::Tls => {}
                 AcceptStep::Lookup(login) => next = self.login_lookup(cx, key, login),
                 AcceptStep::Work(job) => {
-                    let ticket = Ticket { worker: cx.worker, wing: W::INDEX, kind: Kind::Client, key };
+                    let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
                     let Some(phase) = self.login_phase(key) else { return };
                     phase.busy = (cx.shared.submit)(ticket, Work::Login(job)).is_ok();
                     if !phase.busy {
@@ -255,7 +256,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let client = self.clients.get_mut(key)?;
         let Phase::Login(phase) = &mut client.phase else { return None };
         let admission =
-            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::INDEX, &login, &client.peer));
+            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::PROTOCOL, &login, &client.peer));
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
         self.after_answer(cx, key, step, out)
@@ -417,18 +418,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let variant = front.pool_variant();
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
-        match cx.settings.routes.resolve(W::INDEX, &login, variant) {
-            Ok((spec, _)) if cx.shared.console.orders().is_disabled(&spec.database) => {
+        match cx.settings.routes.resolve(W::PROTOCOL, &login, variant) {
+            Ok((spec, _)) if cx.shared.console.decrees().is_disabled(&spec.database) => {
                 // The words are PgBouncer's.
                 let words = format!("database \"{}\" is disabled", spec.database);
                 if let Phase::Session(front) = &mut client.phase {
-                    W::console_refuse(front, &words, &mut out);
+                    front.console_refuse(&words, &mut out);
                 }
                 self.turn_away(cx, key, &login.user, FaultKind::NoSuchDatabase, &words, out);
             }
             Ok((spec, schema)) => {
                 if let Phase::Session(front) = &mut client.phase {
-                    W::set_schema(front, &schema);
+                    front.set_schema(&schema);
                 }
                 let entry = W::registry(cx.shared).enter(spec);
                 Self::heed_orders(cx, &entry);
@@ -557,7 +558,7 @@ fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> Acce
         tls: cx.settings.tls.offer,
         secured: None,
         greeting: cx.shared.greetings.current(),
-        default_method: cx.settings.routes.default_method(W::INDEX),
+        default_method: cx.settings.routes.default_method(W::PROTOCOL),
         rsa: cx.shared.rsa.clone(),
     }
 }

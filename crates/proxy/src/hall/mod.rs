@@ -50,7 +50,7 @@ pub use cancel::Canceller;
 
 use crate::books::{Books, Broken, Pool};
 use crate::client::Client;
-use crate::console::Seat;
+use crate::console::Visit;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
@@ -63,6 +63,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use weir_metrics::WorkerCells;
 use weir_net::{Event, Net};
+use weir_session::Machines;
 use weir_wire::{Fault, FaultKind};
 
 /// A worker's part of one protocol.
@@ -98,12 +99,12 @@ pub struct Hall<W: Wing, N: Net> {
     /// Users whose name is not that of their pool.
     names: who::Names,
     /// What is kept of clients of the administration console.
-    consoles: HashMap<Key, Seat>,
+    consoles: HashMap<Key, Visit>,
 }
 
 /// The books of a hall.
 type HallBooks<'a, W, N> =
-    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Wing>::Welcomes>;
+    Books<'a, Client<W, <N as Net>::Socket>, Server<W, <N as Net>::Socket>, <W as Machines>::Welcomes>;
 
 /// What is to be done once the step that found it out is over. Orders are followed one after the other, by
 /// one flat loop ([`Hall::finish_turn`]): nothing that follows an order follows another one in the midst of
@@ -265,7 +266,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A defect of Weir: it costs this client and this server, which nobody gets.
     fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
-        tracing::error!(protocol = W::NAME, "{broken}: this is a defect of Weir, please report it");
+        tracing::error!(
+            protocol = W::PROTOCOL.name(),
+            "{broken}: this is a defect of Weir, please report it"
+        );
         if let Some(server) = broken.server {
             self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
         }

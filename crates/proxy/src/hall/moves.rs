@@ -31,7 +31,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
             }
             Err(Kept { socket, error }) => {
-                tracing::debug!(protocol = W::NAME, %error, "a server could not be handed over");
+                tracing::debug!(protocol = W::PROTOCOL.name(), %error, "a server could not be handed over");
                 cx.net.close(socket, true);
                 self.count_pool(right.entry().id, |cells| cells.server_closes.inc());
                 self.give_back(right);
@@ -46,12 +46,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             transfer;
         let entry = right.entry().clone();
         let key = self.servers.next_key();
-        let tag = Tag { kind: Kind::Server, wing: W::INDEX, key };
+        let tag = Tag { kind: Kind::Server, protocol: W::PROTOCOL, key };
         self.pool_of(cx, &entry);
         let socket = match cx.net.unpack(parcel, tag.token()) {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(protocol = W::NAME, %error, "a server was lost on its way between workers");
+                tracing::warn!(protocol = W::PROTOCOL.name(), %error, "a server was lost on its way between workers");
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
                 self.give_back(right);
                 return;

@@ -19,7 +19,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for index in 0..self.pools.len() {
             let Some(Some(pool)) = self.pools.get(index) else { continue };
             let entry = pool.entry.clone();
-            entry.renew(&cx.settings.routes.renew(W::INDEX, &entry.spec()));
+            entry.renew(&cx.settings.routes.renew(W::PROTOCOL, &entry.spec()));
             self.refresh(cx, entry.id);
         }
         for key in self.clients.keys() {

@@ -83,7 +83,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
         let (database, user) = (&pool.spec.database, &pool.spec.user);
         tracing::warn!(
-            protocol = W::NAME,
+            protocol = W::PROTOCOL.name(),
             database,
             user,
             "the catalogue of this database cannot be read: every statement may run code that nobody knows of, so no \

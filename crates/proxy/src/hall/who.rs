@@ -57,7 +57,7 @@ macro_rules! log_client {
             let $crate::hall::who::Who { client, user, database, address, application_name } = who;
             let application_name = application_name.as_deref();
             tracing::$level!(
-                protocol = W::NAME, client, user, database, %address, application_name, $($text)+
+                protocol = W::PROTOCOL.name(), client, user, database, %address, application_name, $($text)+
             );
         }
     };

@@ -10,7 +10,8 @@ use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_auth::login::Changes;
+use weir_session::Protocol;
+use weir_session::login::Changes;
 use weir_sql::catalogue::Knowledge;
 
 /// A pool's number in this process, the same on all workers.
@@ -159,7 +160,10 @@ impl<X: Default> Registry<X> {
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one
         // server of MySQL's is not known here, so there all databases are together.
-        let same = |other: &PoolSpec| other.server_database == spec.server_database || spec.wing != 0;
+        let same = |other: &PoolSpec| match spec.protocol {
+            Protocol::Postgres => other.server_database == spec.server_database,
+            Protocol::Mysql => true,
+        };
         let group = all.iter().find(|entry| same(&entry.spec()));
         let group = group.map_or_else(Arc::default, |entry| Arc::clone(entry.knowledge.group()));
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
@@ -222,13 +226,13 @@ pub(crate) mod tests {
         PoolSpec {
             epoch: 1,
             servers_since: 0,
-            login: weir_auth::Login { user: "me".into(), database: None, replication: false },
-            wing: 0,
+            login: weir_session::Login { user: "me".into(), database: None, replication: false },
+            protocol: Protocol::Postgres,
             database: "app".into(),
             user: "me".into(),
             secret: None,
             tls: None,
-            trust: weir_auth::login::Trust::default(),
+            trust: weir_session::login::Trust::default(),
             server_database: "app".into(),
             targets: Targets::default(),
             mode: PoolMode::Transaction,

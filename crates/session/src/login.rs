@@ -1,7 +1,8 @@
 //! Words of a login that both wings and the proxy use.
 
-use crate::{Job, Secret};
 use std::sync::Arc;
+use weir_auth::job::RsaKey;
+use weir_auth::{Job, Secret};
 
 /// How a client proves who it is. `auth_type` of PgBouncer for the PostgreSQL wing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,7 +132,7 @@ pub struct AcceptParams {
     /// MySQL: the method named in the greeting, before the user is known.
     pub default_method: AuthMethod,
     /// MySQL: the RSA key for caching_sha2_password without TLS.
-    pub rsa: Option<Arc<crate::job::RsaKey>>,
+    pub rsa: Option<Arc<RsaKey>>,
 }
 
 /// What a client login machine wants next.
