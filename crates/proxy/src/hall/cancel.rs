@@ -217,25 +217,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The request at the start of a client's input will not run. Where the rest of it is still to come and
     /// could not be told from a new request, its client ends.
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(want) = self.books().forget(key) else { return };
+        let want = self.books().forget(key);
+        let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };
         let mut input = std::mem::take(&mut client.input);
-        let len = match (want, client.front()) {
-            (Want::Request { len, whole, .. }, Some(front)) if whole || front.rejects_parts() => {
-                let len = (len as usize).min(input.len());
-                let mut out = std::mem::take(&mut self.staging);
+        let rejected = match (&want, client.front()) {
+            (Some(Want::Request { len, whole, .. }), Some(front)) if *whole || front.rejects_parts() => {
+                let len = (*len as usize).min(input.len());
                 front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
-                self.send_client(cx, key, &out);
-                self.recycle(out);
-                len
+                input.consume(len);
+                true
             }
-            _ => return self.end_client(cx, key, FaultKind::Cancelled.into()),
+            _ => false,
         };
-        input.consume(len);
-        if let Some(client) = self.clients.get_mut(key) {
-            client.input = input;
+        client.input = input;
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        if rejected {
+            self.todo.push_back(Order::PumpClient(key));
+        } else if want.is_some() {
+            self.end_client(cx, key, FaultKind::Cancelled.into());
         }
-        self.todo.push_back(Order::PumpClient(key));
     }
 
     fn log_cancel(&self, cx: &Cx<'_, N>, server: Key, what: &str) {
