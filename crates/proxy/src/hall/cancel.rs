@@ -221,15 +221,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };
         let mut input = std::mem::take(&mut client.input);
-        let rejected = match (&want, client.front()) {
-            (Some(Want::Request { len, whole, .. }), Some(front)) if *whole || front.rejects_parts() => {
-                let len = (*len as usize).min(input.len());
-                front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
-                input.consume(len);
-                true
-            }
-            _ => false,
-        };
+        let mut rejected = false;
+        if let (&Some(Want::Request { len, whole, .. }), Some(front)) = (&want, client.front())
+            && (whole || front.rejects_parts())
+        {
+            let len = (len as usize).min(input.len());
+            front.reject(&FaultKind::Cancelled.into(), &input.as_slice()[..len], &mut out);
+            input.consume(len);
+            rejected = true;
+        }
         client.input = input;
         self.send_client(cx, key, &out);
         self.recycle(out);
