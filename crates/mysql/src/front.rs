@@ -8,7 +8,6 @@
 //! its bytes until each reply is done. Nothing that `find` says changes the state: that happens when the
 //! reply says that the server did it.
 
-mod by_heart;
 mod find;
 mod finish;
 mod held;

@@ -27,11 +27,6 @@ fn calls(class: &Class) -> bool {
     class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION)
 }
 
-/// It draws from a sequence or asks for one, which is a table.
-fn opens_a_sequence(class: &Class) -> bool {
-    class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL)
-}
-
 /// ER_SP_DOES_NOT_EXIST.
 const NO_SUCH_ROUTINE: u16 = 1305;
 
@@ -117,10 +112,8 @@ impl Front {
         }
         // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a
         // table.
-        // On MySQL one that asks for warnings leaves them, too.
         let mariadb = self.traits.flavour == Flavour::MariaDb;
-        let leaves_earlier = mariadb || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
+        if outcome.failed || outcome.warnings > 0 || mariadb && outcome.warned {
             self.last_result = true;
             self.warnings = None;
         } else if request.leaves == Leaves::Nothing {
@@ -184,7 +177,7 @@ impl Front {
                 Found::Kept
             }
             // A comment behind it has an OK of its own.
-            _ if single && class.first_end != 0 && outcome.results == 2 && finds_nothing(request, mysql) => {
+            verb if opens_nothing(verb) && single && class.first_end != 0 && outcome.results == 2 => {
                 Found::Kept
             }
             // So did what stands behind a single one.
@@ -433,11 +426,7 @@ impl Front {
             {
                 Leaves::Unsure
             }
-            Flavour::MariaDb
-                if !writes && !opens_a_sequence(class) && !crate::warnings::names_a_table(text) =>
-            {
-                Leaves::All
-            }
+            Flavour::MariaDb if !writes && !crate::warnings::names_a_table(text) => Leaves::All,
             Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
         }
     }
@@ -471,7 +460,9 @@ impl Front {
             (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb)
                 if single && !class.uses.contains(Uses::EXECUTABLE_COMMENT) =>
             {
-                let opens = opens_a_sequence(class);
+                // A sequence is a table.
+                let of_sequences = Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL;
+                let opens = class.uses.intersects(of_sequences);
                 let describes = class.verb == Verb::Explain && crate::warnings::describes_a_table(text);
                 if opens || describes || crate::warnings::names_a_table(text) {
                     Leaves::Nothing
@@ -493,19 +484,6 @@ enum Found {
     Known(u64),
     /// Only its server knows.
     OnServer,
-}
-
-/// It leaves FOUND_ROWS() as it was, whatever came of it.
-fn finds_nothing(request: &Request, mysql: bool) -> bool {
-    match request.class.verb {
-        Verb::Show => request.shows == Shows::Nothing,
-        Verb::Insert | Verb::Replace | Verb::Delete | Verb::Set | Verb::Create => {
-            request.skipped != Skipped::Other && !request.class.skips_rows
-        }
-        Verb::Update | Verb::Do => !mysql && request.skipped != Skipped::Other,
-        Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Lock | Verb::Get | Verb::Deallocate => true,
-        verb => opens_nothing(verb),
-    }
 }
 
 /// It calls a routine that selects something, or nobody knows what it does.
