@@ -65,6 +65,15 @@ impl Settings {
         settings
     }
 
+    /// What RESET ALL leaves as it is (`GUC_NO_RESET_ALL` of guc.c).
+    pub(crate) fn beyond_reset_all(&self) -> Settings {
+        const STAY: [&str; 2] = ["role", "session_authorization"];
+        let mut settings = self.clone();
+        settings.entries.retain(|(name, _)| STAY.contains(&&**name));
+        settings.seal();
+        settings
+    }
+
     /// These settings with one of which it is not known what it is: it differs from every value, so that it
     /// is sent before it counts again.
     pub fn doubt(&self, name: &str) -> Settings {

@@ -221,8 +221,10 @@ impl Back {
             return;
         }
         if outcome == Outcome::Settled {
-            if clears_settings {
+            if effects.clears.contains(Clears::DISCARD_ALL) {
                 self.applied = Arc::default();
+            } else if clears_settings {
+                self.applied = Arc::new(self.applied.beyond_reset_all());
             }
             for set in resets() {
                 self.applied = Arc::new(self.applied.without(&set.name));
