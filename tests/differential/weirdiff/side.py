@@ -102,6 +102,8 @@ class Player:
                 else:
                     dirty = act.client in self.marked or client.status != "I"
                     left = left or dirty or act.what == "vanish"
+                    if act.what == "quit" and act.client in self.marked:
+                        self.hear_out(act.client, client, play, like)
                     self.marked.discard(act.client)
                     self.place.leave(client, act.what == "quit", self.direct, dirty)
                     self.remember(play, act.client, client)
@@ -150,17 +152,22 @@ class Player:
         if not play.unanswered:
             for name, client in self.clients.items():
                 if client.alive and name in self.marked:
-                    while client.poll(0.002):
-                        pass
-                    already = len(play.notifications.get(name, []))
-                    end = time.monotonic() + 0.3
-                    while like and already + len(client.notifications) < len(like.notifications.get(name, [])) and time.monotonic() < end:
-                        client.poll(0.02)
+                    self.hear_out(name, client, play, like)
                     if stray := getattr(client, "stray", None):
                         play.answers.append([("unasked", tuple(stray))])
                         play.steps.append([])
                 self.remember(play, name, client)
         self.restore(play, like)
+
+    def hear_out(self, name, client, play, like):
+        """Takes what has been notified, and waits a little for what was on the database itself."""
+        while client.poll(0.002):
+            pass
+        already = len(play.notifications.get(name, []))
+        end = time.monotonic() + 0.3
+        while (like and client.alive and already + len(client.notifications) < len(like.notifications.get(name, []))
+               and time.monotonic() < end):
+            client.poll(0.02)
 
     def restore(self, play, like):
         for name, client in self.clients.items():
