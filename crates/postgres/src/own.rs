@@ -246,10 +246,9 @@ impl Back {
 
     /// A request has ended, outside of a transaction, on a server of its client's own. What it left there
     /// keeps both together for good: what the client resets later could not be brought behind it elsewhere.
-    /// Settings that the client takes along do not. Where it left nothing the server goes.
+    /// Where it left nothing the server goes.
     pub(crate) fn keep_own(&mut self, front: &mut Front) {
-        let kept = self.own.is_some() && !front.traces.pins().is_empty();
-        if !kept || front.is_at_home || self.only_questions_keep(front) {
+        if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
             return;
         }
         front.is_at_home = true;

@@ -215,9 +215,6 @@ impl Back {
                 front.settings =
                     Arc::new(front.settings_after(clears_settings, resets().map(|set| &*set.name)));
             }
-            if !front.is_at_home {
-                self.question(front, effects, outcome);
-            }
             return;
         }
         if outcome == Outcome::Settled {
