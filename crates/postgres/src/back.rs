@@ -47,6 +47,8 @@ pub struct Back {
     pub(crate) boundary: Boundary,
     /// The open transaction may have changed settings for its own time.
     pub(crate) may_have_set: bool,
+    /// The open transaction has set what decides how literals are read.
+    pub(crate) reads_otherwise: bool,
     /// The client that may have drawn from a sequence here last; 0 for none.
     pub(crate) drawn_by: u32,
     /// Values that others have drawn may be there beneath that client's, if it has drawn at all.
@@ -141,6 +143,7 @@ impl Back {
             queue: Queue::default(),
             boundary: Boundary::Idle,
             may_have_set: false,
+            reads_otherwise: false,
             drawn_by: 0,
             mixes_drawn: false,
             traces: Traces::default(),

@@ -107,6 +107,12 @@ impl Judge<'_> {
 }
 
 impl Effects {
+    /// It says that it sets, or takes back, what decides how literals are read.
+    pub fn sets_reading(&self) -> bool {
+        self.names.iter().flatten().any(|set| crate::session_state::decides_reading(&set.name))
+            || self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
+    }
+
     /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was
     /// judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {

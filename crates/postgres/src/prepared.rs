@@ -188,10 +188,7 @@ impl Statement {
     /// It may have literals, which are read when it is parsed: not if all that it is given comes as
     /// parameters.
     pub fn has_literals(&self) -> bool {
-        let text = self.content.split(|&b| b == 0).next().unwrap_or_default();
-        let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-        let quoted_by_dollars = |pair: &[u8]| matches!(pair, [b'$', next] if !next.is_ascii_digit());
-        text.contains(&b'\'') || text.windows(2).any(quoted_by_dollars) || has(b"null") || has(b"xml")
+        has_literals(&self.content)
     }
 
     /// What it was parsed under.
@@ -518,6 +515,14 @@ enum State {
     Added(Owner, u64),
     /// Something on the way may have dropped it.
     Unsure,
+}
+
+/// A text has literals whose value depends on how they are read.
+pub(crate) fn has_literals(content: &[u8]) -> bool {
+    let text = content.split(|&b| b == 0).next().unwrap_or_default();
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    let quoted_by_dollars = |pair: &[u8]| matches!(pair, [b'$', next] if !next.is_ascii_digit());
+    text.contains(&b'\'') || text.windows(2).any(quoted_by_dollars) || has(b"null") || has(b"xml")
 }
 
 /// A text as it was read at one time. Another reading of it may have found other types.

@@ -308,6 +308,23 @@ impl Queue {
         })
     }
 
+    /// What this owner has under way sets what decides how literals are read.
+    pub fn changes_reading(&self, owner: Owner) -> bool {
+        let mut first = 0;
+        self.entries.iter().any(|entry| {
+            let range = first..first + entry.items;
+            first += entry.items;
+            entry.owner == owner
+                && (entry.succeeded.iter().any(|effects| effects.sets_reading())
+                    || self.owed.range(range).any(|owed| match owed {
+                        Owed::Query { effects, .. } | Owed::Execute { effects, .. } => {
+                            effects.as_ref().is_some_and(|effects| effects.sets_reading())
+                        }
+                        _ => false,
+                    }))
+        })
+    }
+
     /// Something under way may change the catalogue.
     pub fn changes_catalogue(&self) -> bool {
         self.entries.iter().any(|entry| entry.ddl)

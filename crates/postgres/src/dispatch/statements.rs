@@ -14,7 +14,7 @@ use crate::message::query::{
     ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_parse, put_statement, read_bind,
     read_object, read_parse,
 };
-use crate::prepared::{NAME_PREFIX, Name, Origin, Statement};
+use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
@@ -135,6 +135,9 @@ impl Back {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
+        if self.is_read_otherwise(front, parse.content) {
+            return self.parse_raw(front, message, out);
+        }
         if parse.name.is_empty() {
             self.parse_unnamed(front, parse.content, effects);
             out.extend_from_slice(message.bytes);
@@ -304,6 +307,14 @@ impl Back {
     /// What is in force for what is sent now is what Weir has applied.
     fn knows_settings(&self, front: &Front) -> bool {
         !self.has_other_settings() && !self.queue.may_change_settings(front.owner)
+    }
+
+    /// It is read under a setting that this transaction or batch has set: what its literals come to there
+    /// can be told from nothing that Weir keeps, so that nobody may read it again elsewhere.
+    fn is_read_otherwise(&self, front: &Front, content: &[u8]) -> bool {
+        self.own_names.is_none()
+            && (self.reads_otherwise || self.queue.changes_reading(front.owner))
+            && has_literals(content)
     }
 
     /// Under which settings a statement that is sent now will be parsed.

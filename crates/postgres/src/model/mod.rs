@@ -500,3 +500,16 @@ proptest! {
         pool.check();
     }
 }
+
+/// The statement that sets was prepared in a batch that failed, so that it runs in one that prepares another.
+#[test]
+fn a_literal_parsed_behind_a_set_of_its_own_batch_keeps_its_meaning() {
+    let sets = [c::parse("", "set timezone to 'CET'"), c::parse("a", "bad"), c::sync()].concat();
+    let prepares = [c::bind(""), c::execute(), c::parse("a", "select 'a'"), c::sync()].concat();
+    let script = vec![act(sets), act(prepares), act(c::q("execute a"))];
+    for seed in 1..20 {
+        let mut pool = Pool::new(vec![(false, script.clone())], 1, 1, false, seed);
+        pool.run(0);
+        pool.check();
+    }
+}

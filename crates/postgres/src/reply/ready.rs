@@ -118,6 +118,7 @@ impl Back {
             }
         }
         self.may_have_set &= boundary != Boundary::Idle;
+        self.reads_otherwise &= boundary != Boundary::Idle;
         if boundary == Boundary::Idle {
             self.local_defaults.clear();
         }
@@ -191,6 +192,7 @@ impl Back {
     /// Something with effects has succeeded.
     pub(super) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
         self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
+        self.reads_otherwise |= effects.sets_reading();
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
