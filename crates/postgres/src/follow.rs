@@ -395,7 +395,7 @@ impl Questions {
 }
 
 /// The columns of a DataRow (section 55.7).
-fn read_values(body: &[u8]) -> Result<Vec<Option<Box<[u8]>>>, weir_wire::Short> {
+pub(crate) fn read_values(body: &[u8]) -> Result<Vec<Option<Box<[u8]>>>, weir_wire::Short> {
     let mut cursor = Reader::new(body);
     let mut values = Vec::new();
     for _ in 0..cursor.u16_be()? {

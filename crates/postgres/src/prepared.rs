@@ -98,8 +98,9 @@ fn columns_of(body: &[u8]) -> Result<u64, weir_wire::Short> {
 pub struct Statement {
     key: Key,
     origin: Origin,
-    /// What was in force when it was parsed, as far as known.
-    settings: Arc<Settings>,
+    /// What was in force when it was parsed, as far as known. Not there before a server has said it, where
+    /// the statement was sent behind what its own transaction had set.
+    settings: OnceLock<Arc<Settings>>,
     /// No other has this number.
     id: u64,
     /// When its Parse was answered; 0 before that.
@@ -164,7 +165,7 @@ impl Statement {
         let fingerprint = fingerprint_of(&content);
         let (id, since, shape) = (now(), AtomicU64::new(0), OnceLock::new());
         let judged = ArcSwap::from_pointee(Judged { effects, state });
-        let settings = Arc::default();
+        let settings = OnceLock::new();
         Arc::new(Statement { key, origin, settings, id, since, content, judged, fingerprint, shape })
     }
 
@@ -176,13 +177,15 @@ impl Statement {
         statement
     }
 
-    /// It was parsed under these settings.
+    /// It was parsed under these settings. What is known already stays.
     pub fn under(self: Arc<Self>, settings: &Arc<Settings>) -> Arc<Statement> {
-        let mut statement = self;
-        if let Some(new) = Arc::get_mut(&mut statement) {
-            new.settings = Arc::clone(settings);
-        }
-        statement
+        self.was_read_under(settings);
+        self
+    }
+
+    /// The same, said by a server.
+    pub fn was_read_under(&self, settings: &Arc<Settings>) {
+        let _ = self.settings.set(Arc::clone(settings));
     }
 
     /// It may have literals, which are read when it is parsed: not if all that it is given comes as
@@ -191,9 +194,9 @@ impl Statement {
         has_literals(&self.content)
     }
 
-    /// What it was parsed under.
-    pub fn settings(&self) -> &Arc<Settings> {
-        &self.settings
+    /// What it was parsed under; `None` as long as the server has not said it.
+    pub fn settings(&self) -> Option<&Arc<Settings>> {
+        self.settings.get()
     }
 
     /// The same statement of the same client, to be prepared again under other settings.
@@ -201,7 +204,7 @@ impl Statement {
         Arc::new(Statement {
             key: Statement::key_of(&self.content, origin),
             origin,
-            settings: Arc::clone(&self.settings),
+            settings: self.settings.clone(),
             id: now(),
             since: AtomicU64::new(self.since.load(Ordering::Relaxed)),
             content: Arc::clone(&self.content),
@@ -219,6 +222,11 @@ impl Statement {
     /// The client has been told that it is prepared: what servers had prepared before is too old for it.
     pub fn answered(&self) {
         self.since.store(now(), Ordering::Relaxed);
+    }
+
+    /// It is prepared, and it is not known how it was read.
+    pub fn is_of_unknown_reading(&self) -> bool {
+        self.since.load(Ordering::Relaxed) != 0 && self.settings.get().is_none()
     }
 
     /// What its client was told of it, as far as a server has said it.

@@ -63,7 +63,8 @@ pub(crate) struct Entry {
     pub ready: bool,
     /// The server was idle, as far as was known, when it was sent.
     pub from_idle: bool,
-    /// It holds a Parse that went as it was: the owner stays here, whatever else the request does.
+    /// It holds a Parse that went as it was, or of which it is not known how it was read: the owner stays
+    /// here, whatever else the request does.
     pub raw: bool,
     /// It has transaction control.
     pub controls: bool,
@@ -162,7 +163,11 @@ pub(crate) enum Owed {
     /// CloseComplete for a Close that Weir added. With a name when that must not stay behind.
     HiddenClose { leftover: Option<Box<[u8]>> },
     /// Replies to a statement of Weir's own among the client's messages: so many are still to come.
-    Aside { left: u8 },
+    Aside {
+        left: u8,
+        /// Its row says under which settings this statement was read.
+        reading: Option<Arc<Statement>>,
+    },
     /// ReadyForQuery.
     Sync,
     /// ReadyForQuery for a Sync that Weir added.

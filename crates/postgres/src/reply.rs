@@ -7,6 +7,7 @@
 //! head's owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
+use crate::follow::read_values;
 use crate::frame::{Header, ServerTag, body, put, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
@@ -14,6 +15,7 @@ use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
+use crate::session_state::as_read_under;
 use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step, name_of};
@@ -97,6 +99,16 @@ impl Back {
                 if header.total <= SERVER_GATHER_BYTES {
                     let Some(row) = rest.get(..header.total) else { break };
                     self.values_row(body(row));
+                    return Ok(Step::Consumed(header.total));
+                }
+            }
+            if header.tag == ServerTag::DataRow && self.tells_reading() {
+                if run > 0 {
+                    break;
+                }
+                if header.total <= SERVER_GATHER_BYTES {
+                    let Some(row) = rest.get(..header.total) else { break };
+                    self.reading_row(body(row));
                     return Ok(Step::Consumed(header.total));
                 }
             }
@@ -211,7 +223,18 @@ impl Back {
             {
                 own.missed = true;
             }
+            self.doubt_reading(&owed);
             owed.undo(false, front.as_deref_mut(), &mut self.prepared);
+        }
+    }
+
+    /// The server will not say how a statement was read: nobody may read it again, so its client stays.
+    fn doubt_reading(&mut self, owed: &Owed) {
+        if let Owed::Aside { reading: Some(statement), .. } = owed
+            && statement.is_of_unknown_reading()
+            && let Some(entry) = self.queue.head_mut()
+        {
+            entry.raw = true;
         }
     }
 
@@ -307,7 +330,7 @@ impl Back {
                 self.queue.pop();
             }
             (
-                Owed::Aside { left },
+                Owed::Aside { left, .. },
                 T::ParseComplete | T::BindComplete | T::DataRow | T::CommandComplete | T::CloseComplete,
             ) => {
                 *left = left.saturating_sub(1);
@@ -333,6 +356,26 @@ impl Back {
             (owed, _) => return Err(protocol(format!("{} where {} is owed", name_of(&tag), name_of(owed)))),
         }
         Ok(way)
+    }
+
+    /// The next row says under which settings a statement was read.
+    fn tells_reading(&self) -> bool {
+        matches!(self.queue.next(), Some(Owed::Aside { reading: Some(_), .. }))
+    }
+
+    /// It is this: the body of a DataRow, behind which other replies of the aside follow.
+    fn reading_row(&mut self, row: &[u8]) {
+        let values = read_values(row).unwrap_or_default();
+        let settings = as_read_under(&self.applied, &values).map(Arc::new);
+        if let Some(Owed::Aside { left, reading: Some(statement) }) = self.queue.next_mut() {
+            *left = left.saturating_sub(1);
+            if let Some(settings) = &settings {
+                statement.was_read_under(settings);
+            }
+        }
+        if let Some(entry) = self.queue.head_mut() {
+            entry.raw |= settings.is_none();
+        }
     }
 
     fn parse_complete(&mut self, front: Option<&mut Front>) {
@@ -418,6 +461,9 @@ impl Back {
 /// The unnamed statement was replaced or closed, as was asked for.
 fn unnamed_is_answered(undo: Option<Box<Undo>>, front: Option<&mut Front>) {
     if let (Some(Undo::Replaced(now)), Some(front)) = (undo.map(|undo| *undo), front) {
+        if let Some(statement) = &now {
+            statement.answered();
+        }
         front.prepared_mut().answered = now;
     }
 }

@@ -296,6 +296,30 @@ const READ_BY: [&str; 10] = [
     "xmloption",
 ];
 
+/// Asks the server for all of that: one row.
+pub(crate) fn what_decides_reading() -> Vec<u8> {
+    let mut text = b"SELECT ".to_vec();
+    for (at, name) in READ_BY.iter().enumerate() {
+        text.extend_from_slice(if at == 0 { b"" } else { b"," });
+        text.extend_from_slice(b"pg_catalog.current_setting(");
+        put_literal(&mut text, name.as_bytes());
+        text.push(b')');
+    }
+    text
+}
+
+/// These settings with that row's values. `None`: it is not such a row.
+pub(crate) fn as_read_under(settings: &Settings, row: &[Option<Box<[u8]>>]) -> Option<Settings> {
+    let mut settings = settings.clone();
+    if row.len() != READ_BY.len() {
+        return None;
+    }
+    for (name, value) in READ_BY.iter().zip(row) {
+        settings = settings.with(name, value.as_deref()?).ok()?;
+    }
+    Some(settings)
+}
+
 /// All of that, as these settings have it.
 pub(crate) fn all_that_decides_reading(settings: &Settings) -> Vec<Change<'_>> {
     READ_BY.iter().map(|&name| Change { name, value: settings.get(name) }).collect()

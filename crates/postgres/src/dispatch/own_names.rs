@@ -23,8 +23,7 @@ impl Back {
     /// From here on the names of the statements here are this client's. `at_start`: nothing of its request
     /// has been sent yet, so that what is sent ahead of it can fail by itself.
     pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
-        // A failed transaction prepares nothing and runs nothing.
-        if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
+        if self.own_names.is_some() || self.is_to_fail() || self.skipping {
             return;
         }
         front.traces.hold_names();
@@ -40,10 +39,15 @@ impl Back {
         self.write(&bytes, out);
     }
 
+    /// A failed transaction prepares nothing and runs nothing; what is under way may end it.
+    fn is_to_fail(&self) -> bool {
+        self.boundary == Boundary::Failed && self.queue.len() <= 1
+    }
+
     /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are
     /// brought in front of the next request that can have them.
     pub(super) fn bring_missed_names(&mut self, front: &mut Front, out: &mut Vec<u8>) {
-        if self.boundary == Boundary::Failed
+        if self.is_to_fail()
             || self.skipping
             || self.needs_sync
             || !self.own_names.as_deref().is_some_and(|own| own.missed)
@@ -86,9 +90,12 @@ impl Back {
             self.put_quietly(b"SAVEPOINT weir_names", bytes);
         }
         for (name, statement) in statements {
-            if guarded && unknown && statement.origin().private == 0 {
+            if guarded
+                && unknown
+                && statement.origin().private == 0
+                && let Some(then) = statement.settings()
+            {
                 // What is in force now is not known, what was then is.
-                let then = statement.settings();
                 let path = Change { name: "search_path", value: then.get("search_path") };
                 let mut changes = all_that_decides_reading(then);
                 changes.push(path);

@@ -18,10 +18,13 @@ use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
 use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
-    Change, Settings, all_that_decides_reading, decides_reading, difference, put_visit,
+    Change, Settings, all_that_decides_reading, decides_reading, difference, put_visit, what_decides_reading,
 };
 use std::sync::Arc;
 use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
+
+/// A name on a server for a statement of Weir's own in a client's batch.
+const ASIDE: &[u8] = b"weir_aside";
 
 /// Why a client stays where it has prepared something that Weir does not keep.
 pub(crate) const RAW_PARSE: [Pin; 2] = [Pin::Prepared, Pin::Unrecognised];
@@ -135,12 +138,13 @@ impl Back {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
-        if self.is_read_otherwise(front, parse.content) {
-            return self.parse_raw(front, message, out);
-        }
+        let otherwise = self.is_read_otherwise(front, parse.content, &effects);
         if parse.name.is_empty() {
-            self.parse_unnamed(front, parse.content, effects);
+            let statement = self.parse_unnamed(front, parse.content, effects, otherwise);
             out.extend_from_slice(message.bytes);
+            if otherwise {
+                self.ask_reading(statement, out);
+            }
             return Ok(());
         }
         if self.own_names.is_some() {
@@ -158,11 +162,16 @@ impl Back {
         if !self.prepared.is_enabled() || !front.prepared_mut().has_room() {
             return self.parse_raw(front, message, out);
         }
-        let origin = self.origin(front);
+        let mut origin = self.origin(front);
+        if otherwise && origin.private == 0 {
+            origin.private = front.next_private();
+        }
         let key = Statement::key_of(parse.content, origin);
         let content = self.prepared.content(&key).unwrap_or_else(|| parse.content.into());
-        let statement =
-            Statement::new(content, key, origin, effects, front.judge().state()).under(&self.applied);
+        let mut statement = Statement::new(content, key, origin, effects, front.judge().state());
+        if !otherwise {
+            statement = statement.under(&self.applied);
+        }
         front.prepared_mut().insert(parse.name, Arc::clone(&statement));
         let undo = Box::new(Undo::Named { name: parse.name.into(), statement: Arc::clone(&statement) });
         let (server_name, number) = self.prepared.prepare(&statement, front.owner, false);
@@ -174,7 +183,10 @@ impl Back {
             hidden: false,
             quiet: false,
         });
-        self.ask_shape(statement, &server_name, number, false, out);
+        self.ask_shape(Arc::clone(&statement), &server_name, number, false, out);
+        if otherwise {
+            self.ask_reading(statement, out);
+        }
         self.evict(out);
         Ok(())
     }
@@ -240,7 +252,13 @@ impl Back {
         Ok(())
     }
 
-    fn parse_unnamed(&mut self, front: &mut Front, content: &[u8], effects: Arc<Effects>) {
+    fn parse_unnamed(
+        &mut self,
+        front: &mut Front,
+        content: &[u8],
+        effects: Arc<Effects>,
+        otherwise: bool,
+    ) -> Arc<Statement> {
         let state = front.judge().state();
         let prepared = front.prepared_mut();
         let before = prepared.unnamed.take();
@@ -248,18 +266,21 @@ impl Back {
         let statement = match &before {
             // One of which the client was told anything is read anew.
             Some(same)
-                if same.content() == content
+                if !otherwise
+                    && same.content() == content
                     && same.shape().is_none()
-                    && same.settings().plan_key() == self.applied.plan_key() =>
+                    && same.settings().is_some_and(|then| then.plan_key() == self.applied.plan_key()) =>
             {
                 Arc::clone(same)
             }
+            _ if otherwise => Statement::unnamed(content, effects, state),
             _ => Statement::unnamed(content, effects, state).under(&self.applied),
         };
         prepared.unnamed = Some(Arc::clone(&statement));
         let undo = Some(Box::new(Undo::Replaced(Some(Arc::clone(&statement)))));
-        self.sent_unnamed(statement);
+        self.sent_unnamed(Arc::clone(&statement));
         self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: false, quiet: false });
+        statement
     }
 
     fn sent_unnamed(&mut self, statement: Arc<Statement>) {
@@ -310,11 +331,21 @@ impl Back {
     }
 
     /// It is read under a setting that this transaction or batch has set: what its literals come to there
-    /// can be told from nothing that Weir keeps, so that nobody may read it again elsewhere.
-    fn is_read_otherwise(&self, front: &Front, content: &[u8]) -> bool {
+    /// can be told from nothing that Weir keeps, so the server is asked.
+    fn is_read_otherwise(&self, front: &Front, content: &[u8], effects: &Effects) -> bool {
+        // A lone SET is taken word for word, but for escapes in its literals.
+        let is_word_for_word = effects.names.is_some() && !content.contains(&b'\\');
         self.own_names.is_none()
             && (self.reads_otherwise || self.queue.changes_reading(front.owner))
             && has_literals(content)
+            && !is_word_for_word
+    }
+
+    /// Asks under which settings the statement in front was read, in its own batch: behind that they may be
+    /// others. Nothing is done to the transaction that reading the statement has not done.
+    fn ask_reading(&mut self, statement: Arc<Statement>, out: &mut Vec<u8>) {
+        put_aside(out, ASIDE, &what_decides_reading());
+        self.queue.push(Owed::Aside { left: ASIDE_REPLIES, reading: Some(statement) });
     }
 
     /// Under which settings a statement that is sent now will be parsed.
@@ -375,7 +406,8 @@ impl Back {
         statement: &'a Statement,
         reads: impl Fn(&str) -> bool,
     ) -> Vec<Change<'a>> {
-        let mut changes = difference(applied, statement.settings(), &self.base);
+        let Some(then) = statement.settings() else { return Vec::new() };
+        let mut changes = difference(applied, then, &self.base);
         changes.retain(|change| reads(change.name));
         changes
     }
@@ -387,12 +419,14 @@ impl Back {
         if self.skipping || self.boundary == Boundary::Failed || !statement.has_literals() {
             return None;
         }
+        // Not said yet: it was prepared in this very batch, or just before.
+        let then = statement.settings()?;
         let applied = Arc::clone(&self.applied);
         let known = self.knows_settings(front);
         let mut changes = match known {
             true => self.changes_to_read(&applied, statement, decides_reading),
             // What is in force now is not known, what was then is.
-            false => all_that_decides_reading(statement.settings()),
+            false => all_that_decides_reading(then),
         };
         // Bytes of ASCII are the same in every encoding of a client.
         changes.retain(|change| change.name != "client_encoding" || !statement.content().is_ascii());
@@ -408,8 +442,8 @@ impl Back {
     /// A statement of Weir's own among the client's messages, which is answered in secret and fails with
     /// them.
     fn put_aside(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        put_aside(out, b"weir_aside", text);
-        self.queue.push(Owed::Aside { left: ASIDE_REPLIES });
+        put_aside(out, ASIDE, text);
+        self.queue.push(Owed::Aside { left: ASIDE_REPLIES, reading: None });
     }
 
     /// The same for the unnamed statement of a client. Another client's must never stand in for it.

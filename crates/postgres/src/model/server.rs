@@ -252,6 +252,10 @@ impl Server {
             let done = self.set_config(text)?;
             return Ok([described, &done].concat());
         }
+        if text.starts_with("SELECT pg_catalog.current_setting(") {
+            let row = self.current_settings(text);
+            return Ok([row, s::complete("SELECT 1")].concat());
+        }
         let done = |tag: &str| Ok(s::complete(tag));
         match words.as_slice() {
             ["begin" | "BEGIN"] => {
@@ -367,6 +371,13 @@ impl Server {
             };
         }
         Ok([s::row(b"x"), s::complete("SELECT 1")].concat())
+    }
+
+    fn current_settings(&self, text: &str) -> Vec<u8> {
+        let value = |call: &str| if call.starts_with("E'timezone'") { self.zone.as_str() } else { "" };
+        let values: Vec<&[u8]> =
+            text.split("pg_catalog.current_setting(").skip(1).map(|call| value(call).as_bytes()).collect();
+        s::row_of(&values)
     }
 
     /// Under which time zone a statement of Weir's was parsed here.

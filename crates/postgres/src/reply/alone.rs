@@ -241,6 +241,7 @@ impl Back {
                 (Some(_), _) => {}
             }
         }
+        self.doubt_reading(&owed);
         owed.undo(true, front, &mut self.prepared);
         taken_name
     }

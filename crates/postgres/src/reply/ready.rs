@@ -117,11 +117,7 @@ impl Back {
                 }
             }
         }
-        self.may_have_set &= boundary != Boundary::Idle;
-        self.reads_otherwise &= boundary != Boundary::Idle;
-        if boundary == Boundary::Idle {
-            self.local_defaults.clear();
-        }
+        self.forget_transaction();
         self.temporary_path &= boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
         if let Some(front) = front {
             front.boundary = boundary;
@@ -147,6 +143,15 @@ impl Back {
             self.ask_what_is_left(front, to_server);
         }
         Ok(way)
+    }
+
+    /// What a transaction had for its own time ends with it, also when Weir ends it for a client that is gone.
+    fn forget_transaction(&mut self) {
+        if self.boundary == Boundary::Idle {
+            self.may_have_set = false;
+            self.reads_otherwise = false;
+            self.local_defaults.clear();
+        }
     }
 
     /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its
@@ -304,6 +309,7 @@ impl Back {
     }
 
     fn internal_done(&mut self, front: Option<&mut Front>, what: Internal) {
+        self.forget_transaction();
         let Some(entry) = self.queue.head_mut() else { return };
         entry.ready = entry.items == 0;
         let failed = entry.failed;
