@@ -646,6 +646,34 @@ def weir_of_toml(kind, more=""):
 
 
 @weir(only="postgres")
+def the_statement_that_pins_is_shown_without_its_values(_context):
+    with weir_of_toml("postgres") as w, console(w, database="weir") as wire, Wire(w.target()) as pinned:
+        pinned.ask("select 'secret'")
+        pinned.ask("select pg_advisory_lock(4711), 'secret' /* secret */")
+        shown = eventually(lambda: table(wire, "SHOW PINS"), "it is pinned")
+        assert shown[0]["statement"] == "select pg_advisory_lock(?), ?", shown
+        pinned.ask("create temporary table weir_other (a int)")
+        assert table(wire, "SHOW PINS")[0]["statement"] == "select pg_advisory_lock(?), ?"
+        pinned.ask("discard all")
+        pinned.send(parse("select pg_advisory_lock($1, 5)", "s") + bind([b"7"], "s") + execute() + message(b"S"))
+        pinned.until("Z")
+        eventually(lambda: [r["statement"] for r in table(wire, "SHOW PINS")] == ["select pg_advisory_lock($1, ?)"], "that of a prepared one")
+
+
+@weir(only="mariadb")
+def the_statement_that_pins_is_shown_by_mysqls_protocol_too(_context):
+    with weir_of_toml("mariadb") as w:
+        connect = lambda user, database: pymysql.connect(
+            host="127.0.0.1", port=w.port, user=user, password=PASSWORD, database=database, cursorclass=pymysql.cursors.DictCursor)
+        with connect("boss", "weir") as boss, connect(DEFAULT_USER["mariadb"], "app") as pinned:
+            with boss.cursor() as c, pinned.cursor() as p:
+                p.execute("select get_lock('weir_console', 0), 'secret' # secret")
+                pins = lambda: (c.execute("SHOW PINS"), c.fetchall())[1]
+                shown = eventually(pins, "it is pinned")
+                assert shown[0]["statement"] == "select get_lock(?, ?), ?", shown
+
+
+@weir(only="postgres")
 def pins_and_the_queue_are_shown(_context):
     with weir_of_toml("postgres") as w, console(w, database="weir") as wire, Wire(w.target()) as pinned, Wire(w.target()) as holder, \
             Wire(w.target()) as late:
@@ -653,6 +681,7 @@ def pins_and_the_queue_are_shown(_context):
         pinned.ask("create temporary table weir_console_t (a int)")
         shown = eventually(lambda: table(wire, "SHOW PINS"), "it is pinned")
         assert (shown[0]["reasons"], shown[0]["user"], shown[0]["state"]) == ("temporary_table", "app_scram", "idle"), shown
+        assert shown[0]["statement"] == "create temporary table weir_console_t (a int)", shown
         assert shown[0]["id"] == str(pinned.pid) and shown[0]["server_pid"] == pinned.ask("select pg_backend_pid()")[0][0]
         holder.ask("begin")
         holder.ask("select 1")

@@ -8,6 +8,7 @@
 //! its bytes until each reply is done. Nothing that `find` says changes the state: that happens when the
 //! reply says that the server did it.
 
+mod cause;
 mod find;
 mod finish;
 mod held;
@@ -362,6 +363,12 @@ impl Request {
         runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
     }
 
+    /// It may be a reason for its client to keep its server.
+    pub(crate) fn may_leave_something(&self) -> bool {
+        let runs = matches!(self.command, Command::Query | Command::StmtExecute);
+        runs && (!self.class.pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+    }
+
     /// Which of its client's statements may come to something else when they are prepared behind it.
     pub(crate) fn unsettles(&self) -> Option<Unsettles> {
         let mut pins = self.class.pins;
@@ -688,6 +695,14 @@ impl weir_session::Front for Front {
     fn idle_ms(&self) -> u64 {
         let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
         seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
+    }
+
+    fn may_pin(&self) -> bool {
+        self.request.may_leave_something()
+    }
+
+    fn words_of(&self, request: &[u8]) -> Option<String> {
+        self.words_that_pin(request)
     }
 
     fn pins(&self) -> Pins {

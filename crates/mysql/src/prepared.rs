@@ -198,6 +198,10 @@ impl ClientStatements {
         if id == LAST_PREPARED { self.last_id } else { id }
     }
 
+    pub(crate) fn get(&self, id: u32) -> Option<&ClientStatement> {
+        self.by_id.get(&self.resolve(id))
+    }
+
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut ClientStatement> {
         let id = self.resolve(id);
         self.touch(id);

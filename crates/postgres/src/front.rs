@@ -93,6 +93,8 @@ pub struct Front {
     pub(crate) knowledge: Arc<Knowledge>,
     /// The state of it by which the request found last was judged to be shareable.
     proven_by: u64,
+    /// The request found last may leave something that ties its client to its server.
+    may_pin: bool,
     scan: Scan,
     texts: Texts,
 }
@@ -168,10 +170,14 @@ struct Batch {
     names_will_matter: bool,
     /// What was parsed in it needs a server that was opened for this client, once it runs.
     wants_own: bool,
+    /// The same of its unnamed statement.
+    unnamed_wants_own: bool,
     /// The state of the catalogue by which its texts were judged.
     judged_by: u64,
     /// What decides how a text is read may be another behind it.
     changes_dialect: bool,
+    /// It may leave something that ties its client to its server.
+    may_pin: bool,
 }
 
 impl Batch {
@@ -192,8 +198,10 @@ impl Batch {
         names_matter: false,
         names_will_matter: false,
         wants_own: false,
+        unnamed_wants_own: false,
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
+        may_pin: false,
     };
 
     /// Another text of it was judged by this state.
@@ -217,6 +225,7 @@ impl Batch {
     /// A text of these effects is run or prepared in it.
     fn note_names(&mut self, effects: &Effects) {
         let changes = effects.deallocates.is_some() || effects.drops_all_statements();
+        self.may_pin |= !effects.pins.is_empty() || effects.role;
         self.changes_names |= changes;
         self.names_matter |= effects.statement_names;
         self.uses_names |= changes || effects.executes.is_some() || effects.statement_names;
@@ -289,6 +298,7 @@ impl Front {
             prepared: None,
             knowledge: Arc::default(),
             proven_by: 0,
+            may_pin: false,
             scan: Scan {
                 looked: 0,
                 left: 0,
@@ -339,6 +349,7 @@ impl Front {
                 self.scan.batch.shareable = false;
                 // It pins.
                 let pins = !leaves_nothing(body);
+                self.scan.batch.may_pin |= pins;
                 self.wants_own |= self.startup_differs && !self.is_at_home && pins;
                 if pins && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
                     self.rare.get_or_insert_default().reads.add_any();
@@ -361,7 +372,7 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
-                self.note_wishes_of_parse(&effects);
+                self.note_wishes_of_parse(&effects, parse.name.is_empty());
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
@@ -381,8 +392,9 @@ impl Front {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
                 self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
-                self.wants_own |= self.scan.batch.wants_own;
                 let named = !bind.statement.is_empty();
+                self.wants_own |=
+                    if named { self.scan.batch.wants_own } else { self.scan.batch.unnamed_wants_own };
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
                 let state = self.knowledge.state();
@@ -445,11 +457,16 @@ impl Front {
 
     /// What is only prepared does nothing yet, nor tells anything; but behind a RESET it is read by what that
     /// goes back to.
-    fn note_wishes_of_parse(&mut self, effects: &Effects) {
+    fn note_wishes_of_parse(&mut self, effects: &Effects, unnamed: bool) {
         self.wants_own |= self.scan.batch.resets && self.startup_differs && !self.is_at_home;
         let before = std::mem::take(&mut self.wants_own);
         self.note_wishes(effects);
-        self.scan.batch.wants_own |= std::mem::replace(&mut self.wants_own, before);
+        let wants = std::mem::replace(&mut self.wants_own, before);
+        if unnamed {
+            self.scan.batch.unnamed_wants_own = wants;
+        } else {
+            self.scan.batch.wants_own |= wants;
+        }
     }
 
     /// What it named at its start, or has been told of since, puts new tables among the temporary ones.
@@ -510,6 +527,7 @@ impl Front {
             && self.boundary == Boundary::Idle
             && self.traces.pins().is_empty();
         self.under_way_is_shareable = shareable;
+        self.may_pin = batch.may_pin;
         self.proven_by = if shareable && batch.judged_by != NOTHING_JUDGED { batch.judged_by } else { 0 };
         Found::Request {
             len: end,
@@ -941,6 +959,14 @@ impl weir_session::Front for Front {
         self.traces.pins()
     }
 
+    fn may_pin(&self) -> bool {
+        self.may_pin
+    }
+
+    fn words_of(&self, request: &[u8]) -> Option<String> {
+        self.words_that_pin(request)
+    }
+
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
         self.texts.clear();
         self.scan.scanner = None;
@@ -1037,5 +1063,6 @@ fn part(len: usize, continues: bool) -> Found {
     Found::Part { len, needs: Needs { lease: true, continues, ..Needs::default() } }
 }
 
+mod cause;
 #[cfg(test)]
 mod tests;

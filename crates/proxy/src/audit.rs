@@ -108,6 +108,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn audit(&self, worker: usize, audit: &mut Audit) -> Result<(), String> {
         self.audit_rest()?;
+        self.audit_causes()?;
         self.audit_clients()?;
         self.audit_servers()?;
         self.audit_gauges()?;

@@ -385,6 +385,8 @@ pub struct ClientRow {
     pub leased_ms: u64,
     /// Why it keeps it.
     pub pins: Pins,
+    /// The statement that was the reason, without its values; empty where it is not known.
+    pub cause: String,
     /// Requests under way.
     pub inflight: u32,
     /// Version and cipher of its TLS.

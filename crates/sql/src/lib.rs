@@ -17,6 +17,7 @@ mod fingerprint;
 mod lex;
 mod recognise;
 mod scan;
+mod shown;
 mod token;
 mod words;
 
@@ -26,3 +27,4 @@ pub use class::{
 };
 pub use dialect::{Dialect, Encoding};
 pub use scan::{Scanner, classify, classify_in};
+pub use shown::without_values;

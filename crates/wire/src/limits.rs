@@ -93,5 +93,8 @@ pub const CONSOLE_LISTS: usize = 2;
 /// each becomes a row.
 pub const CONSOLE_LOOKS: usize = 1024;
 
+/// Bytes of a statement that the console shows.
+pub const SHOWN_STATEMENT_BYTES: usize = 200;
+
 /// Bytes of a name that the console shows.
 pub const CONSOLE_NAME_BYTES: usize = 128;

@@ -55,7 +55,7 @@ pub static COMMANDS: &[Row] = rows! {
     All both "show state" "" "Whether Weir is paused.";
     All both "show peers" "" "None: Weir has no peers.";
     All both "show peer_pools" "" "None: Weir has no peers.";
-    All weir "show pins" "" "Each client that keeps its server beyond its transaction: why, and for how long it has had it.";
+    All weir "show pins" "" "Each client that keeps its server beyond its transaction: why, for how long it has had it, and the statement that was the reason.";
     All weir "show queue" "" "Each client that waits for a server, the longest first.";
     All weir "show limits" "" "Each limit that clients and servers can meet, and how much of it is used.";
     Admins both "set" "key = value" "Changes a setting until the next RELOAD.";

@@ -490,6 +490,7 @@ impl Console {
                 Some(&pid) if pid > 0 => table.number(pid),
                 Some(_) | None => table.null(),
             };
+            table.text(&client.cause);
         }
         Ok(table)
     }

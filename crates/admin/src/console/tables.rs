@@ -71,7 +71,7 @@ columns! {
     PEER_POOLS { int peer_id cl_active_cancel_req cl_waiting_cancel_req sv_active_cancel sv_login; }
     /// SHOW PINS.
     PINS { text protocol; int id; text user database application_name addr state reasons; int held held_us;
-        text request_time; big server_pid; }
+        text request_time; big server_pid; text statement; }
     /// SHOW QUEUE.
     QUEUE { text protocol; int id; text user database application_name addr; int wait wait_us; }
     /// SHOW LIMITS.

@@ -59,6 +59,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn end_lease(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("end_lease");
         let Some(server) = self.books().release(key) else { return };
+        self.forget_cause(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         client.transaction_since_ms = 0;
         // A client that does not read makes its server wait, but not the next client's.
@@ -85,6 +86,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         whole: bool,
     ) {
         inject::here("dispatch");
+        self.note_cause(key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));

@@ -137,6 +137,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             },
             server: server.map(|server| server_number(cx.worker, server)),
             leased_ms: server.and_then(|server| self.servers.get(server)).map_or(0, |server| server.since_ms),
+            cause: self.cause_of(key).to_owned(),
             pins,
             inflight: client.inflight,
             tls: client.line.secured().map(|secured| (secured.version, secured.cipher)),

@@ -13,13 +13,14 @@
 //! (one server for the requests of several clients), `kept`, `cancel`, `connect` (servers come to be),
 //! `seclude` (a server is shared no longer), `moves` (servers between workers), `lease` (requests on
 //! their way), `caps`, `choosy`, `study`, `handshake`, `close` (servers go), `leave` (clients go),
-//! `deadline`, `desk` (what all use), `who`.
+//! `deadline`, `cause`, `desk` (what all use), `who`.
 //!
 //! Invariants: a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody
 //! else; no order is followed in the midst of a step or of another order; a worker never waits.
 
 mod cancel;
 mod caps;
+mod cause;
 mod choosy;
 mod clock;
 mod close;
@@ -100,6 +101,8 @@ pub struct Hall<W: Wing, N: Net> {
     names: who::Names,
     /// What is kept of clients of the administration console.
     consoles: HashMap<Key, Visit>,
+    /// What those have said who keep their server beyond its boundary, or may.
+    causes: HashMap<Key, Box<str>>,
 }
 
 /// The books of a hall.
@@ -154,6 +157,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             crowd: Crowd::default(),
             names: who::Names::default(),
             consoles: HashMap::new(),
+            causes: HashMap::new(),
         }
     }
 }

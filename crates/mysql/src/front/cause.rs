@@ -1,0 +1,27 @@
+//! What a request that may pin its server says, for the operator.
+//!
+//! Must not know: which requests are asked for.
+
+use super::Front;
+use crate::frame::HEADER_BYTES;
+use crate::message::command::Command;
+use crate::prepared::statement_id;
+use weir_sql::without_values;
+use weir_wire::limits::SHOWN_STATEMENT_BYTES;
+
+impl Front {
+    /// The text of a request, without its values; of a prepared statement, that which was prepared.
+    pub(super) fn words_that_pin(&self, request: &[u8]) -> Option<String> {
+        let payload = request.get(HEADER_BYTES..)?;
+        let shown = |text: &[u8]| without_values(self.dialect(), text, SHOWN_STATEMENT_BYTES);
+        match self.request.command {
+            Command::Query | Command::StmtPrepare => payload.get(1..).map(shown),
+            Command::StmtExecute => {
+                let number = statement_id(payload).ok()?;
+                let statement = self.statements.as_deref()?.get(number)?;
+                Some(shown(&statement.text.text))
+            }
+            _ => None,
+        }
+    }
+}
