@@ -47,11 +47,23 @@ impl<X> PoolEntry<X> {
     pub fn renew(&self, spec: &PoolSpec) {
         let mut before = self.spec();
         loop {
-            if spec.epoch <= before.epoch {
+            let newer_secret = spec.is_learnt_after(&before);
+            let new = if spec.epoch > before.epoch {
+                let servers_since =
+                    if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
+                let of = if before.is_learnt_after(spec) { &*before } else { spec };
+                let (learnt, secret) = (of.learnt.clone(), of.secret.clone());
+                PoolSpec { servers_since, learnt, secret, ..spec.clone() }
+            } else if newer_secret {
+                PoolSpec {
+                    learnt: spec.learnt.clone(),
+                    secret: spec.secret.clone(),
+                    ..PoolSpec::clone(&before)
+                }
+            } else {
                 return;
-            }
-            let servers_since = if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
-            let new = Arc::new(PoolSpec { servers_since, ..spec.clone() });
+            };
+            let new = Arc::new(new);
             let found = self.spec.compare_and_swap(&before, new);
             if Arc::ptr_eq(&found, &before) {
                 break;
@@ -227,6 +239,7 @@ pub(crate) mod tests {
             epoch: 1,
             servers_since: 0,
             login: weir_session::Login { user: "me".into(), database: None, replication: false },
+            learnt: None,
             protocol: Protocol::Postgres,
             database: "app".into(),
             user: "me".into(),
