@@ -4,6 +4,7 @@ server, HBA files; and the same logins at the real PgBouncer, where it is at han
 import contextlib
 import functools
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -406,3 +407,39 @@ def an_hba_line_decides_by_address_and_tls(_context):
             w.signal(signal.SIGHUP)
             eventually(lambda: came_in(w.port, "gate_still", "right") == "login rejected", "the new lines hold")
             assert came_in(w.port, "gate_scram", "right") == "in"
+
+
+@weir
+def local_lines_and_ident_maps(_context):
+    """The account of this machine, by the map that a line names: for a user that is listed and for one that only the database knows."""
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    forced = f'[databases.forced]\nurl = "postgres://app_scram:{PASSWORD}@127.0.0.1:{server().port}/app"\n'
+    with folder() as directory:
+        idents = os.path.join(directory, "ident.conf")
+        with open(idents, "w", encoding="utf-8") as f:
+            f.write(f"ops {account} asker\nops {account} gate_scram\nother nobody-here gate_still\n")
+        lines = ("local all gate_md5 md5\nlocal all gate_still peer map=other\nlocal forced all peer map=ops\n"
+                 "host all all all scram-sha-256\n")
+        content, _ = hba_toml(directory, lines, f'auth_ident_file = "{idents}"\n')
+        socket_directory = os.path.join(directory, "run")
+        os.mkdir(socket_directory)
+        with Weir.configured("postgres", content + forced, also=[f"{socket_directory}:6432"]) as w:
+            for user, password, database, wanted in (
+                    ("asker", "", "forced", "in"), ("gate_scram", "", "forced", "in"),
+                    ("gate_over", "", "forced", "peer authentication failed"), ("gate_nobody", "", "forced", "peer authentication failed"),
+                    ("gate_still", "right", "forced", "peer authentication failed"), ("gate_md5", "right", "forced", "in"),
+                    ("gate_md5", "wrong", "forced", "password authentication failed"), ("asker", "", "app", "login rejected")):
+                seen = came_in(6432, user, password, database, host=socket_directory)
+                assert seen == wanted, (user, database, seen, w.log()[-2000:])
+            assert came_in(w.port, "gate_scram", "right") == "in"
+
+
+@weir
+def a_file_that_cannot_be_kept_does_not_start(_context):
+    with folder() as directory:
+        content, path = hba_toml(directory, "local all all trust\n\nhost all all all radius\n")
+        try:
+            with Weir.configured("postgres", content):
+                raise AssertionError("it started")
+        except RuntimeError as e:
+            assert f"{path}:3:1: method `radius`: not supported yet; use scram-sha-256" in str(e), e

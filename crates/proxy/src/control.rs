@@ -405,9 +405,7 @@ fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::
     let asker = Asker::new(panics.clone(), deliver.clone());
     let crypto = crypto::start(workers, panics, deliver)?;
     Ok(Box::new(move |ticket, work| match work {
-        Work::Ask(question) => {
-            asker.ask(ticket, *question).map_err(|given_back| Work::Ask(Box::new(given_back)))
-        }
+        Work::Ask(question) => asker.ask(ticket, question).map_err(Work::Ask),
         work => crypto(ticket, work),
     }))
 }

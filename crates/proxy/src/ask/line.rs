@@ -32,6 +32,9 @@ const TIMESTAMPTZ: u32 = 1184;
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SHIFT_US: i64 = 946_684_800_000_000;
 
+/// What the database stores for one user; `None`: who cannot log in.
+pub(super) type Found = Result<Option<Arc<Secret>>, Fault>;
+
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
@@ -165,10 +168,7 @@ impl Line {
     }
 
     /// What the database stores for these users, each apart. An error: the connection is of no more use.
-    pub(super) fn look_up(
-        &mut self,
-        names: &[&str],
-    ) -> Result<Vec<Result<Option<Arc<Secret>>, Fault>>, Fault> {
+    pub(super) fn look_up(&mut self, names: &[&str]) -> Result<Vec<Found>, Fault> {
         let mut out = Vec::new();
         for name in names {
             put(&mut out, b'B', |out| {
@@ -188,7 +188,7 @@ impl Line {
         names.iter().map(|name| self.look_up_reply(name)).collect()
     }
 
-    fn look_up_reply(&mut self, name: &str) -> Result<Result<Option<Arc<Secret>>, Fault>, Fault> {
+    fn look_up_reply(&mut self, name: &str) -> Result<Found, Fault> {
         let (mut rows, mut found, has_time) = (0, None, self.has_time);
         let refused = self.replies(|tag, payload| {
             if tag == ServerTag::DataRow {
@@ -275,10 +275,11 @@ fn patience(question: &Question) -> Duration {
 }
 
 fn connect(target: &Target, question: &Question) -> io::Result<Box<dyn Stream>> {
-    let patience = Some(patience(question));
+    let longest = patience(question);
+    let patience = Some(longest);
     Ok(match target {
         Target::Tcp(address) => {
-            let stream = TcpStream::connect_timeout(address, patience.unwrap_or(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(address, longest)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(patience)?;
             stream.set_write_timeout(patience)?;

@@ -14,7 +14,7 @@ use crate::context::Ticket;
 use crate::crypto::WorkDone;
 use crate::panics::Panics;
 use crate::settings::Targets;
-use line::Line;
+use line::{Found, Line};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -113,7 +113,7 @@ impl Asker {
 
     /// Takes a question, whose answer comes by mail. Given back: too many wait, or too many databases are
     /// asked.
-    pub(crate) fn ask(&self, ticket: Ticket, question: Question) -> Result<(), Question> {
+    pub(crate) fn ask(&self, ticket: Ticket, question: Box<Question>) -> Result<(), Box<Question>> {
         let place = Place {
             epoch: question.epoch,
             entry: question.asked.entry.name.clone(),
@@ -145,7 +145,7 @@ impl Asker {
         if inbox.waiting.len() >= LOGIN_JOBS {
             return Err(question);
         }
-        inbox.waiting.push((question, ticket));
+        inbox.waiting.push((*question, ticket));
         desk.bell.notify_one();
         Ok(())
     }
@@ -312,16 +312,12 @@ impl Clerk {
 
     /// The secrets of these users; `None`: cannot log in. A connection that has been idle may have been
     /// closed meanwhile: then another is opened, once.
-    fn look_up(
-        &mut self,
-        question: &Question,
-        names: &[&str],
-    ) -> Result<Vec<Result<Option<Arc<Secret>>, Fault>>, Fault> {
-        if let Some(mut line) = self.line.take() {
-            if let Ok(found) = line.look_up(names) {
-                self.line = Some(line);
-                return Ok(found);
-            }
+    fn look_up(&mut self, question: &Question, names: &[&str]) -> Result<Vec<Found>, Fault> {
+        if let Some(mut line) = self.line.take()
+            && let Ok(found) = line.look_up(names)
+        {
+            self.line = Some(line);
+            return Ok(found);
         }
         let mut line = Line::open(question)?;
         if self.alike.is_none() {

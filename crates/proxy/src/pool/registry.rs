@@ -320,4 +320,32 @@ pub(crate) mod tests {
         entry.renew(&PoolSpec { epoch: 3, max_prepared_statements: 5, targets, ..spec() });
         assert_eq!((entry.spec().servers_since, entry.shared.limit()), (3, 1));
     }
+
+    #[test]
+    fn a_password_changed_in_the_database_is_for_new_servers_and_an_older_answer_changes_nothing() {
+        let registry = Registry::<()>::new(1);
+        let targets = Targets::default();
+        let answered = |epoch, turn, password: &str| {
+            let secret = Some(Arc::new(weir_auth::Secret::plain(password)));
+            let learnt = Some(Arc::new(weir_config::Learnt::new(secret.clone(), None, turn)));
+            PoolSpec { epoch, secret, learnt, targets: targets.clone(), ..spec() }
+        };
+        let knows = |entry: &PoolEntry<()>, password: &str| {
+            entry
+                .spec()
+                .secret
+                .as_ref()
+                .is_some_and(|secret| secret.is_same(&weir_auth::Secret::plain(password)))
+        };
+        let entry = registry.enter(answered(1, 5, "one"));
+        registry.enter(answered(1, 4, "zero"));
+        assert!(knows(&entry, "one"));
+        registry.enter(answered(1, 6, "two"));
+        assert!(knows(&entry, "two"));
+        assert_eq!(entry.spec().servers_since, 1, "servers that are logged in stay");
+        // A reload that has not heard of it yet.
+        entry.renew(&answered(2, 5, "one"));
+        assert!(knows(&entry, "two"));
+        assert_eq!((entry.spec().epoch, entry.spec().servers_since), (2, 1));
+    }
 }
