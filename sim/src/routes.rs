@@ -4,9 +4,8 @@ use crate::net::address_of;
 use crate::plan::Plan;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_config::ServerTls;
-use weir_net::Peer;
-use weir_proxy::settings::{PoolSpec, Routes, Targets};
+use weir_config::{Learnt, ServerTls};
+use weir_proxy::settings::{PoolSpec, Routes, Targets, Visitor};
 use weir_session::Protocol;
 use weir_session::login::Trust;
 use weir_session::{Admission, AuthMethod, Login};
@@ -42,7 +41,7 @@ impl SimRoutes {
 }
 
 impl Routes for SimRoutes {
-    fn admit(&self, protocol: Protocol, login: &Login, _peer: &Peer) -> Admission {
+    fn admit(&self, protocol: Protocol, login: &Login, _: &Visitor<'_>, _: Option<&Learnt>) -> Admission {
         let method = match protocol {
             Protocol::Postgres => self.plan.client_auth,
             Protocol::Mysql => AuthMethod::Native,
@@ -51,7 +50,13 @@ impl Routes for SimRoutes {
         Admission { method, secret: known.then(|| self.secret.clone()), names: None }
     }
 
-    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
+    fn resolve(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        _: Option<Arc<Learnt>>,
+        variant: u32,
+    ) -> Result<(PoolSpec, String), Fault> {
         let database = match (protocol, &login.database) {
             (Protocol::Postgres, Some(database)) if database != "app" => {
                 return Err(FaultKind::NoSuchDatabase.into());
@@ -65,6 +70,7 @@ impl Routes for SimRoutes {
             epoch: self.epoch,
             servers_since: self.epoch,
             login: login.clone(),
+            learnt: None,
             protocol,
             tls: self.tls[protocol.index()].clone(),
             server_database: database.clone(),
@@ -97,7 +103,7 @@ impl Routes for SimRoutes {
     }
 
     fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec {
-        let resolved = self.resolve(protocol, &spec.login, spec.variant);
+        let resolved = self.resolve(protocol, &spec.login, None, spec.variant);
         resolved.map_or_else(|_| spec.clone(), |(spec, _)| spec)
     }
 

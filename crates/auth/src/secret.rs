@@ -10,6 +10,7 @@
 use crate::scram::{ScramKeys, ScramVerifier};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 /// Sets of SCRAM keys kept for one secret: one for our own salt, the others for servers that use
@@ -68,6 +69,23 @@ impl Secret {
             Some(verifier) => Secret::new(SecretKind::ScramVerifier(verifier)),
             None => Secret::plain(text),
         }
+    }
+
+    /// The other one is the same, letter for letter. Takes as long for others as for the same.
+    pub fn is_same(&self, other: &Secret) -> bool {
+        match (&self.kind, &other.kind) {
+            (SecretKind::Plain(a), SecretKind::Plain(b)) | (SecretKind::Md5(a), SecretKind::Md5(b)) => {
+                bool::from(a.as_bytes().ct_eq(b.as_bytes()))
+            }
+            (SecretKind::ScramVerifier(a), SecretKind::ScramVerifier(b)) => a == b,
+            (SecretKind::MySqlNative(a), SecretKind::MySqlNative(b)) => bool::from(a.ct_eq(b)),
+            _ => false,
+        }
+    }
+
+    /// Only what SCRAM is checked against is known.
+    pub fn is_verifier(&self) -> bool {
+        matches!(self.kind, SecretKind::ScramVerifier(_))
     }
 
     /// Its form.

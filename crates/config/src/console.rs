@@ -32,7 +32,7 @@ impl Snapshot {
         &self,
         protocol: Protocol,
         login: &Login,
-        from: Origin,
+        from: Origin<'_>,
         own_uid: u32,
     ) -> Option<Option<Rights>> {
         let name = match (login.database.as_deref().unwrap_or_default(), protocol) {

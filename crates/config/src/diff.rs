@@ -77,6 +77,9 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Difference {
             });
         }
     }
+    if old.postgres.hba.is_some() && new.postgres.hba.is_some() && old.postgres.hba != new.postgres.hba {
+        difference.changed.push("the lines of auth_hba_file".to_owned());
+    }
     for protocol in Protocol::ALL {
         let (old, new) = (old.realm(protocol), new.realm(protocol));
         let named = |realm: &crate::Realm| -> BTreeMap<String, Arc<crate::Database>> {

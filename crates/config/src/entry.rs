@@ -152,6 +152,27 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         false,
         "Server connections reserved for each of this database's pools under a shared limit: other pools cannot take them. If the reservations use up the whole limit, pools without one get no connection.",
     ),
+    database(
+        "auth_user",
+        Kind::Text,
+        true,
+        true,
+        "User that Weir asks this database as for the passwords of users who are not listed. Overrides the general auth_user.",
+    ),
+    database(
+        "auth_query",
+        Kind::Text,
+        true,
+        true,
+        "Query for the password of a user of this database. Overrides the general auth_query.",
+    ),
+    database(
+        "auth_dbname",
+        Kind::Text,
+        true,
+        true,
+        "Database in [databases] that auth_query runs on for clients of this one. Overrides the general auth_dbname.",
+    ),
     user(
         "password_file",
         Kind::Text,

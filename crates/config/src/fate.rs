@@ -71,10 +71,6 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("syslog", Missing("the log goes to standard error and logfile")),
     ("syslog_ident", Missing("the log goes to standard error and logfile")),
     ("syslog_facility", Missing("the log goes to standard error and logfile")),
-    ("auth_user", Missing("passwords are looked up in auth_file only; other users cannot log in")),
-    ("auth_query", Missing("passwords are looked up in auth_file only; other users cannot log in")),
-    ("auth_dbname", Missing("passwords are looked up in auth_file only; other users cannot log in")),
-    ("auth_hba_file", Missing("it would be used with auth_type = hba only, which Weir refuses")),
     ("auth_ldap_options", Missing("it would be used with auth_type = ldap only, which Weir refuses")),
     ("scram_iterations", Missing("secrets that Weir derives use PostgreSQL's default of 4096 rounds")),
     ("user", Missing("Weir goes on as the user who started it; a service manager can choose that user")),
@@ -92,9 +88,6 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
 pub static DATABASES: &[(&str, Fate)] = &[
     ("reserve_pool", Missing("a pool never grows over its size")),
     ("reserve_pool_size", Missing("a pool never grows over its size")),
-    ("auth_user", Missing("passwords are looked up in auth_file only")),
-    ("auth_query", Missing("passwords are looked up in auth_file only")),
-    ("auth_dbname", Missing("passwords are looked up in auth_file only")),
     ("connect_query", Missing("nothing is run on a new server connection")),
     ("client_encoding", Missing("a client's own value or the server's default holds")),
     ("datestyle", Missing("a client's own value or the server's default holds")),
@@ -120,10 +113,15 @@ pub static USERS: &[(&str, Fate)] = &[
 /// What a setting of `[pgbouncer]` that Weir has means here, where PgBouncer 1.26 means something else. The
 /// others mean the same, with the same unit and default, and 0 means the same.
 pub static DIFFERS: &[(&str, &str)] = &[
-    ("auth_type", "also `peer`; `hba`, `pam` and `ldap` are refused"),
+    ("auth_type", "also `peer`; `pam` and `ldap` are refused"),
+    ("auth_query", "may return a third column: until when the password is valid"),
     (
         "auth_ident_file",
-        "for `cert` and `peer`, with `postgres.auth_ident_map`; there only for `hba`, which names the map",
+        "also for `cert` and `peer`, with `postgres.auth_ident_map`; there only for `hba`, whose lines name the map",
+    ),
+    (
+        "auth_hba_file",
+        "also regular expressions, `samehost`, `samenet`, include and clientcert; a line that cannot be kept does not start Weir, where PgBouncer leaves it out",
     ),
     ("listen_port", "0 is refused"),
     (
@@ -202,7 +200,7 @@ pub static ZERO_DIFFERS: &[(&str, &str)] = &[
 ];
 
 /// Values of auth_type that Weir does not have.
-pub static AUTH_TYPES: &[&str] = &["hba", "pam", "ldap"];
+pub static AUTH_TYPES: &[&str] = &["pam", "ldap"];
 
 /// The fate of a key in one of the tables above.
 pub(crate) fn fate(table: &[(&str, Fate)], key: &str) -> Option<Fate> {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+mod asking;
 mod build;
 pub mod console;
 mod describe;
@@ -16,6 +17,7 @@ mod diff;
 mod draft;
 pub mod entry;
 pub mod fate;
+mod hba;
 mod ident;
 mod ini;
 mod listen;
@@ -36,8 +38,10 @@ mod url;
 mod userlist;
 mod values;
 
+pub use asking::{Asked, Learnt};
 pub use build::Loaded;
 pub use diff::{ChangedSetting, Difference, diff};
+pub use hba::Hba;
 pub use ident::IdentMap;
 pub use load::{SetArgument, Sources, flavour_of, load, load_text};
 pub use network::Network;
@@ -46,8 +50,8 @@ pub use registry::{Change, Key, SETTINGS, Setting, setting};
 pub use resolve::resolve;
 pub use route::{Origin, Route};
 pub use snapshot::{
-    Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Realm, Server, Snapshot, Tcp,
-    Timeouts, User,
+    Asking, Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Realm, Server, Snapshot,
+    Tcp, Timeouts, User,
 };
 pub use tls::{ClientTls, ServerTls, secured, tls_wishes, trust_of_url};
 pub use url::{DatabaseUrl, UrlTls};

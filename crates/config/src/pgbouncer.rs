@@ -89,7 +89,7 @@ impl Reader<'_> {
         if key == "auth_type" && fate::AUTH_TYPES.contains(&value.to_ascii_lowercase().as_str()) {
             let text = format!(
                 "auth_type = {value} is not supported yet, and Weir will not let clients in by another proof; \
-                 use trust, any, cert, peer, plain, md5 or scram-sha-256"
+                 use hba, trust, any, cert, peer, plain, md5 or scram-sha-256"
             );
             return self.draft.findings.problem(value_place, text);
         }

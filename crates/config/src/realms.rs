@@ -2,8 +2,9 @@
 
 use crate::draft::Draft;
 use crate::entry::Entry;
+use crate::hba::{Hba, read_hba};
 use crate::ident::{IdentMap, accounts, read_map};
-use crate::problem::{Place, WarningKind, read, relative_to};
+use crate::problem::{Findings, Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::secrets::password;
 use crate::snapshot::same_secret;
@@ -11,7 +12,7 @@ use crate::tls::{server_tls, server_trust};
 use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
-use crate::{Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
+use crate::{Asking, Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_auth::Secret;
@@ -26,6 +27,7 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         users_by_hash: 0,
         verifiers: Vec::new(),
         auth,
+        hba: None,
         server_version: String::new(),
         ident: None,
         accounts: Vec::new(),
@@ -52,6 +54,30 @@ fn ident(draft: &mut Draft) -> Option<IdentMap> {
         draft.findings.problem(place, format!("auth_ident_map: {} has no map `{name}`", path.display()));
     }
     map
+}
+
+/// Who may come in from where.
+fn hba(draft: &mut Draft) -> Option<Arc<Hba>> {
+    let place = draft.places.get(&Key::PostgresAuthHbaFile).cloned();
+    let file = draft.values.text(Key::PostgresAuthHbaFile).to_owned();
+    if file.is_empty() {
+        let place = draft.places.get(&Key::PostgresAuthType).cloned();
+        draft.findings.problem(place, "auth_type = hba needs auth_hba_file");
+        return None;
+    }
+    let path = relative_to(draft.folder.as_deref(), &file);
+    let text = read(&path, place, &mut draft.findings)?;
+    let idents = draft.values.text(Key::PostgresAuthIdentFile).to_owned();
+    let idents = match idents.as_str() {
+        "" => None,
+        named => {
+            let place = draft.places.get(&Key::PostgresAuthIdentFile).cloned();
+            let path = relative_to(draft.folder.as_deref(), named);
+            let text = read(&path, place, &mut draft.findings)?;
+            Some((path.into(), text))
+        }
+    };
+    Some(Arc::new(read_hba(&path.into(), &text, idents, &mut draft.findings)))
 }
 
 /// Whose connections begin with a PROXY header.
@@ -85,6 +111,7 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
     }
     if let Some(postgres) = realms.get_mut(&Protocol::Postgres) {
         postgres.ident = ident(draft);
+        postgres.hba = if postgres.auth == Auth::Hba { hba(draft) } else { None };
     }
     let users = users(draft);
     for (protocol, realm) in &mut realms {
@@ -114,7 +141,8 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
         insert_database(draft, realm, database, &entry);
     }
     for (protocol, realm) in &mut realms {
-        if realm.auth == Auth::Method(AuthMethod::Peer) {
+        let by_lines = realm.hba.as_ref().is_some_and(|hba| hba.lines_of(AuthMethod::Peer).next().is_some());
+        if realm.auth == Auth::Method(AuthMethod::Peer) || by_lines {
             realm.accounts = accounts_of(draft, *protocol, realm);
         }
         realm.users_by_hash = realm.count_by_hash();
@@ -125,9 +153,14 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
 
 /// The accounts that may come as somebody: those that the map names, or those that are called like a user.
 fn accounts_of(draft: &mut Draft, protocol: Protocol, realm: &Realm) -> Vec<(u32, String)> {
-    let names: BTreeSet<&str> = match &realm.ident {
-        Some(map) => map.names().collect(),
-        None => realm.users.keys().map(String::as_str).collect(),
+    let users = realm.users.keys().map(String::as_str);
+    let names: BTreeSet<&str> = match (&realm.hba, &realm.ident) {
+        (Some(hba), _) => {
+            let maps = hba.lines_of(AuthMethod::Peer).filter_map(|line| line.map.as_deref());
+            users.chain(maps.flat_map(IdentMap::names)).collect()
+        }
+        (None, Some(map)) => map.names().collect(),
+        (None, None) => users.collect(),
     };
     let key = match protocol {
         Protocol::Postgres => Key::PostgresAuthType,
@@ -155,16 +188,8 @@ fn insert_database(draft: &mut Draft, realm: &mut Realm, database: Database, ent
 }
 
 fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, entry: &Entry) {
-    let user = User {
-        name: forced.name.clone(),
-        secret: forced.secret.clone(),
-        local_trust: forced.secret.is_none(),
-        pool_mode: None,
-        pool_size: None,
-        share: None,
-        reserved_connections: None,
-        max_user_connections: None,
-    };
+    let secret = forced.secret.clone();
+    let user = User { local_trust: secret.is_none(), secret, ..User::nobody(&forced.name) };
     let before = realm.users.get(&user.name);
     if before.is_some_and(|before| !same_secret(before.secret.as_deref(), user.secret.as_deref())) {
         let text = format!(
@@ -179,34 +204,26 @@ fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, ent
 /// The users of auth_file, and the entries of `users` over them.
 fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
     let mut users: BTreeMap<String, User> = BTreeMap::new();
-    let blank = |name: &str| User {
-        name: name.to_owned(),
-        secret: None,
-        local_trust: false,
-        pool_mode: None,
-        pool_size: None,
-        share: None,
-        reserved_connections: None,
-        max_user_connections: None,
-    };
+    let asks = asks_somewhere(draft);
     let auth_file = draft.values.text(Key::PostgresAuthFile).to_owned();
     if !auth_file.is_empty() {
         let path = relative_to(draft.folder.as_deref(), &auth_file);
         let place = draft.places.get(&Key::PostgresAuthFile).cloned();
         if let Some(text) = read(&path, place, &mut draft.findings) {
             for (name, secret) in read_userlist(&path.into(), &text, &mut draft.findings) {
-                users.insert(name.clone(), User { secret, ..blank(&name) });
+                users.insert(name.clone(), User { secret, ..User::nobody(&name) });
             }
         }
     }
     for (name, entry) in std::mem::take(&mut draft.users) {
         // In pgbouncer.ini the table only qualifies users that auth_file names.
-        if entry.from_ini && !users.contains_key(&name) {
+        let listed = users.contains_key(&name);
+        if entry.from_ini && !listed && !asks {
             let text = format!("user {name} is not in auth_file and cannot log in");
             draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
             continue;
         }
-        let user = users.entry(name.clone()).or_insert_with(|| blank(&name));
+        let user = users.entry(name.clone()).or_insert_with(|| User::nobody(&name));
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
         user.share = entry.count("share");
@@ -218,12 +235,32 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         if let Some(password) = found {
             user.secret = Some(Arc::new(Secret::from_userlist(&password)));
         }
-        if user.secret.is_none() && !failed {
+        user.asked = asks && !listed && user.secret.is_none() && !failed;
+        if user.secret.is_none() && !failed && !user.asked {
             let text = format!("user {name} has no password and can log in only where none is asked for");
             draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
         }
     }
     users.into_iter().map(|(name, user)| (name, Arc::new(user))).collect()
+}
+
+/// Some database is asked for the passwords of users who are not listed.
+fn asks_somewhere(draft: &Draft) -> bool {
+    let general = !draft.values.text(Key::PostgresAuthUser).is_empty();
+    general || draft.databases.values().any(|entry| entry.text("auth_user").is_some_and(|u| !u.is_empty()))
+}
+
+/// How a database is asked for them.
+fn asking(draft: &Draft, protocol: Protocol, entry: &Entry) -> Option<Asking> {
+    let own = |key: &str, general: Key| {
+        let text = entry.text(key).unwrap_or_else(|| draft.values.text(general));
+        Some(text.to_owned()).filter(|text| !text.is_empty() && protocol == Protocol::Postgres)
+    };
+    Some(Asking {
+        user: own("auth_user", Key::PostgresAuthUser)?,
+        query: own("auth_query", Key::PostgresAuthQuery)?,
+        database: own("auth_dbname", Key::PostgresAuthDbname),
+    })
 }
 
 /// For MySQL, what has the shape of a hash of mysql_native_password (`*` and 40 digits) is one.
@@ -285,6 +322,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         max_db_connections: entry.count("max_db_connections"),
         pool_mode: entry.text("pool_mode").and_then(PoolMode::from_name),
         pipeline_depth: entry.count("pipeline_depth"),
+        asking: asking(draft, url.protocol, entry),
     };
     Some((url.protocol, database))
 }
@@ -326,6 +364,7 @@ fn ini_server(draft: &Draft, entry: &Entry) -> Result<DatabaseUrl, Misplaced> {
 fn postgres_auth(word: &str) -> Auth {
     Auth::Method(match word {
         "any" => return Auth::Any,
+        "hba" => return Auth::Hba,
         "trust" => AuthMethod::Trust,
         "cert" => AuthMethod::Cert,
         "peer" => AuthMethod::Peer,
@@ -359,10 +398,6 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
         };
         findings.problem(None, format!("no database is configured; add one such as {example}"));
     }
-    let asks_database = findings
-        .warnings
-        .iter()
-        .any(|w| w.kind == WarningKind::NotSupported && w.problem.text.starts_with("auth_query "));
     for (protocol, realm) in in_use {
         if realm.auth == Auth::Any {
             for database in realm.all_databases().filter(|d| d.forced_user.is_none()) {
@@ -372,21 +407,34 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
                 );
                 findings.problem(draft.places.get(&Key::PostgresAuthType).cloned(), text);
             }
-        } else if realm.users.is_empty() {
+        } else if realm.users.is_empty() && realm.all_databases().all(|database| database.asking.is_none()) {
             let text = match draft.values.flavour() {
                 Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
-                Flavour::Pgbouncer if asks_database => {
-                    "nobody can log in: auth_query is not supported yet, and auth_file names no users; \
-                     write the users into auth_file"
-                }
-                Flavour::Pgbouncer => "nobody can log in: auth_file names no users",
+                Flavour::Pgbouncer => "nobody can log in: auth_file names no users, and auth_user is not set",
             };
-            let place = findings
-                .warnings
-                .iter()
-                .find(|w| asks_database && w.problem.text.starts_with("auth_query "))
-                .and_then(|w| w.problem.place.clone());
-            findings.problem(place, format!("{}: {text}", protocol.name()));
+            findings.problem(None, format!("{}: {text}", protocol.name()));
+        }
+        let places = [Key::PostgresAuthUser, Key::PostgresAuthDbname].map(|key| draft.places.get(&key));
+        check_asking(findings, realm, places);
+    }
+}
+
+/// Databases that are asked for passwords must be there, and so must the password of who asks.
+fn check_asking(findings: &mut Findings, realm: &Realm, [by, on]: [Option<&Place>; 2]) {
+    for database in realm.all_databases() {
+        let Some(asking) = &database.asking else { continue };
+        let Some((asked, _)) = realm.asked_database(database, &database.name) else {
+            let name = asking.database.as_deref().unwrap_or_default();
+            let text = format!("auth_dbname = {name}: no database `{name}` is configured");
+            return findings.problem(on.cloned(), text);
+        };
+        if realm.secret_of_asker(&asked, asking).is_none() && !realm.users.contains_key(&asking.user) {
+            let (user, name) = (&asking.user, &database.name);
+            let text = format!(
+                "auth_user {user} of database {name} has no password: auth_query works only if the server asks for none"
+            );
+            let place = by.cloned().unwrap_or(Place::Argument("auth_user".to_owned()));
+            return findings.warn(WarningKind::Doubtful, place, text);
         }
     }
 }

@@ -179,10 +179,22 @@ settings! {
     PostgresProxyProtocolNetworks "postgres" "proxy_protocol_networks", Kind::List, "", Live, All,
         "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
-        Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256"]), "scram-sha-256" ini "md5", Live, All,
-        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user.";
+        Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256", "hba"]), "scram-sha-256" ini "md5", Live, All,
+        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user. hba: auth_hba_file says.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
         "File of user names and passwords, in the form of PgBouncer's userlist.txt.";
+    PostgresAuthUser "postgres" "auth_user" = "auth_user", Kind::Text, "", Live, All,
+        "User that Weir asks the database as for the passwords of users who are not in auth_file or [users] (auth_query). Its own password stands there. Empty: only users who are listed can log in.";
+    PostgresAuthQuery "postgres" "auth_query" = "auth_query", Kind::Text,
+        "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin",
+        Live, All,
+        "Query for the password of a user who is not listed; $1 is the name. It returns the name, the password as the database stores it (NULL: this user cannot log in) and, if there is a third column, the time it is valid until (timestamp with time zone). Used only with auth_user.";
+    PostgresAuthDbname "postgres" "auth_dbname" = "auth_dbname", Kind::Text, "", Live, All,
+        "Database in [databases] that auth_query runs on. Empty: the one that the client asks for.";
+    PostgresAuthQueryCacheTtl "postgres" "auth_query_cache_ttl", Kind::Seconds { max_ms: 3_600_000 }, "0", Live, All,
+        "Time for which an answer of auth_query is used for further logins of the same user. 0: each login asks, and logins of one user that wait at the same time share a question.";
+    PostgresAuthHbaFile "postgres" "auth_hba_file" = "auth_hba_file", Kind::Path, "", Live, All,
+        "File that says who may log in from where and how, in the form of PostgreSQL's pg_hba.conf. Used only with auth_type = hba.";
     PostgresAuthIdentFile "postgres" "auth_ident_file" = "auth_ident_file", Kind::Path, "", Live, All,
         "File of ident maps, in the form of PostgreSQL's pg_ident.conf: MAP SYSTEM-NAME DATABASE-NAME, one per line; all means any user.";
     PostgresAuthIdentMap "postgres" "auth_ident_map", Kind::Text, "", Live, All,

@@ -1,8 +1,11 @@
 //! From a client's login to the proof it must give and to the pool it belongs to.
 
+use crate::asking::{self, Learnt};
+use crate::hba::Decision;
 use crate::values::AUTO;
-use crate::{Auth, Database, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
+use crate::{Auth, Database, IdentMap, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
@@ -48,40 +51,70 @@ pub struct Route {
 
 /// Where a client comes from, as far as that proves anything.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Origin {
+pub struct Origin<'a> {
     /// From this machine: by Unix socket or from a loopback address.
     pub local: bool,
     /// The account at the other end of its Unix socket.
     pub uid: Option<u32>,
+    /// By Unix socket.
+    pub unix: bool,
+    /// Its address, where it has one.
+    pub address: Option<IpAddr>,
+    /// Inside TLS.
+    pub tls: bool,
+    /// The common name of its certificate, which was verified.
+    pub certificate: Option<&'a str>,
 }
 
 impl Snapshot {
     /// How the client behind `login` must prove itself. A user that does not exist gets the method it would
     /// get if it did, and no secret.
-    pub fn admit(&self, protocol: Protocol, login: &Login, from: Origin) -> Admission {
+    /// `learnt`: what a database said of the user, where it was asked.
+    pub fn admit(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        from: Origin<'_>,
+        learnt: Option<&Learnt>,
+    ) -> Admission {
         let realm = self.realm(protocol);
-        let user = realm.users.get(&login.user);
-        let method = match realm.auth {
+        let found = learnt.and_then(|learnt| realm.learnt_user(&login.user, learnt));
+        let listed = realm.users.get(&login.user).filter(|user| !user.asked).map(Arc::as_ref);
+        let user = listed.or(found.as_ref());
+        let (method, map) = match realm.auth {
             Auth::Any => return Admission { method: AuthMethod::Trust, secret: None, names: None },
-            Auth::Method(method) => method,
+            Auth::Method(method) => (method, realm.ident.as_ref()),
+            Auth::Hba => match realm.hba_decides(login, from) {
+                Decision::By(line, method) => (method, line.map.as_deref()),
+                // Such a login has been refused; it would not be let in here.
+                Decision::Rejected(_) | Decision::WithoutCertificate(_) | Decision::NoLine => {
+                    return Admission { method: AuthMethod::ScramSha256, secret: None, names: None };
+                }
+            },
         };
         match user {
-            Some(user) if method == AuthMethod::Peer => realm.admit_peer(user, from),
+            Some(user) if method == AuthMethod::Peer => realm.admit_peer(user, from, map),
             // MySQL's servers refuse who gives a password where there is none.
             Some(user) if user.local_trust && from.local && protocol == Protocol::Mysql => {
                 let secret = Some(Arc::new(Secret::plain("")));
-                Admission { method: asking(method, protocol), secret, names: None }
+                Admission { method: asking_method(method, protocol), secret, names: None }
             }
             Some(user) if user.local_trust && from.local => {
                 Admission { method: AuthMethod::Trust, secret: None, names: None }
             }
             Some(user) => {
-                let names = realm.ident.as_ref().map(|map| map.names_of(&user.name));
+                let names = map.map(|map| map.names_of(&user.name));
                 Admission { names: names.filter(|_| method == AuthMethod::Cert), ..admit_known(method, user) }
+            }
+            None if learnt.is_some() => {
+                let method = asking_method(method, protocol);
+                let (method, secret) =
+                    learnt.map_or((method, None), |learnt| asking::decoy(method, &login.user, learnt));
+                Admission { method, secret, names: None }
             }
             // No secret fits: with trust, which asks for nothing, an unknown name is asked for a password.
             None => {
-                let method = realm.decoy(asking(method, protocol), &login.user);
+                let method = realm.decoy(asking_method(method, protocol), &login.user);
                 let verified = matches!(method, AuthMethod::Plain | AuthMethod::ScramSha256);
                 let fits = verified && protocol == Protocol::Postgres;
                 let secret = fits.then(|| realm.decoy_secret(&login.user)).flatten();
@@ -90,8 +123,25 @@ impl Snapshot {
         }
     }
 
+    /// Why a login is refused whatever it proves; for the operator. `None`: it may prove itself.
+    pub fn rejects(&self, protocol: Protocol, login: &Login, from: Origin<'_>) -> Option<String> {
+        let realm = self.realm(protocol);
+        if realm.auth != Auth::Hba {
+            return None;
+        }
+        Some(match realm.hba_decides(login, from) {
+            Decision::By(..) => return None,
+            Decision::Rejected(line) => format!("{} rejects it", line.place()),
+            Decision::WithoutCertificate(line) => {
+                format!("{} asks for a certificate that the client has not shown", line.place())
+            }
+            Decision::NoLine => "no line of auth_hba_file fits".to_owned(),
+        })
+    }
+
     /// The pool of a client that has logged in. `None`: there is no such database.
-    pub fn route(&self, protocol: Protocol, login: &Login) -> Option<Route> {
+    /// `learnt`: what a database said of the user, where it was asked.
+    pub fn route(&self, protocol: Protocol, login: &Login, learnt: Option<&Learnt>) -> Option<Route> {
         let realm = self.realm(protocol);
         let (asked, pool) = match protocol {
             Protocol::Postgres => {
@@ -107,7 +157,8 @@ impl Snapshot {
             None => return None,
         };
         let pool = if protocol == Protocol::Mysql { database.name.clone() } else { pool };
-        let client = realm.users.get(&login.user);
+        let found = learnt.and_then(|learnt| realm.learnt_user(&login.user, learnt));
+        let client = found.as_ref().or_else(|| realm.users.get(&login.user).map(Arc::as_ref));
         let (server_user, server_secret) = match &database.forced_user {
             Some(forced) => {
                 let listed = || realm.users.get(&forced.name).and_then(|user| user.secret.clone());
@@ -122,7 +173,7 @@ impl Snapshot {
             (None, asked) => asked.to_owned(),
         };
         let max_user_connections = realm.users.get(&server_user).and_then(|user| user.max_user_connections);
-        let sizes = Sizes::of(&self.values, database, client.map(Arc::as_ref));
+        let sizes = Sizes::of(&self.values, database, client);
         Some(Route {
             pool,
             server: database.server.clone(),
@@ -209,10 +260,15 @@ fn by_hash(method: AuthMethod, secret: &Secret) -> Option<AuthMethod> {
 }
 
 impl Realm {
+    fn hba_decides(&self, login: &Login, from: Origin<'_>) -> Decision<'_> {
+        let database = login.database.as_deref().filter(|name| !name.is_empty()).unwrap_or(&login.user);
+        self.hba.as_ref().map_or(Decision::NoLine, |hba| hba.decide(from, database, &login.user))
+    }
+
     /// The kernel's word for the account, and the map's for the name.
-    fn admit_peer(&self, user: &User, from: Origin) -> Admission {
+    fn admit_peer(&self, user: &User, from: Origin<'_>, map: Option<&IdentMap>) -> Admission {
         let account = self.accounts.iter().find(|(number, _)| from.uid == Some(*number));
-        let is_user = account.is_some_and(|(_, name)| match &self.ident {
+        let is_user = account.is_some_and(|(_, name)| match map {
             Some(map) => map.allows(name, &user.name),
             None => *name == user.name,
         });
@@ -222,7 +278,12 @@ impl Realm {
 
     /// Users who are asked for another proof than the others.
     pub(crate) fn count_by_hash(&self) -> usize {
-        let Auth::Method(method) = self.auth else { return 0 };
+        let method = match self.auth {
+            Auth::Method(method) => method,
+            // Of all methods a line may name, only this one depends on the form of the password.
+            Auth::Hba => AuthMethod::Md5,
+            Auth::Any => return 0,
+        };
         let secrets = self.users.values().filter_map(|user| user.secret.as_deref());
         secrets.filter(|secret| by_hash(method, secret).is_some()).count()
     }
@@ -272,7 +333,7 @@ impl Realm {
 }
 
 /// A method that asks for something.
-fn asking(method: AuthMethod, protocol: Protocol) -> AuthMethod {
+fn asking_method(method: AuthMethod, protocol: Protocol) -> AuthMethod {
     match (method, protocol) {
         (AuthMethod::Trust, Protocol::Postgres) => AuthMethod::ScramSha256,
         (AuthMethod::Trust, Protocol::Mysql) => AuthMethod::CachingSha2,

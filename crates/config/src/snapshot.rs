@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_auth::secret::SecretKind;
 use weir_session::AuthMethod;
 use weir_session::Protocol;
 
@@ -129,6 +128,8 @@ pub struct Realm {
     pub verifiers: Vec<Arc<Secret>>,
     /// How a client proves who it is.
     pub auth: Auth,
+    /// What [`Auth::Hba`] goes by.
+    pub hba: Option<Arc<crate::Hba>>,
     /// MySQL: the version Weir greets with; empty: what the server says.
     pub server_version: String,
     /// Which other names of certificates or of this machine may be which user.
@@ -144,6 +145,8 @@ pub struct Realm {
 pub enum Auth {
     /// By this method.
     Method(AuthMethod),
+    /// By the line of [`Realm::hba`] that fits.
+    Hba,
     /// Anybody may come in and call himself what he likes; databases without a forced user are refused.
     Any,
 }
@@ -177,6 +180,19 @@ pub struct Database {
     pub pool_mode: Option<PoolMode>,
     /// Overrides the general depth.
     pub pipeline_depth: Option<usize>,
+    /// How it is asked for the passwords of users who are not listed; `None`: not at all.
+    pub asking: Option<Asking>,
+}
+
+/// How a database is asked for the password of a user (PgBouncer's auth_query).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asking {
+    /// As this user.
+    pub user: String,
+    /// What; `$1` is the name.
+    pub query: String,
+    /// In place of the database that the client asks for: this one of the configuration.
+    pub database: Option<String>,
 }
 
 /// The user all servers of a database log in as.
@@ -209,6 +225,8 @@ pub struct User {
     pub name: String,
     /// The password or what stands for it.
     pub secret: Option<Arc<Secret>>,
+    /// Only what qualifies this user is known: the database is asked for the password.
+    pub asked: bool,
     /// Comes in without a password, but only from this machine: named by a URL without a password.
     pub local_trust: bool,
     /// Overrides the database's mode.
@@ -221,6 +239,23 @@ pub struct User {
     pub reserved_connections: Option<usize>,
     /// Servers of all its pools together; 0: no limit.
     pub max_user_connections: Option<usize>,
+}
+
+impl User {
+    /// Nothing is known of this user.
+    pub(crate) fn nobody(name: &str) -> User {
+        User {
+            name: name.to_owned(),
+            secret: None,
+            asked: false,
+            local_trust: false,
+            pool_mode: None,
+            pool_size: None,
+            share: None,
+            reserved_connections: None,
+            max_user_connections: None,
+        }
+    }
 }
 
 /// Bounds an operator sets.
@@ -313,6 +348,7 @@ impl PartialEq for User {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
             && same_secret(self.secret.as_deref(), other.secret.as_deref())
+            && self.asked == other.asked
             && self.local_trust == other.local_trust
             && self.pool_mode == other.pool_mode
             && self.pool_size == other.pool_size
@@ -328,12 +364,7 @@ impl Eq for User {}
 pub(crate) fn same_secret(a: Option<&Secret>, b: Option<&Secret>) -> bool {
     match (a, b) {
         (None, None) => true,
-        (Some(a), Some(b)) => match (a.kind(), b.kind()) {
-            (SecretKind::Plain(a), SecretKind::Plain(b)) | (SecretKind::Md5(a), SecretKind::Md5(b)) => a == b,
-            (SecretKind::ScramVerifier(a), SecretKind::ScramVerifier(b)) => a == b,
-            (SecretKind::MySqlNative(a), SecretKind::MySqlNative(b)) => a == b,
-            _ => false,
-        },
+        (Some(a), Some(b)) => a.is_same(b),
         _ => false,
     }
 }

@@ -25,7 +25,7 @@ fn rights(
 ) -> Option<Option<Rights>> {
     let database = Some(database).filter(|name| !name.is_empty()).map(str::to_owned);
     let login = Login { user: user.to_owned(), database, replication: false };
-    snapshot.console(protocol, &login, Origin { local: true, uid }, OWN_UID)
+    snapshot.console(protocol, &login, Origin { local: true, uid, ..Origin::default() }, OWN_UID)
 }
 
 #[test]

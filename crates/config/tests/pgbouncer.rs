@@ -7,7 +7,7 @@ use weir_config::fate::{AUTH_TYPES, DATABASES, DIFFERS, PGBOUNCER, USERS, ZERO_D
 use weir_config::registry::by_ini_name;
 use weir_config::{Flavour, SETTINGS, Snapshot, Sources, Values, load_text};
 
-/// `SHOW CONFIG`: key and default. The default of auth_query is left out; Weir has no such setting.
+/// `SHOW CONFIG`: key and default.
 const SHOW_CONFIG: &[(&str, &str)] = &[
     ("admin_users", ""),
     ("application_name_add_host", "0"),
@@ -16,7 +16,10 @@ const SHOW_CONFIG: &[(&str, &str)] = &[
     ("auth_hba_file", ""),
     ("auth_ident_file", ""),
     ("auth_ldap_options", ""),
-    ("auth_query", "..."),
+    (
+        "auth_query",
+        "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin",
+    ),
     ("auth_type", "md5"),
     ("auth_user", ""),
     ("autodb_idle_timeout", "3600"),

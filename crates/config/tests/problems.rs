@@ -156,9 +156,14 @@ fn pgbouncer_ini() {
             "p.ini:4:21: max_client_conn must be a number of clients from 1 to 16000000 or auto, not `lots`",
         ),
         (
-            "auth_type = hba",
-            "p.ini:4:13: auth_type = hba is not supported yet, and Weir will not let clients in by another proof; use trust, \
-             any, cert, peer, plain, md5 or scram-sha-256",
+            "auth_type = pam",
+            "p.ini:4:13: auth_type = pam is not supported yet, and Weir will not let clients in by another proof; use hba, \
+             trust, any, cert, peer, plain, md5 or scram-sha-256",
+        ),
+        ("auth_type = hba", "p.ini:4:1: auth_type = hba needs auth_hba_file"),
+        (
+            "auth_user = asker\nauth_dbname = nowhere",
+            "p.ini:5:1: auth_dbname = nowhere: no database `nowhere` is configured",
         ),
         (
             "client_tls_sslmode = on",
@@ -195,8 +200,7 @@ fn pgbouncer_ini() {
         ),
         (
             "auth_type = md5\nauth_query = SELECT 1",
-            "p.ini:5:1: postgres: nobody can log in: auth_query is not supported yet, and auth_file names no users; write the users \
-             into auth_file",
+            "postgres: nobody can log in: auth_file names no users, and auth_user is not set",
         ),
         ("unix_socket_dir =", "Weir would listen nowhere: set listen_addr or unix_socket_dir"),
     ] {

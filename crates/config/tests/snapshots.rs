@@ -18,7 +18,8 @@ fn from_text(name: &str, text: &str) -> Snapshot {
         .snapshot
 }
 
-const HERE: Origin = Origin { local: true, uid: None };
+const HERE: Origin<'_> =
+    Origin { local: true, uid: None, unix: true, address: None, tls: false, certificate: None };
 
 fn login(user: &str, database: Option<&str>) -> Login {
     Login { user: user.into(), database: database.map(str::to_owned), replication: false }
@@ -49,14 +50,14 @@ fn one_url() {
     assert!(snapshot.workers > 0);
     assert!(snapshot.mysql.is_empty());
 
-    let admission = snapshot.admit(Protocol::Postgres, &login("app", None), HERE);
+    let admission = snapshot.admit(Protocol::Postgres, &login("app", None), HERE, None);
     assert_eq!(admission.method, AuthMethod::ScramSha256);
     assert!(admission.secret.is_some());
-    let stranger = snapshot.admit(Protocol::Postgres, &login("eve", None), HERE);
+    let stranger = snapshot.admit(Protocol::Postgres, &login("eve", None), HERE, None);
     assert_eq!(stranger.method, AuthMethod::ScramSha256);
     assert!(stranger.secret.is_none());
 
-    let route = snapshot.route(Protocol::Postgres, &login("app", Some("app"))).unwrap();
+    let route = snapshot.route(Protocol::Postgres, &login("app", Some("app")), None).unwrap();
     assert_eq!(
         (route.pool.as_str(), route.server_database.as_str(), route.server_user.as_str()),
         ("app", "app", "app")
@@ -65,21 +66,21 @@ fn one_url() {
     assert_eq!(route.server, Server::Tcp { host: "127.0.0.1".into(), port: 5432 });
     assert_eq!((route.pool_mode, route.pool_size), (PoolMode::Transaction, 20));
     // The user's name stands for a database that was not named.
-    assert!(snapshot.route(Protocol::Postgres, &login("app", None)).is_some());
-    assert!(snapshot.route(Protocol::Postgres, &login("app", Some("other"))).is_none());
+    assert!(snapshot.route(Protocol::Postgres, &login("app", None), None).is_some());
+    assert!(snapshot.route(Protocol::Postgres, &login("app", Some("other")), None).is_none());
 }
 
 #[test]
 fn a_url_without_a_database_is_all_of_its_server() {
     let snapshot = from_urls(&["postgres://app:secret@127.0.0.1"]);
-    let route = snapshot.route(Protocol::Postgres, &login("app", Some("other"))).unwrap();
+    let route = snapshot.route(Protocol::Postgres, &login("app", Some("other")), None).unwrap();
     assert_eq!((route.pool.as_str(), route.server_database.as_str()), ("other", "other"));
 }
 
 #[test]
 fn a_url_without_a_password_is_for_this_machine() {
     let snapshot = from_urls(&["mysql://app@127.0.0.1/shop"]);
-    let here = snapshot.admit(Protocol::Mysql, &login("app", None), HERE);
+    let here = snapshot.admit(Protocol::Mysql, &login("app", None), HERE, None);
     // As MySQL does it: no password is the password.
     assert_eq!(here.method, AuthMethod::CachingSha2);
     assert!(
@@ -87,10 +88,10 @@ fn a_url_without_a_password_is_for_this_machine() {
             |secret| matches!(secret.kind(), SecretKind::Plain(password) if password.is_empty())
         )
     );
-    let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), Origin::default());
+    let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), Origin::default(), None);
     assert_eq!(elsewhere.method, AuthMethod::CachingSha2);
     assert!(elsewhere.secret.is_none());
-    let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), HERE);
+    let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), HERE, None);
     assert!(stranger.method != AuthMethod::Trust && stranger.secret.is_none());
 }
 
@@ -98,12 +99,12 @@ fn a_url_without_a_password_is_for_this_machine() {
 fn two_urls_with_the_same_user() {
     let snapshot = from_urls(&["postgres://app:one@127.0.0.1/app", "mysql://app:two@127.0.0.1/app"]);
     assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432", "mysql 127.0.0.1:6033"]);
-    let route = |protocol| snapshot.route(protocol, &login("app", Some("app"))).unwrap();
+    let route = |protocol| snapshot.route(protocol, &login("app", Some("app")), None).unwrap();
     assert_eq!(password(&route(Protocol::Postgres)), "one");
     assert_eq!(password(&route(Protocol::Mysql)), "two");
     // MySQL clients may name any schema or none; they share one pool.
     for schema in [None, Some("app"), Some("other")] {
-        let route = snapshot.route(Protocol::Mysql, &login("app", schema)).unwrap();
+        let route = snapshot.route(Protocol::Mysql, &login("app", schema), None).unwrap();
         assert_eq!((route.pool.as_str(), route.server_database.as_str()), ("*", schema.unwrap_or("")));
     }
 }
@@ -113,7 +114,7 @@ fn several_users_of_one_database() {
     for (protocol, scheme) in [(Protocol::Postgres, "postgres"), (Protocol::Mysql, "mysql")] {
         let snapshot =
             from_urls(&[&format!("{scheme}://ann:one@h/app"), &format!("{scheme}://bob:two@h/app")]);
-        let route = |user| snapshot.route(protocol, &login(user, Some("app"))).unwrap();
+        let route = |user| snapshot.route(protocol, &login(user, Some("app")), None).unwrap();
         assert_eq!((route("ann").server_user.as_str(), password(&route("ann")).as_str()), ("ann", "one"));
         assert_eq!((route("bob").server_user.as_str(), password(&route("bob")).as_str()), ("bob", "two"));
     }
@@ -131,7 +132,7 @@ fn flags_go_before_everything() {
     .with("databases.second.pool_mode", "session");
     let snapshot = load(&sources).unwrap().snapshot;
     assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:7000"]);
-    let route = |name| snapshot.route(Protocol::Postgres, &login("app", Some(name))).unwrap();
+    let route = |name| snapshot.route(Protocol::Postgres, &login("app", Some(name)), None).unwrap();
     assert_eq!((route("app").pool_size, route("app").pool_mode), (9, PoolMode::Transaction));
     assert_eq!(
         (route("second").pool_mode, route("second").server_database.as_str()),
@@ -146,7 +147,8 @@ fn the_example_weir_toml() {
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     let snapshot = loaded.snapshot;
     assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432", "mysql 127.0.0.1:6033"]);
-    let postgres = |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database))).unwrap();
+    let postgres =
+        |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database)), None).unwrap();
     let app = postgres("ann", "app");
     assert_eq!((app.server_user.as_str(), app.pool_size, password(&app).as_str()), ("app", 8, "secret"));
     let reports = postgres("ann", "reports");
@@ -154,9 +156,9 @@ fn the_example_weir_toml() {
     assert_eq!((reports.pool_mode, reports.pool_size), (PoolMode::Session, 20));
     assert_eq!(postgres("bob", "app").pool_size, 2);
     // Users are named: those of the URLs are no users of Weir's.
-    assert!(snapshot.admit(Protocol::Postgres, &login("app", None), HERE).secret.is_none());
+    assert!(snapshot.admit(Protocol::Postgres, &login("app", None), HERE, None).secret.is_none());
     // The only MySQL database is meant by a client that names none.
-    assert_eq!(snapshot.route(Protocol::Mysql, &login("ann", None)).unwrap().pool, "shop");
+    assert_eq!(snapshot.route(Protocol::Mysql, &login("ann", None), None).unwrap().pool, "shop");
     assert_eq!(snapshot.timeouts.query_wait_timeout_ms, 30_000);
 }
 
@@ -175,7 +177,8 @@ fn the_example_pgbouncer_ini() {
     assert_eq!((snapshot.limits.max_client_conn, snapshot.limits.max_prepared_statements), (Some(5000), 100));
     assert_eq!(snapshot.timeouts.server_connect_timeout_ms, 5500);
     assert_eq!((snapshot.tcp.keepalive, snapshot.tcp.keepidle_s), (true, 60));
-    let route = |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database))).unwrap();
+    let route =
+        |user, database| snapshot.route(Protocol::Postgres, &login(user, Some(database)), None).unwrap();
     let app = route("app", "app");
     assert_eq!((app.pool_mode, app.pool_size, app.min_pool_size), (PoolMode::Transaction, 20, 2));
     assert_eq!(password(&app), "change-me");
@@ -198,11 +201,11 @@ fn defaults_of_pgbouncer() {
     assert_eq!(listeners(&snapshot), ["postgres /tmp/.s.PGSQL.6432 777"]);
     assert_eq!(snapshot.limits.max_client_conn, Some(100));
     assert_eq!(snapshot.tcp.listen_backlog, 128);
-    let route = snapshot.route(Protocol::Postgres, &login("anybody", Some("b"))).unwrap();
+    let route = snapshot.route(Protocol::Postgres, &login("anybody", Some("b")), None).unwrap();
     assert_eq!(route.server, Server::Unix("/tmp/.s.PGSQL.5432".into()));
     assert_eq!((route.pool_mode, route.pool_size, route.server_user.as_str()), (PoolMode::Session, 20, "u"));
     assert_eq!(
-        snapshot.admit(Protocol::Postgres, &login("anybody", None), Origin::default()).method,
+        snapshot.admit(Protocol::Postgres, &login("anybody", None), Origin::default(), None).method,
         AuthMethod::Trust
     );
     let timeouts = &snapshot.timeouts;
@@ -229,7 +232,7 @@ fn proofs_by_auth_type_and_secret() {
             "[databases]\n* = host=h\n[pgbouncer]\nauth_type = {auth_type}\nauth_file = {}\n",
             users.display()
         );
-        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(user, None), HERE);
+        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(user, None), HERE, None);
         (admission.method, admission.secret.is_some())
     };
     use AuthMethod::{Md5, Plain, ScramSha256, Trust};
@@ -262,7 +265,7 @@ fn names_that_do_not_exist_look_like_those_that_do() {
             "[databases]\n* = host=h\n[pgbouncer]\nauth_type = {auth_type}\nauth_file = {}\n",
             users.display()
         );
-        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(name, None), HERE);
+        let admission = from_text("p.ini", &text).admit(Protocol::Postgres, &login(name, None), HERE, None);
         let shown = match admission.secret.as_deref().map(weir_auth::Secret::kind) {
             Some(SecretKind::ScramVerifier(verifier)) => Some((verifier.iterations, verifier.salt.clone())),
             Some(_) => panic!("{name} has a secret"),
@@ -292,7 +295,8 @@ fn a_hash_of_mysql_native_password() {
     let text = "[databases.a]\nurl = \"mysql://h/a\"\n[databases.b]\nurl = \"postgres://h/b\"\n[users.ann]\n\
                 password = \"*14E65567ABDB5135D0CFD9A70B3032C179A49EE7\"\n[users.bob]\npassword = \"*plain\"\n";
     let snapshot = from_text("w.toml", text);
-    let method = |protocol, user| snapshot.admit(protocol, &login(user, None), Origin::default()).method;
+    let method =
+        |protocol, user| snapshot.admit(protocol, &login(user, None), Origin::default(), None).method;
     assert_eq!(method(Protocol::Mysql, "ann"), AuthMethod::Native);
     assert_eq!(method(Protocol::Mysql, "bob"), AuthMethod::CachingSha2);
     assert_eq!(method(Protocol::Postgres, "ann"), AuthMethod::ScramSha256);
@@ -307,7 +311,7 @@ fn includes() {
     let name = folder.join("main.ini");
     let snapshot = from_text(name.to_str().unwrap(), text);
     assert_eq!(snapshot.postgres.databases.keys().collect::<Vec<_>>(), ["a", "b"]);
-    let route = snapshot.route(Protocol::Postgres, &login("x", Some("a"))).unwrap();
+    let route = snapshot.route(Protocol::Postgres, &login("x", Some("a")), None).unwrap();
     assert_eq!(route.pool_mode, PoolMode::Statement);
 
     std::fs::write(folder.join("loop.ini"), "%include loop.ini\n").unwrap();
@@ -361,7 +365,8 @@ fn the_question_tells_nobody_who_exists() {
         .collect();
     let text = format!("[databases.shop]\nurl = \"mysql://127.0.0.1/shop\"\n{users}");
     let snapshot = load_text(Path::new("weir.toml"), &text, &Sources::default()).unwrap().snapshot;
-    let method = |name: &str| snapshot.admit(Protocol::Mysql, &login(name, None), Origin::default()).method;
+    let method =
+        |name: &str| snapshot.admit(Protocol::Mysql, &login(name, None), Origin::default(), None).method;
     let natives = |prefix: &str, n: usize| {
         (0..n).filter(|n| method(&format!("{prefix}{n}")) == AuthMethod::Native).count()
     };
@@ -382,8 +387,8 @@ fn the_account_at_the_other_end_of_a_unix_socket_must_be_the_user() {
     let snapshot = from_text("weir.toml", text);
     for protocol in Protocol::ALL {
         let is = |user, uid| {
-            let from = Origin { local: true, uid };
-            let admission = snapshot.admit(protocol, &login(user, None), from);
+            let from = Origin { local: true, uid, ..Origin::default() };
+            let admission = snapshot.admit(protocol, &login(user, None), from, None);
             assert_eq!(admission.method, AuthMethod::Peer);
             admission.secret.is_some()
         };
@@ -409,10 +414,10 @@ fn ident_maps_say_which_names_are_which_users() {
         )
     };
     let peer = from_text("weir.toml", &text("ops"));
-    let root = Origin { local: true, uid: Some(0) };
-    assert!(peer.admit(Protocol::Postgres, &login("app", None), root).secret.is_some());
+    let root = Origin { local: true, uid: Some(0), ..Origin::default() };
+    assert!(peer.admit(Protocol::Postgres, &login("app", None), root, None).secret.is_some());
     assert!(
-        peer.admit(Protocol::Postgres, &login("root", None), root).secret.is_none(),
+        peer.admit(Protocol::Postgres, &login("root", None), root, None).secret.is_none(),
         "the map does not say so"
     );
     let wrong = load_text(Path::new("weir.toml"), &text("none"), &Sources::default());

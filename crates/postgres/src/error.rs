@@ -106,6 +106,11 @@ pub fn words_of(kind: FaultKind) -> Words {
             "password authentication failed",
             "Check the user name, the password and the database name.",
         ),
+        FaultKind::LoginRejected => words(
+            "28000",
+            "login rejected",
+            "The HBA file has no line that lets this user come to this database in this way. Weir's log names the line that decided.",
+        ),
         FaultKind::ClientTls => words("08P01", "the TLS handshake failed", "Weir's log says why."),
         FaultKind::ProxyHeader => words(
             "08P01",

@@ -5,8 +5,11 @@ use crate::ids::Key;
 use crate::line::Line;
 use crate::pending::Pending;
 use crate::pool::PoolId;
+use crate::settings::Visitor;
 use crate::silent::Silence;
 use crate::wing::Wing;
+use std::sync::Arc;
+use weir_config::Learnt;
 use weir_net::Peer;
 use weir_session::Login;
 use weir_wire::Fault;
@@ -122,6 +125,8 @@ pub struct LoginPhase<W: Wing> {
     pub accept: W::Accept,
     /// Who it says it is.
     pub login: Option<Login>,
+    /// What a database has said of it, where no file lists it.
+    pub learnt: Option<Arc<Learnt>>,
     /// Slow work is under way elsewhere: its bytes must wait.
     pub busy: bool,
     /// Bytes it has sent so far.
@@ -130,10 +135,22 @@ pub struct LoginPhase<W: Wing> {
     pub refused: Option<(u64, Box<Fault>)>,
 }
 
+impl<W: Wing> LoginPhase<W> {
+    /// A login that begins.
+    pub fn new(accept: W::Accept) -> Self {
+        LoginPhase { accept, login: None, learnt: None, busy: false, bytes: 0, refused: None }
+    }
+}
+
 /// Pause of a login after which it may be given up for another.
 const SLOW_LOGIN_MS: u64 = 1_000;
 
 impl<W: Wing, S> Client<W, S> {
+    /// As it stands at the door.
+    pub fn visitor(&self) -> Visitor<'_> {
+        Visitor { peer: &self.peer, secured: self.line.secured() }
+    }
+
     /// The front, once logged in.
     pub fn front(&mut self) -> Option<&mut W::Front> {
         match &mut self.phase {

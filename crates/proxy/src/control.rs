@@ -3,10 +3,11 @@
 //! Owns: the threads of the data plane and the order in which they come and go, and the settings they have.
 //! Signals, HTTP and reading files are the caller's (`src/cli`).
 
+use crate::ask::Asker;
 use crate::berths::Berths;
 use crate::console::Hatch;
 use crate::context::{Shared, Ticket};
-use crate::crypto::{self, Submit};
+use crate::crypto::{self, Submit, Work};
 use crate::front_tls::FrontTls;
 use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
@@ -395,12 +396,18 @@ fn run_worker(
     }
 }
 
-/// The threads for slow work, whose results go to the workers' mailboxes.
+/// The threads for slow work and for questions, whose results go to the workers' mailboxes.
 fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::io::Result<Submit> {
-    crypto::start(workers, panics, move |ticket, done| {
+    let deliver = move |ticket, done| {
         let Ticket { worker, protocol, kind, key } = ticket;
         posts.send(worker, Mail::job(protocol, kind, key, done));
-    })
+    };
+    let asker = Asker::new(panics.clone(), deliver.clone());
+    let crypto = crypto::start(workers, panics, deliver)?;
+    Ok(Box::new(move |ticket, work| match work {
+        Work::Ask(question) => asker.ask(ticket, question).map_err(Work::Ask),
+        work => crypto(ticket, work),
+    }))
 }
 
 fn random(bytes: &mut [u8]) {
@@ -416,7 +423,8 @@ fn random(bytes: &mut [u8]) {
 /// the thread before it end.
 fn derive_ahead(snapshot: &Arc<Snapshot>) {
     static NEWEST: AtomicUsize = AtomicUsize::new(0);
-    if snapshot.realm(Protocol::Postgres).auth != Auth::Method(AuthMethod::ScramSha256) {
+    let auth = snapshot.realm(Protocol::Postgres).auth;
+    if auth != Auth::Method(AuthMethod::ScramSha256) && auth != Auth::Hba {
         return;
     }
     let snapshot = snapshot.clone();

@@ -6,6 +6,7 @@
 //! taken always and waits for no client's. The threads for clients are less urgent than everything else on
 //! the machine, and rest between handshakes where cores are short: who is logged in goes before who comes.
 
+use crate::ask::{Answer, Question};
 use crate::context::Ticket;
 use crate::ids::Kind;
 use crate::line::Handshake;
@@ -21,6 +22,8 @@ use weir_wire::limits::LOGIN_JOBS;
 pub enum Work {
     /// Of a login machine.
     Login(Job),
+    /// A question for a database. It is no thread's of these: [`crate::ask`] takes it.
+    Ask(Box<Question>),
     /// A step of a client's handshake; whether others query meanwhile, who are to be spared.
     Handshake { step: Box<Handshake>, beside_queries: bool },
 }
@@ -29,6 +32,8 @@ pub enum Work {
 pub enum WorkDone {
     /// To a login machine.
     Login(JobDone),
+    /// What a database said of a user.
+    Learnt(Answer),
     /// The handshake, a step further.
     Handshake(Box<Handshake>),
     /// Nothing: doing it has panicked.
@@ -42,6 +47,7 @@ impl Work {
         inject::here("crypto");
         match self {
             Work::Login(job) => WorkDone::Login(job.run()),
+            Work::Ask(_) => WorkDone::Nothing,
             Work::Handshake { step, .. } => WorkDone::Handshake(Box::new(step.run())),
         }
     }

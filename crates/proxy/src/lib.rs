@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+pub mod ask;
 #[doc(hidden)]
 pub mod audit;
 pub mod berths;

@@ -1,11 +1,13 @@
 //! Who may come in and where it goes, by the configuration.
 
+use crate::ask::Question;
 use crate::pool::auto::Bounds;
-use crate::settings::{PoolMode, PoolSpec, Routes, Targets};
+use crate::settings::{PoolMode, PoolSpec, Routes, Targets, Visitor};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use weir_config::console::Rights;
-use weir_config::{Auth, Network, Origin, Realm, Server, Snapshot};
+use weir_config::{Auth, Key, Learnt, Network, Origin, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
 use weir_session::{Admission, AuthMethod, Login};
@@ -98,17 +100,50 @@ impl ConfigRoutes {
     }
 }
 
-fn origin(peer: &Peer) -> Origin {
+fn origin(peer: &Peer) -> Origin<'static> {
     match peer {
-        Peer::Tcp(address) => Origin { local: address.ip().to_canonical().is_loopback(), uid: None },
-        Peer::Unix { uid } => Origin { local: true, uid: *uid },
+        Peer::Tcp(address) => {
+            let address = address.ip().to_canonical();
+            Origin { local: address.is_loopback(), address: Some(address), ..Origin::default() }
+        }
+        Peer::Unix { uid } => Origin { local: true, uid: *uid, unix: true, ..Origin::default() },
         Peer::Unknown => Origin::default(),
     }
 }
 
+fn origin_of<'a>(visitor: &'a Visitor<'_>) -> Origin<'a> {
+    Origin {
+        tls: visitor.secured.is_some(),
+        certificate: visitor.secured.as_deref().and_then(|secured| secured.peer_name.as_deref()),
+        ..origin(visitor.peer)
+    }
+}
+
 impl Routes for ConfigRoutes {
-    fn admit(&self, protocol: Protocol, login: &Login, peer: &Peer) -> Admission {
-        self.snapshot.admit(protocol, login, origin(peer))
+    fn admit(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        visitor: &Visitor<'_>,
+        learnt: Option<&Learnt>,
+    ) -> Admission {
+        self.snapshot.admit(protocol, login, origin_of(visitor), learnt)
+    }
+
+    fn rejects(&self, protocol: Protocol, login: &Login, visitor: &Visitor<'_>) -> Option<String> {
+        self.snapshot.rejects(protocol, login, origin_of(visitor))
+    }
+
+    fn question(&self, protocol: Protocol, login: &Login) -> Option<Question> {
+        let asked = self.snapshot.asked(protocol, login)?;
+        Some(Question {
+            targets: self.targets_of(&asked.entry.server),
+            asked,
+            epoch: self.epoch,
+            user: login.user.clone(),
+            max_age: Duration::from_millis(self.snapshot.values.millis(Key::PostgresAuthQueryCacheTtl)),
+            patience_ms: 0,
+        })
     }
 
     fn is_balancer(&self, protocol: Protocol, peer: &Peer) -> bool {
@@ -123,8 +158,14 @@ impl Routes for ConfigRoutes {
         self.snapshot.console(protocol, login, origin(peer), weir_net::socket::own_uid())
     }
 
-    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault> {
-        let Some(route) = self.snapshot.route(protocol, login) else {
+    fn resolve(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        learnt: Option<Arc<Learnt>>,
+        variant: u32,
+    ) -> Result<(PoolSpec, String), Fault> {
+        let Some(route) = self.snapshot.route(protocol, login, learnt.as_deref()) else {
             let name = login.database.as_deref().unwrap_or(&login.user);
             return Err(Fault::new(FaultKind::NoSuchDatabase, format!("no database `{name}` is configured")));
         };
@@ -134,6 +175,8 @@ impl Routes for ConfigRoutes {
             epoch: self.epoch,
             servers_since: self.epoch,
             login: login.clone(),
+            // Servers of a forced user do not follow what becomes of the client's.
+            learnt: learnt.filter(|_| route.database.forced_user.is_none()),
             protocol,
             database: route.pool,
             user: route.server_user,
@@ -167,7 +210,7 @@ impl Routes for ConfigRoutes {
     }
 
     fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec {
-        match self.resolve(protocol, &spec.login, spec.variant) {
+        match self.resolve(protocol, &spec.login, spec.learnt.clone(), spec.variant) {
             Ok((new, _)) if new.database == spec.database && new.user == spec.user => new,
             Ok(_) | Err(_) => PoolSpec { epoch: self.epoch, min_size: 0, ..spec.clone() },
         }
@@ -176,7 +219,7 @@ impl Routes for ConfigRoutes {
     fn default_method(&self, protocol: Protocol) -> AuthMethod {
         match self.snapshot.realm(protocol).auth {
             Auth::Method(method) => method,
-            Auth::Any => AuthMethod::Trust,
+            Auth::Any | Auth::Hba => AuthMethod::Trust,
         }
     }
 }

@@ -1,15 +1,16 @@
 //! What the hall needs to know, in plain values. `control` makes it from the configuration; the simulator
 //! makes it by hand.
 
+use crate::ask::Question;
 use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use weir_auth::Secret;
-use weir_config::ServerTls;
 use weir_config::console::Rights;
+use weir_config::{Learnt, ServerTls};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
-use weir_session::login::{TlsOffer, Trust};
+use weir_session::login::{Secured, TlsOffer, Trust};
 use weir_session::{Admission, Login};
 use weir_tls::Acceptor;
 use weir_wire::Fault;
@@ -134,6 +135,8 @@ pub struct PoolSpec {
     pub servers_since: u64,
     /// The first login that led here: what a reload asks for again.
     pub login: Login,
+    /// What a database said of that user, where no file lists it.
+    pub learnt: Option<Arc<Learnt>>,
     /// Which protocol it speaks.
     pub protocol: Protocol,
     /// The database's name in Weir.
@@ -178,6 +181,12 @@ pub struct PoolSpec {
 }
 
 impl PoolSpec {
+    /// Its password is a newer answer of the database than the other's.
+    pub fn is_learnt_after(&self, other: &PoolSpec) -> bool {
+        let turn = |spec: &PoolSpec| spec.learnt.as_ref().map_or(0, |learnt| learnt.turn);
+        turn(self) > turn(other)
+    }
+
     /// Servers of the other are as good as servers of this one.
     pub fn has_servers_of(&self, other: &PoolSpec) -> bool {
         let same_secret = match (&self.secret, &other.secret) {
@@ -185,7 +194,9 @@ impl PoolSpec {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (None, Some(_)) | (Some(_), None) => false,
         };
-        same_secret
+        // Who has changed a password in the database stays logged in there.
+        let both_learnt = self.learnt.is_some() && other.learnt.is_some();
+        (same_secret || both_learnt)
             && self.user == other.user
             && self.server_database == other.server_database
             && Arc::ptr_eq(&self.targets.0, &other.targets.0)
@@ -229,12 +240,35 @@ impl Default for Logged {
     }
 }
 
+/// Somebody at the door.
+pub struct Visitor<'a> {
+    /// Where it comes from.
+    pub peer: &'a Peer,
+    /// The TLS it is inside.
+    pub secured: Option<Arc<Secured>>,
+}
+
 /// Answers to "who may come in" and "where does it go". Configuration behind a trait, so that the hall
 /// does not know files.
 pub trait Routes: Send + Sync {
     /// How this user must prove itself. Never fails: an unknown user is admitted to a proof it cannot
     /// give.
-    fn admit(&self, protocol: Protocol, login: &Login, peer: &Peer) -> Admission;
+    /// `learnt`: what a database said of the user, where it was asked.
+    fn admit(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        visitor: &Visitor<'_>,
+        learnt: Option<&Learnt>,
+    ) -> Admission;
+    /// Why nobody comes in like this, whatever is proved; for the log.
+    fn rejects(&self, _protocol: Protocol, _login: &Login, _visitor: &Visitor<'_>) -> Option<String> {
+        None
+    }
+    /// What a database must be asked before [`Routes::admit`], because no file lists this user.
+    fn question(&self, _protocol: Protocol, _login: &Login) -> Option<Question> {
+        None
+    }
     /// This peer is a load balancer: its connections begin with a PROXY header.
     fn is_balancer(&self, _protocol: Protocol, _peer: &Peer) -> bool {
         false
@@ -248,7 +282,13 @@ pub trait Routes: Send + Sync {
     ///
     /// # Errors
     /// What the client is told: there is no such database, or it has no place for this user.
-    fn resolve(&self, protocol: Protocol, login: &Login, variant: u32) -> Result<(PoolSpec, String), Fault>;
+    fn resolve(
+        &self,
+        protocol: Protocol,
+        login: &Login,
+        learnt: Option<Arc<Learnt>>,
+        variant: u32,
+    ) -> Result<(PoolSpec, String), Fault>;
     /// The same pool by these settings: of another size, with another server, or, when its database or user
     /// is no longer there, as it was, without servers to be kept open for nobody.
     fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec;

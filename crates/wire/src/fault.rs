@@ -41,6 +41,8 @@ fault_kinds! {
     ClientTooLarge Client "client_too_large",
     /// Wrong user or password. Never says which.
     LoginFailed Client "login_failed",
+    /// Nobody comes in like this: a line of the HBA file rejects it, or none fits.
+    LoginRejected Client "login_rejected",
     /// No TLS came about: not TLS at all, no common version, a certificate that is not good.
     ClientTls Client "client_tls",
     /// A login in clear where `client_tls_sslmode` asks for TLS.

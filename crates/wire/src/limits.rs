@@ -37,6 +37,13 @@ pub const PROXY_HEADER_BYTES: usize = 16 * 1024;
 /// have given up, and its work would hold up the next ones.
 pub const LOGIN_JOBS: usize = 8_192;
 
+/// Databases that are asked for passwords at a time, each by a thread and a connection (auth_query).
+/// Strangers choose the database where `*` is one.
+pub const ASKED_DATABASES: usize = 64;
+
+/// Users of one database whose last answer is remembered. Strangers choose the names.
+pub const ASKED_USERS: usize = 10_000;
+
 /// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
 /// prepare replies, column definitions). Rows are never gathered.
 pub const SERVER_GATHER_BYTES: usize = 1024 * 1024;

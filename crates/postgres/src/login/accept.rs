@@ -427,6 +427,8 @@ impl weir_session::Accept for Accept {
             }
             State::ExpectPasswordKeys { secret } => match (done.into_scram_keys(), secret.kind()) {
                 (Some(keys), SecretKind::ScramVerifier(verifier)) if keys.matches(verifier) => {
+                    // With them Weir can log in to a server that stores the same verifier.
+                    secret.remember_scram_keys(&verifier.salt, verifier.iterations, keys);
                     Ok(self.logged_in(out))
                 }
                 _ => Err(login_failed("password")),

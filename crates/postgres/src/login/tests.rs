@@ -157,6 +157,10 @@ fn every_method_in_both_roles() {
             assert_eq!(met.front.settings.get("application_name"), Some(&b"weir"[..]));
             assert_eq!(met.front.id(), 5);
             assert!(met.back.is_reusable());
+            // Who has proved itself against a verifier has shown what Weir needs to log in to its server.
+            if let Some(secret) = admission.secret.filter(|secret| secret.is_verifier()) {
+                assert!(secret.scram_keys(b"0123456789abcdef", 4096).is_some(), "{method:?}");
+            }
         }
     }
 }

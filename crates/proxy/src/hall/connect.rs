@@ -98,7 +98,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let spec = &pool.spec;
         Some(ConnectParams {
             user: spec.user.clone(),
-            secret: spec.secret.clone(),
+            // Another worker may have learnt of a new password since.
+            secret: pool.entry.spec().secret.clone(),
             database: spec.server_database.clone(),
             parameters,
             nonce: cx.nonce(),

@@ -17,6 +17,7 @@ use crate::pool::PoolEntry;
 use crate::wing::{Accept, Console, Front, Wing};
 use std::sync::Arc;
 use weir_auth::Secret;
+use weir_config::Learnt;
 use weir_config::console::Rights;
 use weir_net::Net;
 use weir_session::Protocol;
@@ -42,10 +43,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// How a client of the console must prove itself: as at its own database, but whom the kernel vouches
     /// for. `None`: this login is not one to the console.
-    pub(super) fn admit_to_console(&self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Admission> {
+    pub(super) fn admit_to_console(
+        &self,
+        cx: &Cx<'_, N>,
+        key: Key,
+        login: &Login,
+        learnt: Option<&Learnt>,
+    ) -> Option<Admission> {
         let is_owner = self.rights_at_console(cx, key, login)? == Some(Rights::Owner);
         Some(match (is_owner, W::PROTOCOL) {
-            (false, _) => cx.settings.routes.admit(W::PROTOCOL, login, &self.clients.get(key)?.peer),
+            (false, _) => {
+                cx.settings.routes.admit(W::PROTOCOL, login, &self.clients.get(key)?.visitor(), learnt)
+            }
             (true, Protocol::Postgres) => Admission { method: AuthMethod::Trust, secret: None, names: None },
             // A MySQL client always gives a password; this one's is empty.
             (true, Protocol::Mysql) => Admission {

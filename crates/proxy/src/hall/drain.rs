@@ -38,6 +38,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             WingMail::KillDone { asker, outcome } => self.kill_done(cx, asker, outcome),
             WingMail::Job { kind, key, done } => match (kind, done) {
                 (Kind::Client, WorkDone::Login(done)) => self.client_job_done(cx, key, done),
+                (Kind::Client, WorkDone::Learnt(answer)) => self.client_answered(cx, key, answer),
                 (Kind::Client, WorkDone::Handshake(step)) => self.handshake_back(cx, key, *step),
                 (Kind::Server, WorkDone::Login(done)) => self.server_job_done(cx, key, done),
                 (Kind::Canceller, WorkDone::Login(done)) => self.canceller_job_done(cx, key, done),
@@ -48,7 +49,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, WORK_LOST));
                 }
                 (Kind::Canceller, WorkDone::Nothing) => self.canceller_over(cx, key),
-                (Kind::Server | Kind::Canceller, WorkDone::Handshake(_)) => {}
+                (Kind::Server | Kind::Canceller, WorkDone::Handshake(_) | WorkDone::Learnt(_)) => {}
                 (Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept, _) => {}
             },
         }

@@ -1,8 +1,9 @@
 //! Clients come in: from accept to the first request.
 
+use super::counted::Counted;
 use super::who::log_client;
 use super::{Hall, Order};
-use crate::berths::Berths;
+use crate::ask::Answer;
 use crate::books::{Claim, Want};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, silence};
 use crate::context::{Cx, Ticket};
@@ -14,7 +15,7 @@ use crate::panics::inject;
 use crate::pending::Pending;
 use crate::wing::{Accept, Console, Front, Welcomes, Wing};
 use std::fmt::Display;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::JobDone;
 use weir_net::{Kept, Net, Peer};
 use weir_session::Login;
@@ -74,7 +75,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Ok(socket) = registered else { return self.count_fault(FaultKind::OutOfResources) };
         let header_due = cx.settings.routes.is_balancer(W::PROTOCOL, &peer);
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
-        let phase = LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None };
+        let phase = LoginPhase::new(accept);
         self.clients.insert(Client {
             line: Line::new(socket),
             peer,
@@ -152,8 +153,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Forwarded::From(address) => client.peer = Peer::Tcp(address),
         }
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &client.peer));
-        client.phase =
-            Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
+        client.phase = Phase::Login(Box::new(LoginPhase::new(accept)));
         self.start_login(cx, key);
         used
     }
@@ -245,21 +245,44 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn login_lookup(&mut self, cx: &mut Cx<'_, N>, key: Key, login: Login) -> Option<AcceptStep> {
-        let at_console = self.admit_to_console(cx, key, &login);
+        let learnt = self.login_phase(key)?.learnt.clone();
+        if learnt.is_none()
+            && let Some(held) = self.hold_up(cx, key, &login)
+        {
+            held.unwrap_or_else(|fault| self.refuse(cx, key, fault));
+            return None;
+        }
+        let learnt = learnt.as_deref();
+        let at_console = self.admit_to_console(cx, key, &login, learnt);
         // Who has not proved himself yet takes no place from who has.
         let proven = at_console.is_some() || self.clients.get(key).is_some_and(|client| client.is.proven);
         if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
             return None;
         }
+        let client = self.clients.get(key)?;
+        let admission = at_console
+            .unwrap_or_else(|| cx.settings.routes.admit(W::PROTOCOL, &login, &client.visitor(), learnt));
         let mut out = std::mem::take(&mut self.staging);
-        let client = self.clients.get_mut(key)?;
-        let Phase::Login(phase) = &mut client.phase else { return None };
-        let admission =
-            at_console.unwrap_or_else(|| cx.settings.routes.admit(W::PROTOCOL, &login, &client.peer));
+        let phase = self.login_phase(key)?;
         phase.login = Some(login);
         let step = phase.accept.handle_lookup(admission, &mut out);
         self.after_answer(cx, key, step, out)
+    }
+
+    /// A database has said what it knows of a client's user.
+    pub(super) fn client_answered(&mut self, cx: &mut Cx<'_, N>, key: Key, answer: Answer) {
+        let Some(phase) = self.login_phase(key) else { return };
+        phase.busy = false;
+        let login = phase.login.clone();
+        match answer {
+            Ok(learnt) => phase.learnt = Some(learnt),
+            Err(fault) => return self.refuse(cx, key, fault),
+        }
+        if let Some(step) = login.and_then(|login| self.login_lookup(cx, key, login)) {
+            self.login_step(cx, key, step);
+        }
+        self.todo.push_back(Order::PumpClient(key));
     }
 
     /// Slow work for a client is done.
@@ -334,6 +357,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let user = phase.login.as_ref().map_or("", |login| login.user.as_str());
+        if let Some(learnt) = &phase.learnt {
+            learnt.doubt();
+        }
         let wait_ms = self.failures.count(now_ms, from, user);
         if wait_ms == 0 {
             return false;
@@ -364,8 +390,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         };
-        client.phase =
-            Phase::Login(Box::new(LoginPhase { accept, login: None, busy: false, bytes: 0, refused: None }));
+        client.phase = Phase::Login(Box::new(LoginPhase::new(accept)));
         client.before = Some(Box::new(Before { front, pool, user: std::mem::take(&mut client.user) }));
         client.request_since_ns = now_ns;
         client.is.greeted = false;
@@ -413,12 +438,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let Phase::Login(phase) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
-        let LoginPhase { accept, login, .. } = *phase;
+        let LoginPhase { accept, login, learnt, .. } = *phase;
         let front = accept.into_front();
         let variant = front.pool_variant();
         client.phase = Phase::Session(front);
         let login = login.unwrap_or(Login { user: String::new(), database: None, replication: false });
-        match cx.settings.routes.resolve(W::PROTOCOL, &login, variant) {
+        match cx.settings.routes.resolve(W::PROTOCOL, &login, learnt, variant) {
             Ok((spec, _)) if cx.shared.console.decrees().is_disabled(&spec.database) => {
                 // The words are PgBouncer's.
                 let words = format!("database \"{}\" is disabled", spec.database);
@@ -518,34 +543,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         W::ASKS_ACCOUNTS
             && pool.entry.knowledge.is_due(since_ms)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
-    }
-}
-
-/// A client that is counted and has its seat, and gives up both unless it comes to stay, whatever it fails
-/// by.
-struct Counted<'a> {
-    clients: &'a AtomicUsize,
-    berths: &'a Berths,
-    worker: usize,
-}
-
-impl<'a> Counted<'a> {
-    fn new<N: Net>(cx: &Cx<'a, N>) -> Self {
-        let (clients, berths) = (&cx.shared.clients, &*cx.shared.berths);
-        let counted = Counted { clients, berths, worker: cx.worker };
-        counted.clients.fetch_add(1, Relaxed);
-        counted
-    }
-
-    fn stays(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.clients.fetch_sub(1, Relaxed);
-        self.berths.leave_seat(self.worker);
     }
 }
 

@@ -47,11 +47,23 @@ impl<X> PoolEntry<X> {
     pub fn renew(&self, spec: &PoolSpec) {
         let mut before = self.spec();
         loop {
-            if spec.epoch <= before.epoch {
+            let newer_secret = spec.is_learnt_after(&before);
+            let new = if spec.epoch > before.epoch {
+                let servers_since =
+                    if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
+                let of = if before.is_learnt_after(spec) { &*before } else { spec };
+                let (learnt, secret) = (of.learnt.clone(), of.secret.clone());
+                PoolSpec { servers_since, learnt, secret, ..spec.clone() }
+            } else if newer_secret {
+                PoolSpec {
+                    learnt: spec.learnt.clone(),
+                    secret: spec.secret.clone(),
+                    ..PoolSpec::clone(&before)
+                }
+            } else {
                 return;
-            }
-            let servers_since = if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
-            let new = Arc::new(PoolSpec { servers_since, ..spec.clone() });
+            };
+            let new = Arc::new(new);
             let found = self.spec.compare_and_swap(&before, new);
             if Arc::ptr_eq(&found, &before) {
                 break;
@@ -227,6 +239,7 @@ pub(crate) mod tests {
             epoch: 1,
             servers_since: 0,
             login: weir_session::Login { user: "me".into(), database: None, replication: false },
+            learnt: None,
             protocol: Protocol::Postgres,
             database: "app".into(),
             user: "me".into(),
@@ -306,5 +319,33 @@ pub(crate) mod tests {
         assert_eq!(entry.shared.limit(), 7, "a worker that is behind changes nothing");
         entry.renew(&PoolSpec { epoch: 3, max_prepared_statements: 5, targets, ..spec() });
         assert_eq!((entry.spec().servers_since, entry.shared.limit()), (3, 1));
+    }
+
+    #[test]
+    fn a_password_changed_in_the_database_is_for_new_servers_and_an_older_answer_changes_nothing() {
+        let registry = Registry::<()>::new(1);
+        let targets = Targets::default();
+        let answered = |epoch, turn, password: &str| {
+            let secret = Some(Arc::new(weir_auth::Secret::plain(password)));
+            let learnt = Some(Arc::new(weir_config::Learnt::new(secret.clone(), None, turn)));
+            PoolSpec { epoch, secret, learnt, targets: targets.clone(), ..spec() }
+        };
+        let knows = |entry: &PoolEntry<()>, password: &str| {
+            entry
+                .spec()
+                .secret
+                .as_ref()
+                .is_some_and(|secret| secret.is_same(&weir_auth::Secret::plain(password)))
+        };
+        let entry = registry.enter(answered(1, 5, "one"));
+        registry.enter(answered(1, 4, "zero"));
+        assert!(knows(&entry, "one"));
+        registry.enter(answered(1, 6, "two"));
+        assert!(knows(&entry, "two"));
+        assert_eq!(entry.spec().servers_since, 1, "servers that are logged in stay");
+        // A reload that has not heard of it yet.
+        entry.renew(&answered(2, 5, "one"));
+        assert!(knows(&entry, "two"));
+        assert_eq!((entry.spec().epoch, entry.spec().servers_since), (2, 1));
     }
 }
