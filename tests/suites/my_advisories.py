@@ -84,6 +84,51 @@ def lengths_that_lie_inside_an_execution(_context):
 
 
 @weir
+def an_execution_cut_off_anywhere(_context):
+    """ProxySQL's advisories of prepared statements (GHSA-x23w-3v26-vgvj, GHSA-r23x-jg5r-jmcc): an execution, long data or a fetch that ends too early, or
+    has more values than its statement, or none of its statement."""
+    types = struct.pack("<HHH", 253, 8, 12)
+    values = b"\x03abc" + bytes(8) + b"\x0b\xe4\x07\x01\x02\x03\x04\x05\x06\x07\x08\x09"
+    with start() as w, bystander(w):
+        wire = None
+        body = b"\0\1\0\0\0" + b"\0\1" + types + values
+        said = [(0x17, body[:end]) for end in range(len(body))]
+        said += [(0x17, b"\0\1\0\0\0" + b"\0\1" + types * 2_000 + values), (0x17, b"\0\1\0\0\0\xff\1" + types), (0x17, body + b"x" * 70_000)]
+        said += [(0x18, b""), (0x18, b"\0"), (0x18, b"\xff\xff"), (0x18, b"\xff\xff" + b"x" * 70_000), (0x1c, b""), (0x1c, b"\xff"), (0x1a, b""), (0x19, b"")]
+        for code, tail in said:
+            for known in (True, False):
+                wire = wire or mywire.Wire(w.target())
+                with contextlib.suppress(mywire.MyError):
+                    wire.command(0x16, "select ?, ?, ?")
+                    number = wire.prepare_reply()[0][1][1:5] if known else struct.pack("<I", 2**32 - 2)
+                try:
+                    # Of a number cut off, too; long data and the end of a statement have no answer.
+                    wire.command(code, number + tail if tail or code == 0x17 else number[:2])
+                    wire.command(0x0e)
+                    wire.read()
+                except (mywire.MyError, AssertionError, *LOST):
+                    pass
+                wire.close(politely=False)
+                wire = None
+
+
+@weir
+def commands_of_replicas(_context):
+    """ProxySQL 3.0.7: COM_BINLOG_DUMP ended the process. These are answered or closed, and harm nobody."""
+    bodies = (b"", b"\0", struct.pack("<IHI", 4, 0, 99) + b"binlog.000001", b"\xff" * 100, b"x" * 70_000)
+    with start() as w, bystander(w):
+        # COM_BINLOG_DUMP, _TABLE_DUMP, _CONNECT_OUT, _REGISTER_SLAVE, _DAEMON, _BINLOG_DUMP_GTID, and one that is none.
+        for code in (0x12, 0x13, 0x14, 0x15, 0x1d, 0x1e, 0x7f):
+            for body in bodies:
+                wire = mywire.Wire(w.target())
+                with contextlib.suppress(mywire.MyError, AssertionError, *LOST):
+                    wire.command(code, body)
+                    wire.sock.shutdown(socket.SHUT_WR)
+                    wire.read()
+                wire.close(politely=False)
+
+
+@weir
 def a_kill_of_what_is_not_ones_own(_context):
     """Anybody can send KILL; what it may hit is for the server's privileges to say, and never a number that was meant for somebody else."""
     with start() as w, bystander(w), mywire.Wire(w.target()) as victim, mywire.Wire(w.target()) as other:

@@ -110,6 +110,26 @@ def options_without_a_name(_context):
 
 
 @weir
+def names_without_end(_context):
+    """PgBouncer CVE-2012-4575: a long name of a database ended the process. Where clients may name any database; names of users, too."""
+    with start() as w, bystander(w):
+        for length in (63, 64, 127, 128, 1_000, 9_000, 70_000, 200_000):
+            for who in ({"user": "app_scram", "database": "d" * length}, {"user": "u" * length, "database": "app"},
+                        {"user": "app_scram", "database": "app", "o" * length: "x"}, {"user": "app_scram", "database": "app", "application_name": "a" * length}):
+                wire = pgwire.Wire(w.target(), login=False)
+                with contextlib.suppress(*LOST):
+                    wire.send(pgwire.startup(who))
+                    # Who proves who he is learns that there is no such database.
+                    if wire.read()[0] == "R":
+                        wire.scram_first()
+                        wire.scram_final(wire.read()[1][4:])
+                    wire.sock.shutdown(socket.SHUT_WR)
+                    if "application_name" not in who:
+                        assert "Z" not in to_the_end(wire), length
+                wire.close(politely=False)
+
+
+@weir
 def a_password_before_a_name(_context):
     """PgBouncer CVE-2015-4054: a password message before the startup packet ended the process."""
     with start() as w, bystander(w):
