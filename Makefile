@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential torture build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -61,6 +61,11 @@ torture: ## Faults at real sockets and a ledger of acknowledged writes (SECONDS 
 	cargo build --bin weir --profile checked
 	@WEIR_BIN=$(CURDIR)/target/checked/weir tests/torture/torture $(DB) $(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(CLIENTS),--clients $(CLIENTS))
+
+soak: release ## Endurance: one Weir before all databases under load and faults for hours, and a report with curves (HOURS=N or SECONDS=N, DB, SEED)
+	@tests/setup
+	@WEIR_TEST_DATA=$${WEIR_TEST_DATA-/dev/shm} WEIR_BIN=$(CURDIR)/target/release/weir tests/soak/soak $(DB) $(if $(HOURS),--hours $(HOURS)) \
+	  $(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 servers-up: ## Starts throw-away PostgreSQL, MariaDB, MySQL and PgBouncer and says where
 	@tests/setup

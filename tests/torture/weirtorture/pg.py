@@ -50,9 +50,9 @@ def rows(pattern, times, count):
 class Session:
     """A logged-in client. Every answer is read to its end; Lost, Refused and Wrong say what else can be."""
 
-    def __init__(self, port, name, user=USER, password="weir-secret"):
+    def __init__(self, port, name, user=USER, password="weir-secret", database="app"):
         self.name = name
-        target = Target(KIND, "weir", "127.0.0.1", port, user, password)
+        target = Target(KIND, "weir", "127.0.0.1", port, user, password, database)
         try:
             self.wire = pgwire.Wire(target, login=False)
             self.wire.sock.settimeout(DEADLINE_S)
