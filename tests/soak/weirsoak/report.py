@@ -16,6 +16,7 @@ table { border-collapse: collapse; margin: 0.5rem 0; } td, th { padding: 0.15rem
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--dim); font-size: 12px; } .grid { stroke: var(--line); } .mark { opacity: 0.6; }
 .key { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 2px; margin: 0 0.3rem 0 0.9rem; vertical-align: -1px; }
+.one { white-space: nowrap; }
 pre { white-space: pre-wrap; border: 1px solid var(--line); padding: 0.6rem; font-size: 12px; }
 """
 
@@ -132,7 +133,8 @@ def page(run):
           [(kind, [(at, mb) for at, k, mb, _ in run["torture_rounds"] if k == kind], True) for kind in run["databases"]])
     well = "<p class=good>All was well.</p>" if not run["problems"] else "".join(f"<p class=bad>Not well:</p><pre>{html.escape(p)}</pre>" for p in run["problems"])
     counted = {name: sum(n == name for _, n in run["faults"]) for name in colours}
-    keys = "".join(f'<span class=key style="background:{colour}"></span>{name.replace("_", " ")} {counted[name]}' for name, colour in colours.items())
+    keys = " ".join(f'<span class=one><span class=key style="background:{colour}"></span>{name.replace("_", " ")} {counted[name]}</span>'
+                    for name, colour in colours.items())
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Weir: soak</title><style>{STYLE}</style>
 <h1>Weir: {html.escape(run['title'])}</h1><p class=dim>{html.escape(run['about'])}</p>{well}
 <h2>Asked</h2>{table(('database', 'runs of weir bench', 'queries', 'errors behind faults', 'probe: asked', 'lost'), run['asked'])}
