@@ -239,6 +239,14 @@ def a_query_that_does_not_fit_is_told_to_the_operator_only(_context):
 
 
 @weir
+def a_query_that_answers_for_somebody_else_lets_nobody_in(_context):
+    with Weir.configured("postgres", toml(query="select u, p, until from lookup('gate_scram') where $1::text <> ''")) as w:
+        for user in ("gate_nobody", "gate_md5", "gate_still"):
+            assert "password authentication failed" in came_in(w.port, user, "right"), user
+        assert came_in(w.port, "gate_scram", "right") == "in"
+
+
+@weir
 def it_goes_on_when_the_database_is_back(_context):
     private = PrivateServerOfThisTest()
     with Weir.configured("postgres", private.toml()) as w:
@@ -443,3 +451,19 @@ def a_file_that_cannot_be_kept_does_not_start(_context):
                 raise AssertionError("it started")
         except RuntimeError as e:
             assert f"{path}:3:1: method `radius`: not supported yet; use scram-sha-256" in str(e), e
+
+
+@weir
+def who_tries_passwords_over_many_connections_waits_in_a_row(_context):
+    """And whoever knows his password comes in meanwhile."""
+    with Weir.configured("postgres", "workers = 1\n" + toml()) as w:
+        refused = []
+        threads = [threading.Thread(target=lambda: refused.append(came_in(w.port, "gate_md5", "wrong"))) for _ in range(30)]
+        for t in threads:
+            t.start()
+        eventually(lambda: w.metric("weir_client_refusals_held_total", protocol="postgres") >= 20, "refusals are held back")
+        assert came_in(w.port, "gate_scram", "right") == "in"
+        assert len(refused) < 30, "all were refused before somebody came in"
+        for t in threads:
+            t.join()
+        assert refused == ["password authentication failed"] * 30, refused

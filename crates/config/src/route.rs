@@ -99,7 +99,7 @@ impl Snapshot {
                 let secret = Some(Arc::new(Secret::plain("")));
                 Admission { method: asking_method(method, protocol), secret, names: None }
             }
-            Some(user) if user.local_trust && from.local => {
+            Some(user) if user.local_trust && from.local && realm.auth != Auth::Hba => {
                 Admission { method: AuthMethod::Trust, secret: None, names: None }
             }
             Some(user) => {

@@ -101,3 +101,22 @@ fn an_answer_makes_a_user_and_names_without_one_look_alike() {
     assert_eq!(forced.server_user, "forced");
     assert!(forced.server_secret.is_some_and(|secret| !secret.is_verifier()));
 }
+
+#[test]
+fn a_url_without_a_password_lets_nobody_in_past_an_hba_file() {
+    let file = std::env::temp_dir().join(format!("weir-asking-hba-{}", std::process::id()));
+    std::fs::write(&file, "host all all 127.0.0.1/32 md5\n").unwrap();
+    let text = format!(
+        "[postgres]\nauth_type = 'hba'\nauth_hba_file = '{}'\n[databases.a]\nurl = 'postgres://ann@127.0.0.1/a'\n",
+        file.display()
+    );
+    let snapshot = load_text(Path::new("w.toml"), &text, &Sources::default()).unwrap().snapshot;
+    std::fs::remove_file(&file).unwrap();
+    let from = Origin { local: true, address: Some([127, 0, 0, 1].into()), ..Origin::default() };
+    let admit = |user: &str| snapshot.admit(Protocol::Postgres, &login(user, "a"), from, None);
+    assert_eq!(admit("ann").method, AuthMethod::Md5);
+    assert!(snapshot.rejects(Protocol::Postgres, &login("ann", "a"), from).is_none());
+    let elsewhere = Origin { local: false, address: Some([10, 0, 0, 1].into()), ..from };
+    let why = snapshot.rejects(Protocol::Postgres, &login("ann", "a"), elsewhere).unwrap();
+    assert_eq!(why, "no line of auth_hba_file fits");
+}

@@ -132,6 +132,10 @@ cells! {
         /// Logins that failed, for whatever reason.
         logins_failed "outcome" = "failed";
     }
+    Counter "weir_client_refusals_held", "Refusals of logins that were held back, because many from the same address or for the same user had failed." {
+        /// Refusals that were held back.
+        refusals_held;
+    }
     Counter "weir_client_received" bytes, "Bytes received from clients." {
         /// Bytes received from clients.
         client_received_bytes;

@@ -366,6 +366,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         phase.busy = true;
         phase.refused = Some((now_ms + wait_ms, Box::new(fault.clone())));
+        self.cells.wing.refusals_held.inc();
         self.arm_client(cx, key);
         true
     }
