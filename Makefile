@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -145,6 +145,9 @@ panics: ## 100 panics of Weir's threads under 1,000 clients on each database (PA
 coverage: ## Which lines the tests run: the Rust tests and the suites on real servers
 	@tests/setup
 	@tests/coverage
+
+sanitize: ## AddressSanitizer on all unsafe code (a nightly toolchain)
+	@tests/sanitize
 
 mutants: ## Weir broken in one place at a time: does a test say so (NAMES='...' for some of them)
 	@tests/mutants/mutants $(NAMES)

@@ -8,8 +8,8 @@ use crate::Dialect;
 use crate::lex::Lexer;
 use crate::token::{Kind, Sink, Token};
 
-/// The beginning of a text, with `?` in the place of each literal and without comments: at most `bytes` bytes,
-/// and `...` where more follows.
+/// The beginning of a text, with `?` in the place of each literal and without comments: at most `bytes`
+/// bytes, and `...` where more follows.
 pub fn without_values(dialect: Dialect, text: &[u8], bytes: usize) -> String {
     // What is cut off here would be cut off there; only comments may take more room than they are shown with.
     let read = text.get(..bytes.saturating_mul(READ_FOR_SHOWN)).unwrap_or(text);

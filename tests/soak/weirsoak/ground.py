@@ -3,6 +3,7 @@
 Owns: starting and ending them. Must not know: what is asked of them, when something fails, and why.
 """
 
+import atexit
 import contextlib
 import ctypes
 import glob
@@ -31,8 +32,9 @@ class Database:
     def __init__(self, kind):
         self.kind, self.dialect = kind, pg if kind == "postgres" else my
         self.name = {"postgres": "app", "mariadb": "maria", "mysql": "my"}[kind]
-        # Its directory is named after this.
+        # Its directory is named after this, and goes when the server has been taken down, which makes it anew.
         os.environ["WEIR_SUITE"] = f"soak-{kind}-{os.getpid()}"
+        atexit.register(shutil.rmtree, os.path.join(ROOT, f"target/servers-soak-{kind}-{os.getpid()}"), ignore_errors=True)
         self.server = PrivateServer(kind, max_connections=100)
         self.process = int(self.server.env["PID"])
         if kind != "postgres":
@@ -118,7 +120,6 @@ class Ground:
         self.weir.kill()
         for database in self.databases:
             database.server.tool("down")
-            shutil.rmtree(database.server.dir, ignore_errors=True)
         os.remove(self.toml)
 
     def configure(self, pool):

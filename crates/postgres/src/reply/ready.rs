@@ -145,7 +145,8 @@ impl Back {
         Ok(way)
     }
 
-    /// What a transaction had for its own time ends with it, also when Weir ends it for a client that is gone.
+    /// What a transaction had for its own time ends with it, also when Weir ends it for a client that is
+    /// gone.
     fn forget_transaction(&mut self) {
         if self.boundary == Boundary::Idle {
             self.may_have_set = false;
