@@ -59,7 +59,7 @@ use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::pool::{Place, PoolEntry, PoolId};
-use crate::server::Server;
+use crate::server::{Server, ServerState};
 use crate::silent::Silent;
 use crate::wing::Wing;
 use std::collections::{HashMap, VecDeque};
@@ -270,17 +270,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
         Ok(())
     }
 
-    /// A defect of Weir: it costs this client and this server, which nobody gets.
+    /// A defect of Weir: it costs this client and this server, which nobody gets. Clients first: behind the
+    /// end of its server one would be told of a lost connection.
     fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
         tracing::error!(
             protocol = W::PROTOCOL.name(),
             "{broken}: this is a defect of Weir, please report it"
         );
-        if let Some(server) = broken.server {
-            self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
+        let fault = Fault::new(FaultKind::InternalError, broken.what);
+        let holder = match broken.server.and_then(|server| self.servers.get(server)).map(Server::state) {
+            Some(ServerState::Leased(client)) => Some(client).filter(|_| broken.client != Some(client)),
+            _ => None,
+        };
+        for client in [broken.client, holder].into_iter().flatten() {
+            self.end_client(cx, client, fault.clone());
         }
-        if let Some(client) = broken.client {
-            self.end_client(cx, client, FaultKind::WorkerFailed.into());
+        if let Some(server) = broken.server {
+            self.server_lost(cx, server, fault);
         }
     }
 
