@@ -291,8 +291,8 @@ pub struct Timeouts {
     pub server_connect_timeout_ms: u64,
     /// Time after which an idle server is closed.
     pub server_idle_timeout_ms: u64,
-    /// A server that is older is closed when next free, but not before it was used. `None`: no limit; 0: it is
-    /// used once.
+    /// A server that is older is closed when next free, but not before it was used. `None`: no limit; 0: it
+    /// is used once.
     pub server_lifetime_ms: Option<u64>,
     /// Maximum pause between attempts to connect after failures.
     pub server_login_retry_ms: u64,

@@ -361,21 +361,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn has_all_it_gets(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return true };
         let at_work = client.inflight > 0 && !client.is.part_open;
-        (!at_work || self.is_awaited(key)) && !self.is_cut(key)
-    }
-
-    /// A message of the server that this client holds has come in part.
-    fn is_cut(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease());
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message())
-    }
-
-    /// What this client runs goes on only when it sends more.
-    fn is_awaited(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease());
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
+        let held = client.lease().and_then(|server| self.servers.get_mut(server));
+        let Some(back) = held.and_then(|server| server.back()) else { return !at_work };
+        // A message of the server that this client holds has come in part.
+        let is_cut = back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message();
+        // What this client runs goes on only when it sends more.
+        let is_awaited = back.head() == Some(key.raw()) && back.awaits_client();
+        (!at_work || is_awaited) && !is_cut
     }
 
     /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it
