@@ -148,7 +148,7 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
             });
             // Between the messages of a COPY or of a batch that it flushes, a client may think, or wait for a
             // reply. In the middle of one it can only have stalled.
-            let stalls = client.is.part_open && front.is_mid_message(client.input.len());
+            let stalls = client.is.part_open && front.is_mid_message(client.stream.input.len());
             let rest = stalls.then(stalled);
             let gone = client
                 .may_be_gone()
