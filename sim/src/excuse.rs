@@ -23,19 +23,19 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str, in_login
         plan.max_clients < 10_000
     } else if text.contains("max_waiting_clients") {
         // Also when the wait would surely end with query_wait_timeout.
-        plan.max_waiting.is_some() || plan.timeouts.query_wait_ms > 0
+        plan.max_waiting.is_some() || plan.timeouts.query_wait_timeout_ms > 0
     } else if text.contains("query_wait_timeout") {
-        plan.timeouts.query_wait_ms > 0
+        plan.timeouts.query_wait_timeout_ms > 0
     } else if text.contains("client_login_timeout") {
-        plan.timeouts.client_login_ms > 0
+        plan.timeouts.client_login_timeout_ms > 0
     } else if text.contains("client_idle_timeout") {
-        plan.timeouts.client_idle_ms > 0
+        plan.timeouts.client_idle_timeout_ms > 0
     } else if text.contains("idle_transaction_timeout") {
-        plan.timeouts.idle_transaction_ms > 0
+        plan.timeouts.idle_transaction_timeout_ms > 0
     } else if text.contains("transaction_timeout") {
-        plan.timeouts.transaction_ms > 0
+        plan.timeouts.transaction_timeout_ms > 0
     } else if text.contains("query_timeout") {
-        plan.timeouts.query_ms > 0
+        plan.timeouts.query_timeout_ms > 0
     } else {
         text.contains("cannot be reached") && !plan.calm
     };
@@ -63,7 +63,12 @@ pub fn silent_end(stage: &mut Stage<'_>, end: EndId, name: &str, cut: bool, in_l
     // An error message may be lost in a reset when bytes of the client were still on their way.
     // And in the middle of a reply nothing can be said.
     let bounds = &plan.timeouts;
-    let late = [bounds.query_ms, bounds.transaction_ms, bounds.client_idle_ms, bounds.query_wait_ms];
+    let late = [
+        bounds.query_timeout_ms,
+        bounds.transaction_timeout_ms,
+        bounds.client_idle_timeout_ms,
+        bounds.query_wait_timeout_ms,
+    ];
     let said = cut && !plan.calm && (in_login || late.iter().any(|&ms| ms > 0) || plan.max_waiting.is_some());
     if !(weather || aborted || moved || drained || refused)
         && !(cut && !in_login && lost(stage, name))

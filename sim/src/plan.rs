@@ -317,7 +317,7 @@ impl Plan {
             pipeline_depth: 16,
             max_prepared: 100,
             max_clients: 10_000,
-            timeouts: Timeouts { drain_ms: 3_000, ..Timeouts::default() },
+            timeouts: Timeouts { drain_timeout_ms: 3_000, ..Timeouts::default() },
             weather: Weather::still(),
             faults: Vec::new(),
             pace_ns: 0,
@@ -340,23 +340,23 @@ impl Plan {
 }
 
 fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
-    let mut timeouts = Timeouts { drain_ms: 3_000, ..Timeouts::default() };
-    timeouts.cancel_wait_ms = dice.spread(1, 2_000);
+    let mut timeouts = Timeouts { drain_timeout_ms: 3_000, ..Timeouts::default() };
+    timeouts.cancel_wait_timeout_ms = dice.spread(1, 2_000);
     timeouts.server_check_delay_ms = *dice.pick(&[0, 1, 10, 30_000]);
-    timeouts.server_idle_ms = *dice.pick(&[0, 5, 50, 600_000]);
+    timeouts.server_idle_timeout_ms = *dice.pick(&[0, 5, 50, 600_000]);
     timeouts.server_lifetime_ms = *dice.pick(&[None, Some(20), Some(200), Some(3_600_000)]);
     timeouts.server_login_retry_ms = *dice.pick(&[100, 500, 15_000]);
-    timeouts.server_connect_ms = *dice.pick(&[1_500, 15_000]);
+    timeouts.server_connect_timeout_ms = *dice.pick(&[1_500, 15_000]);
     // In calm weather nobody may be told that he waited too long.
-    timeouts.query_wait_ms = if calm { 0 } else { *dice.pick(&[300, 5_000, 120_000]) };
-    timeouts.client_login_ms = if calm { 0 } else { *dice.pick(&[2_000, 60_000]) };
+    timeouts.query_wait_timeout_ms = if calm { 0 } else { *dice.pick(&[300, 5_000, 120_000]) };
+    timeouts.client_login_timeout_ms = if calm { 0 } else { *dice.pick(&[2_000, 60_000]) };
     if !calm && dice.one_in(4) {
-        timeouts.client_idle_ms = dice.spread(5, 100);
-        timeouts.idle_transaction_ms = dice.spread(5, 100);
+        timeouts.client_idle_timeout_ms = dice.spread(5, 100);
+        timeouts.idle_transaction_timeout_ms = dice.spread(5, 100);
     }
     if !calm && dice.one_in(6) {
-        timeouts.query_ms = dice.spread(2, 100);
-        timeouts.transaction_ms = dice.spread(10, 300);
+        timeouts.query_timeout_ms = dice.spread(2, 100);
+        timeouts.transaction_timeout_ms = dice.spread(10, 300);
     }
     timeouts
 }

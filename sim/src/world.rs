@@ -406,7 +406,7 @@ impl World {
             losses: self.oracle.losses,
             sessions: self.came.len(),
             defects: Protocol::NAMES
-                .map(|name| self.shared.metrics.totals(name).wing.faults(FaultKind::WorkerFailed))
+                .map(|name| self.shared.metrics.totals(name).wing.faults(FaultKind::InternalError))
                 .iter()
                 .sum(),
             fingerprint: network.fingerprint,

@@ -95,7 +95,7 @@ fn of_what_a_vanished_client_has_sent_no_request_runs_without_those_before_it() 
                     at(gone_us, Abort),
                 ],
             )]);
-            plan.timeouts.cancel_wait_ms = 1;
+            plan.timeouts.cancel_wait_timeout_ms = 1;
             let report = play(&format!("{protocol:?}, gone after {gone_us} us"), plan);
             assert_eq!(report.committed, 0);
         }
@@ -342,7 +342,7 @@ fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
     for protocol in Protocol::ALL {
         let head = [at(40_000, Say("SELECT 'x' /* sleep=50000 */"))];
         let mut plan = with(three_on_one_server(protocol, head), 43_000, Fault::Drain);
-        plan.timeouts.drain_ms = 1;
+        plan.timeouts.drain_timeout_ms = 1;
         play(&format!("{protocol:?}"), plan);
     }
 }
@@ -433,5 +433,20 @@ fn a_client_that_does_not_read_gets_no_more_than_is_kept_for_it() {
         let mut plan = Plan::scene(vec![slow]);
         plan.mode = PoolMode::Session;
         assert_eq!(play(&format!("{protocol:?}"), plan).answers, 1);
+    }
+}
+
+/// The books meet what cannot be, about a client in a transaction while another one waits for its server.
+/// That client is told of an internal error, it and its server are closed, which is counted; who waits gets a
+/// server of its own, and not that one.
+#[test]
+fn what_meets_a_defect_is_closed_and_handed_to_nobody() {
+    for protocol in Protocol::ALL {
+        let begin = [at(1_000, Say("BEGIN /* */")), at(2_000, Say("SELECT 'x' /* */"))];
+        let holds = part(protocol, begin.into_iter().chain([at(800_000, IsAnswered)]));
+        let waits = part(protocol, [at(100_000, Say("SELECT 'x' /* */")), at(900_000, IsAnswered)]);
+        let plan = with(Plan::scene(vec![holds, waits]), 500_000, Fault::Defect(protocol));
+        let report = play(&format!("{protocol:?}"), plan);
+        assert_eq!((report.defects > 0, report.losses, report.sessions), (true, 0, 2), "{protocol:?}");
     }
 }

@@ -220,6 +220,13 @@ fn timeouts(values: &Values) -> Timeouts {
     }
 }
 
+impl Default for Timeouts {
+    /// As nobody has set any of them.
+    fn default() -> Timeouts {
+        timeouts(&Values::new(Flavour::Weir))
+    }
+}
+
 /// In PgBouncer 0 means one use, as if a connection were too old at once; in weir.toml it means no limit.
 fn server_lifetime_ms(values: &Values) -> Option<u64> {
     match (values.flavour(), values.millis(Key::ServerLifetime)) {

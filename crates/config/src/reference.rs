@@ -105,8 +105,8 @@ pub fn pgbouncer_markdown() -> String {
          # Settings of pgbouncer.ini\n\n\
          What each setting of PgBouncer 1.26 means when Weir reads it from a pgbouncer.ini.\n\n\
          ## Supported\n\n\
-         With PgBouncer's defaults and units. *same*: the meaning is PgBouncer's too, and so is that of 0.\n\n\
-         | `[pgbouncer]` | default | beside PgBouncer | in weir.toml |\n|---|---|---|---|\n",
+         Defaults and units are PgBouncer's. *same*: the meaning is PgBouncer's too, and so is that of 0.\n\n\
+         | `[pgbouncer]` | default | unit | difference from PgBouncer | in weir.toml |\n|---|---|---|---|---|\n",
     );
     for setting in SETTINGS {
         let Some(alias) = setting.alias else { continue };
@@ -115,9 +115,10 @@ pub fn pgbouncer_markdown() -> String {
             Files::All => format!("`{}`", setting.full_name()),
             Files::PgbouncerOnly => "`postgres.listen`".to_owned(),
         };
-        row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), beside(alias), &there]);
+        let unit = unit_of(setting.kind);
+        row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), unit, beside(alias), &there]);
     }
-    row(&mut out, &["`verbose`", "`0`", beside("verbose"), "`log.level`"]);
+    row(&mut out, &["`verbose`", "`0`", "", beside("verbose"), "`log.level`"]);
     out.push_str("\nSettings that PgBouncer does not have stand in `[pgbouncer]` under their full name, such as `http.listen`.\n");
     for (table, title) in [(Table::Databases, "[databases]"), (Table::Users, "[users]")] {
         let keys: Vec<_> = ENTRY_KEYS
@@ -161,6 +162,16 @@ pub fn pgbouncer_markdown() -> String {
         types.join(", ")
     );
     out
+}
+
+/// What a value without a unit counts; empty: it is no number.
+fn unit_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Seconds { .. } => "seconds",
+        Kind::Count { unit, .. } | Kind::Size { unit, .. } => unit,
+        Kind::Mode => "octal",
+        Kind::Bool | Kind::Word(_) | Kind::Text | Kind::Path | Kind::List => "",
+    }
 }
 
 /// How a setting differs from PgBouncer's.

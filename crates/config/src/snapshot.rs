@@ -267,34 +267,36 @@ pub struct Limits {
     pub max_prepared_statements: usize,
 }
 
-/// All waiting times, in milliseconds. 0: no limit.
+/// All bounds on time, in milliseconds. 0: no limit, but for [`Timeouts::server_lifetime_ms`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeouts {
     /// Maximum time a request waits for a server.
     pub query_wait_timeout_ms: u64,
-    /// Maximum time a request runs.
+    /// Maximum time a request runs, from its dispatch to the end of its reply.
     pub query_timeout_ms: u64,
-    /// Maximum duration of a transaction.
+    /// Maximum duration of a transaction, from its first request to its end.
     pub transaction_timeout_ms: u64,
-    /// Maximum time a client is idle inside a transaction.
+    /// Maximum time a client that holds a server in a transaction sends nothing.
     pub idle_transaction_timeout_ms: u64,
-    /// Maximum time a client is idle.
+    /// Maximum time a client that holds no server sends nothing.
     pub client_idle_timeout_ms: u64,
     /// Maximum pause of a client that holds a server, in the middle of a message.
     pub client_read_timeout_ms: u64,
     /// Maximum time for a client's login.
     pub client_login_timeout_ms: u64,
-    /// Time after which a request is cancelled whose client has left.
+    /// Time after which a request is cancelled whose client has left; after the same time again its server is
+    /// closed.
     pub cancel_wait_timeout_ms: u64,
     /// Maximum time for connect and login to a server.
     pub server_connect_timeout_ms: u64,
     /// Time after which an idle server is closed.
     pub server_idle_timeout_ms: u64,
-    /// A server that is older is closed, once nobody uses it. `None`: no limit; 0: it is used once.
+    /// A server that is older is closed when next free, but not before it was used. `None`: no limit; 0: it
+    /// is used once.
     pub server_lifetime_ms: Option<u64>,
     /// Maximum pause between attempts to connect after failures.
     pub server_login_retry_ms: u64,
-    /// A server that was idle longer is checked before it is lent. 0: always.
+    /// A server that was idle longer is asked whether it lives before a client gets it. 0: always.
     pub server_check_delay_ms: u64,
     /// Interval at which a database in use is asked whether its catalogue has changed.
     pub catalogue_check_ms: u64,
@@ -302,6 +304,16 @@ pub struct Timeouts {
     pub drain_timeout_ms: u64,
     /// Interval at which names are resolved again.
     pub dns_max_ttl_ms: u64,
+}
+
+impl Timeouts {
+    /// Only a client in the queue, in its login or at its end has a deadline.
+    pub fn sessions_are_unbounded(&self) -> bool {
+        self.client_idle_timeout_ms == 0
+            && self.idle_transaction_timeout_ms == 0
+            && self.transaction_timeout_ms == 0
+            && self.query_timeout_ms == 0
+    }
 }
 
 /// Options of TCP sockets. 0: what the system does by itself.

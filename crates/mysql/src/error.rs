@@ -55,6 +55,9 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ServerTooLarge => (1153, "08S01", "Got a packet bigger than the proxy takes"),
         FaultKind::ShuttingDown => (1053, "08S01", "Server shutdown in progress"),
         FaultKind::WorkerFailed => (1053, "08S01", "The proxy ended this connection after an internal error"),
+        FaultKind::InternalError => {
+            (1105, "HY000", "The proxy closed this connection because of an internal error")
+        }
         FaultKind::OutOfResources => (1041, "HY000", "Out of resources"),
     }
 }

@@ -225,6 +225,11 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::WorkerFailed => {
             words("57P01", "Weir ended this connection after an internal error", "Connect again.")
         }
+        FaultKind::InternalError => words(
+            "XX000",
+            "Weir closed this connection because of an internal error",
+            "Whether the statement took effect is not known. Check before you repeat it.",
+        ),
         FaultKind::OutOfResources => words(
             "53000",
             "Weir is out of descriptors, ports or memory",

@@ -155,7 +155,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 client.chokes.is_none() || client.chokes == client.lease(),
                 "{name} chokes a server it does not hold"
             );
-            let (input, output) = (client.input.len(), client.output.len());
+            let (input, output) = (client.stream.input.len(), client.stream.output.len());
             must!(input <= limits::CLIENT_INPUT_BYTES + SLACK_BYTES, "{name} keeps {input} bytes of input");
             let bound = limits::CLIENT_OUTPUT_BYTES + limits::SERVER_GATHER_BYTES + SLACK_BYTES;
             must!(output <= bound, "{name} keeps {output} bytes of output");
@@ -197,7 +197,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             let choked = self.clients.iter().any(|(_, client)| client.chokes == Some(key));
             must!(server.is.paused <= choked, "{name} is paused and nobody will wake it");
-            let output = server.output.len();
+            let output = server.stream.output.len();
             must!(
                 output <= limits::SERVER_OUTPUT_BYTES + SLACK_BYTES * 2,
                 "{name} keeps {output} bytes of output"
@@ -209,7 +209,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if idle && let ServerPhase::Live(back) = &server.phase {
                 must!(back.boundary() == Boundary::Idle && back.queued() == 0, "{name} is idle and busy");
                 must!(
-                    server.output.is_empty() && !server.post.is_held(),
+                    server.stream.output.is_empty() && !server.post.is_held(),
                     "{name} is idle and not left alone"
                 );
                 // A part of a notice may have come since.

@@ -2,11 +2,10 @@
 
 use crate::books::{Claim, Claimant};
 use crate::ids::Key;
-use crate::line::Line;
-use crate::pending::Pending;
 use crate::pool::PoolId;
 use crate::settings::Visitor;
 use crate::silent::Silence;
+use crate::stream::Stream;
 use crate::wing::Wing;
 use std::sync::Arc;
 use weir_config::Learnt;
@@ -16,16 +15,12 @@ use weir_wire::Fault;
 
 /// A connection from an application.
 pub struct Client<W: Wing, S> {
-    /// Its connection.
-    pub line: Line<S>,
+    /// Its connection. While it wants a request served or rides, what was read starts with that request.
+    pub stream: Stream<S>,
     /// Where it comes from.
     pub peer: Peer,
     /// Login, session, or the last words.
     pub phase: Phase<W>,
-    /// Read and not yet understood. While it wants a request served or rides, it starts with that request.
-    pub input: Pending,
-    /// Written and not yet taken by the kernel.
-    pub output: Pending,
     /// Its pool, once it has proved itself.
     pub pool: Option<PoolId>,
     /// The user it logged in as, if that is not the pool's: its number among the names of the hall; 0: the
@@ -61,10 +56,6 @@ pub struct Client<W: Wing, S> {
 /// Facts about a client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Flags {
-    /// The kernel may have more bytes from it.
-    pub readable: bool,
-    /// The end of its stream has been announced: read until it is met.
-    pub hup: bool,
     /// It is gone in both directions.
     pub hangup: bool,
     /// It will send nothing more.
@@ -148,7 +139,7 @@ const SLOW_LOGIN_MS: u64 = 1_000;
 impl<W: Wing, S> Client<W, S> {
     /// As it stands at the door.
     pub fn visitor(&self) -> Visitor<'_> {
-        Visitor { peer: &self.peer, secured: self.line.secured() }
+        Visitor { peer: &self.peer, secured: self.stream.line.secured() }
     }
 
     /// The front, once logged in.
@@ -191,12 +182,12 @@ impl<W: Wing, S> Client<W, S> {
     /// that closes its connection looks so, and so does one that has ended its own direction and waits for
     /// its answer.
     pub fn may_be_gone(&self) -> bool {
-        (self.is.hup || self.is.eof) && self.inflight > 0 && !self.is.reads_on
+        (self.stream.line.hup || self.is.eof) && self.inflight > 0 && !self.is.reads_on
     }
 
     /// Nothing more of it will run: it has ended, and all it has sent before has begun; or it was given up.
     pub fn has_said_all(&self) -> bool {
-        self.is.given_up || self.is.eof && self.input.is_empty()
+        self.is.given_up || self.is.eof && self.stream.input.is_empty()
     }
 
     /// It stands in the queue.
@@ -212,7 +203,7 @@ pub fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silenc
     let Phase::Login(phase) = &client.phase else { return Silence::Over };
     let is_due = !phase.busy && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
     match (phase.bytes, is_due) {
-        (0, _) if client.input.is_empty() => Silence::NotAByte,
+        (0, _) if client.stream.input.is_empty() => Silence::NotAByte,
         (_, true) => Silence::Stalled,
         (_, false) => Silence::Begun,
     }
@@ -238,6 +229,7 @@ impl<W: Wing, S> Claimant for Client<W, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Line;
     use crate::wing::{MySql, Postgres};
     use weir_net::socket::Socket;
 

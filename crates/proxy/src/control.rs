@@ -17,7 +17,7 @@ use crate::panics::Panics;
 use crate::pool::Registry;
 use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
-use crate::settings::{Logged, Settings, Timeouts};
+use crate::settings::{Logged, Settings};
 use crate::sizing::Sizing;
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
@@ -468,7 +468,6 @@ fn settings(
     routes: Arc<ConfigRoutes>,
     front_tls: &FrontTls,
 ) -> Settings {
-    let t = &snapshot.timeouts;
     Settings {
         epoch: routes.epoch(),
         logged: Logged {
@@ -479,23 +478,7 @@ fn settings(
         max_client_conn,
         clients_together: CLIENTS_TOGETHER,
         few_clients: FEW_CLIENTS,
-        timeouts: Timeouts {
-            client_login_ms: t.client_login_timeout_ms,
-            client_idle_ms: t.client_idle_timeout_ms,
-            client_read_ms: t.client_read_timeout_ms,
-            idle_transaction_ms: t.idle_transaction_timeout_ms,
-            transaction_ms: t.transaction_timeout_ms,
-            query_ms: t.query_timeout_ms,
-            query_wait_ms: t.query_wait_timeout_ms,
-            server_connect_ms: t.server_connect_timeout_ms,
-            server_idle_ms: t.server_idle_timeout_ms,
-            server_lifetime_ms: t.server_lifetime_ms,
-            server_login_retry_ms: t.server_login_retry_ms,
-            server_check_delay_ms: t.server_check_delay_ms,
-            catalogue_check_ms: t.catalogue_check_ms,
-            cancel_wait_ms: t.cancel_wait_timeout_ms,
-            drain_ms: t.drain_timeout_ms,
-        },
+        timeouts: snapshot.timeouts.clone(),
         tls: front_tls.tls.clone(),
         routes,
     }

@@ -26,6 +26,11 @@ const READS: u32 = 8;
 /// A socket, perhaps with TLS.
 pub struct Line<S> {
     socket: S,
+    /// The kernel may have more bytes of the peer.
+    pub readable: bool,
+    /// The end of the peer's bytes has been announced, which may stand right behind a short read: read until
+    /// it is met.
+    pub hup: bool,
     tls: Option<Box<Tls>>,
 }
 
@@ -64,12 +69,12 @@ pub struct Received {
 impl<S> Line<S> {
     /// Without TLS.
     pub fn new(socket: S) -> Self {
-        Line { socket, tls: None }
+        Line::with(socket, None)
     }
 
     /// As it was before it was taken apart.
     pub fn with(socket: S, tls: Option<Box<Tls>>) -> Self {
-        Line { socket, tls }
+        Line { socket, readable: false, hup: false, tls }
     }
 
     /// The socket.
@@ -176,24 +181,18 @@ impl<S> Line<S> {
         self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only && !tls.shut)
     }
 
-    /// Reads what is there. `hup`: the peer has announced its end, which may stand right behind a short read.
-    /// An error of kind `InvalidData` is TLS's.
+    /// Reads what is there. An error of kind `InvalidData` is TLS's.
     ///
     /// # Errors
     /// `WouldBlock` when nothing is there; `InvalidData`: TLS's own; else the connection is broken.
     #[inline]
-    pub fn recv<N: Net<Socket = S>>(
-        &mut self,
-        net: &mut N,
-        buf: &mut [u8],
-        hup: bool,
-    ) -> io::Result<Received> {
+    pub fn recv<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Received> {
         match &mut self.tls {
             None => {
                 let len = net.recv(&self.socket, buf)?;
                 Ok(Received { len, drained: len < buf.len() })
             }
-            Some(tls) => tls.recv(net, &self.socket, buf, hup),
+            Some(tls) => tls.recv(net, &self.socket, buf, self.hup),
         }
     }
 

@@ -141,6 +141,8 @@ pub struct Transfer<W: Wing, N: Net> {
     pub parcel: N::Parcel,
     /// The TLS over it.
     pub tls: Option<Box<Tls>>,
+    /// The end of its bytes has been announced.
+    pub hup: bool,
     /// Where it leads.
     pub target: Target,
     /// Its place under the limit of its pool.

@@ -2,16 +2,16 @@
 
 pub use crate::books::ServerState;
 use crate::books::{Post, Tenant};
-use crate::line::Line;
-use crate::pending::Pending;
+use crate::dial::Dial;
 use crate::pool::{PoolId, Right};
+use crate::stream::Stream;
 use crate::wing::{Back, Wing};
 use weir_net::Target;
 
 /// A connection to a database.
 pub struct Server<W: Wing, S> {
     /// Its connection.
-    pub line: Line<S>,
+    pub stream: Stream<S>,
     /// Where it leads.
     pub target: Target,
     /// Its pool.
@@ -24,10 +24,6 @@ pub struct Server<W: Wing, S> {
     pub phase: ServerPhase<W>,
     /// Who has it, which only the books change.
     pub post: Post,
-    /// Read and not yet understood.
-    pub input: Pending,
-    /// Written and not yet taken by the kernel.
-    pub output: Pending,
     /// When its connect began (milliseconds of the worker's clock; the clock is the process's).
     pub opened_ms: u64,
     /// When it entered its state.
@@ -45,10 +41,6 @@ pub struct Server<W: Wing, S> {
 /// Facts about a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerFlags {
-    /// The kernel may have more bytes from it.
-    pub readable: bool,
-    /// The end of its stream has been announced: read until it is met.
-    pub hup: bool,
     /// Not read from until its client has read.
     pub paused: bool,
     /// In the list of those to be written to at the end of the turn.
@@ -66,16 +58,8 @@ pub struct ServerFlags {
 /// Login or life.
 pub enum ServerPhase<W: Wing> {
     /// Connecting, then logging in.
-    Login {
-        /// The machine. `None` for the moment in which it becomes a back.
-        connect: Option<Box<W::Connect>>,
-        /// The transport is up.
-        connected: bool,
-        /// Slow work is under way elsewhere.
-        busy: bool,
-        /// The second try, by the other transport.
-        second: bool,
-    },
+    /// `None` for the moment in which it becomes a back.
+    Login(Option<Box<Dial<W>>>),
     /// Logged in.
     Live(W::Back),
 }
@@ -100,7 +84,7 @@ impl<W: Wing, S> Server<W, S> {
             ServerPhase::Live(back) => back.held_bytes(),
             ServerPhase::Login { .. } => 0,
         };
-        self.output.len() + held
+        self.stream.output.len() + held
     }
 
     /// The back, once logged in.

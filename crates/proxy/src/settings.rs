@@ -6,6 +6,7 @@ use crate::pool::auto::Bounds;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use weir_auth::Secret;
+pub use weir_config::Timeouts;
 use weir_config::console::Rights;
 use weir_config::{Learnt, ServerTls};
 use weir_net::{Peer, Target};
@@ -24,76 +25,6 @@ pub enum PoolMode {
     Transaction,
     /// When the statement ends; transactions of several statements are refused.
     Statement,
-}
-
-/// Bounds on time, all in milliseconds. 0 means none, but for [`Timeouts::server_lifetime_ms`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeouts {
-    /// A client's login.
-    pub client_login_ms: u64,
-    /// A client that holds no server and sends nothing.
-    pub client_idle_ms: u64,
-    /// A client that holds a server and pauses in the middle of a message.
-    pub client_read_ms: u64,
-    /// A client that holds a server in a transaction and sends nothing.
-    pub idle_transaction_ms: u64,
-    /// A transaction, from its first request to its end.
-    pub transaction_ms: u64,
-    /// A request, from its dispatch to the end of its reply.
-    pub query_ms: u64,
-    /// A request in the queue.
-    pub query_wait_ms: u64,
-    /// A server's connect and login.
-    pub server_connect_ms: u64,
-    /// A server nobody uses.
-    pub server_idle_ms: u64,
-    /// A server's age; it is closed when next free, but not before it was used. `None`: no bound; 0: it is
-    /// used once.
-    pub server_lifetime_ms: Option<u64>,
-    /// Pause after a failed connect before the next one.
-    pub server_login_retry_ms: u64,
-    /// A server idle for longer is asked whether it lives before a client gets it.
-    pub server_check_delay_ms: u64,
-    /// Interval at which a database in use is asked whether its catalogue has changed.
-    pub catalogue_check_ms: u64,
-    /// What a request may still take whose client has gone; then it is cancelled, and after the same time
-    /// again its server is closed.
-    pub cancel_wait_ms: u64,
-    /// Transactions may take this long to end after SIGTERM; 0: as long as they like.
-    pub drain_ms: u64,
-}
-
-impl Timeouts {
-    /// Only a client in the queue, in its login or at its end has a deadline.
-    pub fn sessions_are_unbounded(&self) -> bool {
-        self.client_idle_ms == 0
-            && self.idle_transaction_ms == 0
-            && self.transaction_ms == 0
-            && self.query_ms == 0
-    }
-}
-
-impl Default for Timeouts {
-    /// PgBouncer's defaults where PgBouncer has them.
-    fn default() -> Self {
-        Timeouts {
-            client_login_ms: 60_000,
-            client_idle_ms: 0,
-            client_read_ms: 60_000,
-            idle_transaction_ms: 0,
-            transaction_ms: 0,
-            query_ms: 0,
-            query_wait_ms: 120_000,
-            server_connect_ms: 15_000,
-            server_idle_ms: 600_000,
-            server_lifetime_ms: Some(3_600_000),
-            server_login_retry_ms: 15_000,
-            server_check_delay_ms: 30_000,
-            catalogue_check_ms: 1_000,
-            cancel_wait_ms: 10_000,
-            drain_ms: 30_000,
-        }
-    }
 }
 
 /// The addresses of one host, as they were last resolved. Copies see the change.

@@ -74,7 +74,7 @@ impl Sizing {
             let name = (W::PROTOCOL, entry.id);
             let pool = self.pools.entry(name).or_default();
             let may_try = self.trying.is_none_or(|trying| trying == name);
-            let patience = Duration::from_millis(shared.settings.load().timeouts.query_wait_ms);
+            let patience = Duration::from_millis(shared.settings.load().timeouts.query_wait_timeout_ms);
             // A pool that is paused tells nothing of what it could do.
             if !entry.shared.is_paused() {
                 pool.decide(entry, elapsed, patience, may_try);

@@ -340,7 +340,7 @@ impl<N: Net> Worker<N> {
                 mysql.readdressed(cx);
             }),
             Mail::Drain => {
-                let drain_ms = self.settings.timeouts.drain_ms;
+                let drain_ms = self.settings.timeouts.drain_timeout_ms;
                 self.doors.clear();
                 self.life = Life::Draining(match drain_ms {
                     0 => u64::MAX,

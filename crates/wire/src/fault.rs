@@ -96,6 +96,9 @@ fault_kinds! {
     ShuttingDown Weir "shutting_down",
     /// A worker of Weir's has panicked, and begins anew without its clients.
     WorkerFailed Weir "worker_failed",
+    /// Weir has met what cannot be, which is a defect of Weir: it costs the client and the server it is
+    /// about.
+    InternalError Weir "internal_error",
     /// Weir ran out of something: descriptors, ports, memory it allows itself.
     OutOfResources Weir "out_of_resources",
 }

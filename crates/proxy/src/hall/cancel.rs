@@ -5,54 +5,81 @@
 //! its way yet is given up, and behind one that is, the client's next request waits: a cancel never hits what
 //! was sent after the reply it came too late for. A request that only waits simply leaves the queue.
 
-use super::handshake::connect_tls;
 use super::who::log_client;
 use super::{Hall, Order};
 use crate::books::Want;
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
+use crate::dial::{self, Dial, Progress};
 use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, slot_of, worker_of};
-use crate::line::{Line, Received};
+use crate::line::Line;
 use crate::mail::{Kill, Listed, Warrant, WingMail};
 use crate::panics::inject;
-use crate::pending::Pending;
 use crate::server::{Server, ServerPhase, ServerState};
-use crate::wing::{Back, Connect, Front, Wing};
-use std::sync::Arc;
+use crate::stream::{Heard, Stream};
+use crate::wing::{Back, Front, Wing};
 use weir_auth::JobDone;
-use weir_config::ServerTls;
 use weir_net::{Event, Net};
-use weir_session::login::{CancelPlan, ConnectParams, ConnectStep, KillOutcome, TlsWish};
-use weir_wire::{FaultKind, limits};
+use weir_session::login::{CancelPlan, ConnectParams, KillOutcome, TlsWish};
+use weir_wire::{Fault, FaultKind};
 
 /// A cancel has this long to reach the server.
 const CANCEL_MS: u64 = 10_000;
 
 /// A connection that carries a cancel request to a server.
 pub struct Canceller<W: Wing, S> {
-    line: Line<S>,
-    /// TLS with the server, if the server that is to be cancelled on has it.
-    tls: Option<Arc<ServerTls>>,
+    stream: Stream<S>,
+    dial: Dial<W>,
     /// The server that must not change hands until this is over.
     server: Key,
     asker: Option<(usize, Key)>,
     plan: CancelPlan,
-    connect: Option<Box<W::Connect>>,
-    back: Option<W::Back>,
-    connected: bool,
-    busy: bool,
+    /// The login before it is over, if it needs one.
+    logged_in: bool,
     /// The cancel itself is on its way: it can no longer be taken back.
     sent: bool,
-    input: Pending,
-    output: Pending,
 }
 
 impl<W: Wing, S> Canceller<W, S> {
     /// It is given up; returns who asked for it.
     pub(super) fn close<N: Net<Socket = S>>(self, cx: &mut Cx<'_, N>) -> Option<(usize, Key)> {
-        self.line.close(cx.net, true);
+        self.stream.line.close(cx.net, true);
         self.asker
+    }
+
+    /// Its login has come to this. Goes as far as it can. `None`: it is over, because the server closed
+    /// (PostgreSQL), has answered (MySQL), or failed.
+    fn go_on<N: Net<Socket = S>>(
+        &mut self,
+        net: &mut N,
+        buf: &mut [u8],
+        mut progress: Progress,
+    ) -> Option<Progress> {
+        self.stream.flush(net).1.ok()?;
+        if !self.logged_in && matches!(progress, Progress::Waits) {
+            progress = self.dial.go_on(net, &mut self.stream, buf).ok()?;
+        }
+        let (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes)) = &self.plan;
+        if matches!(progress, Progress::LoggedIn) {
+            self.stream.output.append(bytes);
+            self.logged_in = true;
+        }
+        // Inside TLS the login machine says the request itself, where no login goes before it.
+        self.sent |= self.logged_in || self.dial.is_secured() && matches!(self.plan, CancelPlan::Raw(_));
+        self.stream.flush(net).1.ok()?;
+        while self.logged_in && self.stream.line.readable {
+            match (self.stream.hear(net, buf), &self.plan) {
+                // Any answer, good or bad, ends it.
+                (Heard::Bytes(_), CancelPlan::AfterLogin(_)) | (Heard::End | Heard::Failed(_), _) => {
+                    return None;
+                }
+                // The server says nothing to a cancel request; whatever it says is not for us.
+                (Heard::Bytes(_) | Heard::Again, _) => {}
+                (Heard::Nothing, _) => break,
+            }
+        }
+        Some(progress)
     }
 }
 
@@ -220,7 +247,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let want = self.books().forget(key);
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let mut input = std::mem::take(&mut client.input);
+        let mut input = std::mem::take(&mut client.stream.input);
         let mut rejected = false;
         if let (&Some(Want::Request { len, whole, .. }), Some(front)) = (&want, client.front())
             && (whole || front.rejects_parts())
@@ -230,7 +257,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             input.consume(len);
             rejected = true;
         }
-        client.input = input;
+        client.stream.input = input;
         self.send_client(cx, key, &out);
         self.recycle(out);
         if rejected {
@@ -262,15 +289,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
         let plan = back.cancel_plan();
-        let (id, target, is_tls) = (held.pool, held.target.clone(), held.line.is_tls());
+        let (id, target, is_tls) = (held.pool, held.target.clone(), held.stream.line.is_tls());
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.cancellers.next_key();
         let tag = Tag { kind: Kind::Canceller, protocol: W::PROTOCOL, key };
-        let opened = cx.net.connect(&target).and_then(|socket| {
-            cx.net.register(&socket, tag.token())?;
-            Ok(socket)
-        });
-        let socket = match opened {
+        let socket = match dial::open(cx.net, &target, tag.token()) {
             Ok(socket) => socket,
             Err(error) => {
                 self.log_cancel(cx, server, &format!("could not be sent: {target}: {error}"));
@@ -280,29 +303,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // As safe as the connection it is about: its secret is not to be read by others, either.
         let tls = self.pool(id).and_then(|pool| pool.spec.tls.clone()).filter(|_| is_tls);
         let wish = if tls.is_some() { TlsWish::Required } else { TlsWish::Off };
-        let connect = match (&plan, self.connect_params(cx, id, unix, wish, Vec::new())) {
-            (CancelPlan::Raw(_), _) if tls.is_none() => None,
+        let dial = match (&plan, self.connect_params(cx, id, unix, wish, Vec::new())) {
+            (CancelPlan::Raw(_), _) if tls.is_none() => Dial::bare(target, None),
             (CancelPlan::Raw(bytes), Some(params)) => {
-                Some(Box::new(W::Connect::new(ConnectParams { cancel: Some(bytes.clone()), ..params })))
+                Dial::new(target, tls, ConnectParams { cancel: Some(bytes.clone()), ..params }, false)
             }
-            (CancelPlan::AfterLogin(_), Some(params)) => Some(Box::new(W::Connect::new(params))),
+            (CancelPlan::AfterLogin(_), Some(params)) => Dial::new(target, tls, params, false),
             (_, None) => return answer(self, cx),
         };
         self.books().hold_for_cancel(server);
-        self.cancellers.insert(Canceller {
-            line: Line::new(socket),
-            tls,
-            server,
-            asker,
-            plan,
-            connect,
-            back: None,
-            connected: false,
-            busy: false,
-            sent: false,
-            input: Pending::default(),
-            output: Pending::default(),
-        });
+        let stream = Stream::new(Line::new(socket));
+        let (logged_in, sent) = (false, false);
+        self.cancellers.insert(Canceller { stream, dial, server, asker, plan, logged_in, sent });
         self.cells.wing.cancels_sent.inc();
         cx.wheel.insert(cx.now_ms() + CANCEL_MS, tag.pack());
     }
@@ -310,141 +322,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Something happened on a cancel's connection.
     pub(super) fn canceller_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(canceller) = self.cancellers.get_mut(key) else { return };
-        if !canceller.connected && (event.writable || event.hangup) {
-            match cx.net.connect_outcome(canceller.line.socket()) {
-                Ok(true) => {
-                    canceller.connected = true;
-                    let direct = canceller.tls.clone().filter(|tls| tls.direct);
-                    match (&canceller.plan, &mut canceller.connect) {
-                        (_, Some(connect)) => match direct {
-                            Some(tls) => {
-                                if connect_tls(&mut canceller.line, cx.net, &tls, &[], &[]).is_err() {
-                                    return self.canceller_over(cx, key);
-                                }
-                            }
-                            None => connect.start(canceller.output.tail_mut()),
-                        },
-                        (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes), None) => {
-                            canceller.output.append(bytes);
-                            canceller.sent = true;
-                        }
-                    }
-                }
+        canceller.stream.line.hup |= event.read_closed || event.hangup;
+        canceller.stream.line.readable |= event.readable || event.read_closed || event.hangup;
+        if event.writable || event.hangup {
+            match canceller.dial.begin(cx.net, &mut canceller.stream) {
+                Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => return self.canceller_over(cx, key),
             }
         }
-        let mut ended = !self.canceller_flush(cx, key);
-        if !ended && (event.readable || event.read_closed || event.hangup) {
-            ended = self.canceller_read(cx, key);
-        }
-        if ended || !self.canceller_flush(cx, key) {
-            self.canceller_over(cx, key);
-        }
+        self.canceller_came_to(cx, key, Ok(Progress::Waits));
     }
 
-    /// Sends what waits. False when the connection is gone.
-    fn canceller_flush(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
-        let Some(canceller) = self.cancellers.get_mut(key) else { return true };
-        if canceller.line.has_unsent() && canceller.line.nudge(cx.net).is_err() {
-            return false;
-        }
-        while canceller.connected && !canceller.output.is_empty() {
-            match canceller.line.send(cx.net, canceller.output.as_slice()) {
-                Ok(n) => canceller.output.consume(n),
-                Err(e) => return e.kind() == std::io::ErrorKind::WouldBlock,
-            }
-        }
-        true
-    }
-
-    /// Reads what is there. True when the cancel is over: the server closed (PostgreSQL), has answered
-    /// (MySQL), or failed.
-    fn canceller_read(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
-        let mut bytes = [0; 4096];
-        loop {
-            let Some(canceller) = self.cancellers.get_mut(key) else { return false };
-            let received = canceller.line.recv(cx.net, &mut bytes, true);
-            if let Some(secured) = canceller.line.take_secured() {
-                let direct = canceller.tls.as_deref().is_some_and(|tls| tls.direct);
-                let Canceller { connect: Some(connect), output, .. } = canceller else { return true };
-                if connect.handle_secured(secured, output.tail_mut()).is_err() {
-                    return true;
-                }
-                if direct {
-                    connect.start(output.tail_mut());
-                }
-                // The request itself, where no login goes before it.
-                canceller.sent |= matches!(canceller.plan, CancelPlan::Raw(_));
-            }
-            match received {
-                Ok(Received { len: 0, .. }) => return true,
-                Ok(Received { len, .. }) => canceller.input.append(&bytes[..len]),
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return true,
-            }
-            if canceller.input.len() > limits::LOGIN_BYTES {
-                return true;
-            }
-        }
-        self.canceller_progress(cx, key)
-    }
-
-    fn canceller_progress(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
-        loop {
-            let Some(canceller) = self.cancellers.get_mut(key) else { return false };
-            // After the login any answer, good or bad, ends it.
-            if canceller.back.is_some() {
-                return !canceller.input.is_empty();
-            }
-            let Canceller { connect: Some(connect), input, output, busy, .. } = canceller else {
-                input_dropped(&mut canceller.input);
-                return false;
-            };
-            if *busy {
-                return false;
-            }
-            let step = match connect.handle_input(input.as_slice(), output.tail_mut()) {
-                Ok((0, ConnectStep::More)) => return false,
-                Ok((used, step)) => {
-                    input.consume(used);
-                    step
-                }
-                Err(_) => return true,
-            };
-            if self.canceller_step(cx, key, step) {
-                return true;
-            }
-        }
-    }
-
-    /// True when the cancel has failed.
-    fn canceller_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: ConnectStep) -> bool {
-        let Some(canceller) = self.cancellers.get_mut(key) else { return false };
-        match step {
-            ConnectStep::More => false,
-            ConnectStep::Tls => {
-                let Some(tls) = canceller.tls.clone() else { return true };
-                let (early, clear) =
-                    (std::mem::take(&mut canceller.input), std::mem::take(&mut canceller.output));
-                let line = &mut canceller.line;
-                connect_tls(line, cx.net, &tls, early.as_slice(), clear.as_slice()).is_err()
-            }
-            ConnectStep::Work(job) => {
-                canceller.busy = true;
+    fn canceller_came_to(&mut self, cx: &mut Cx<'_, N>, key: Key, progress: Result<Progress, Fault>) {
+        let Some(canceller) = self.cancellers.get_mut(key) else { return };
+        match progress.ok().and_then(|progress| canceller.go_on(cx.net, cx.scratch, progress)) {
+            Some(Progress::Waits | Progress::LoggedIn) => {}
+            Some(Progress::Work(job)) => {
                 let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Canceller, key };
                 let _ = (cx.shared.submit)(ticket, Work::Login(job));
-                false
             }
-            ConnectStep::LoggedIn => {
-                let Some(connect) = canceller.connect.take() else { return true };
-                canceller.back = Some(connect.into_back());
-                let (CancelPlan::Raw(bytes) | CancelPlan::AfterLogin(bytes)) = &canceller.plan;
-                canceller.output.append(bytes);
-                canceller.sent = true;
-                false
-            }
+            None => self.canceller_over(cx, key),
         }
     }
 
@@ -460,16 +358,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Slow work for a cancel's login is done.
     pub(super) fn canceller_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
         let Some(canceller) = self.cancellers.get_mut(key) else { return };
-        canceller.busy = false;
-        let Canceller { connect: Some(connect), output, .. } = canceller else { return };
-        let step = connect.handle_job(done, output.tail_mut());
-        let ended = match step {
-            Ok(step) => self.canceller_step(cx, key, step) || self.canceller_progress(cx, key),
-            Err(_) => true,
-        };
-        if ended || !self.canceller_flush(cx, key) {
-            self.canceller_over(cx, key);
-        }
+        let progress = canceller.dial.job_done(cx.net, &mut canceller.stream, done);
+        self.canceller_came_to(cx, key, progress);
     }
 
     /// A cancel that did not get through in time is given up.
@@ -484,7 +374,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     pub(super) fn canceller_over(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(canceller) = self.cancellers.remove(key) else { return };
-        canceller.line.close(cx.net, false);
+        canceller.stream.line.close(cx.net, false);
         self.books().cancel_over(canceller.server);
         if let Some(server) = self.servers.get_mut(canceller.server) {
             if let ServerState::Leased(client) = server.state() {
@@ -497,11 +387,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.answer_kill(cx, asker, KillOutcome::Killed);
         }
     }
-}
-
-/// A server says nothing to a cancel request; whatever it says is not for us.
-fn input_dropped(input: &mut Pending) {
-    input.clear();
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
@@ -523,9 +408,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 };
                 if !next.is_empty() {
                     // It comes before anything that its client has sent behind it.
-                    let behind = std::mem::take(&mut client.input);
-                    client.input.append(&next);
-                    client.input.append(behind.as_slice());
+                    let behind = std::mem::take(&mut client.stream.input);
+                    client.stream.input.append(&next);
+                    client.stream.input.append(behind.as_slice());
                 }
                 client.inflight = client.inflight.saturating_sub(1);
                 client.active_ms = cx.net.now_ns() / 1_000_000;

@@ -39,7 +39,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.gathering = false;
-        let kept = client.input.len();
+        let kept = client.stream.input.len();
         if client.claim.is_served_later()
             || !client.front().is_some_and(|front| front.is_between_messages(kept))
         {
@@ -61,7 +61,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
         client.armed_ms = u64::MAX;
-        if client.is.part_open && client.is.readable {
+        if client.is.part_open && client.stream.line.readable {
             // It is Weir that does not read: the server is slow, and that is not the client's fault.
             client.active_ms = now_ms;
         }

@@ -32,10 +32,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.servers.get_mut(key) else { return false };
         debug_assert!(!matches!(server.state(), ServerState::Leased(_) | ServerState::Shared));
         tracing::debug!(protocol = W::PROTOCOL.name(), "a server is closed: {why}");
-        let clean = server.output.is_empty();
-        if let Server { phase: ServerPhase::Live(back), output, line, .. } = server {
-            back.quit(output.tail_mut());
-            let goodbye = line.send(cx.net, output.as_slice());
+        let clean = server.stream.output.is_empty();
+        if let Server { phase: ServerPhase::Live(back), stream, .. } = server {
+            back.quit(stream.output.tail_mut());
+            let goodbye = stream.line.send(cx.net, stream.output.as_slice());
             let _ = goodbye;
         }
         clean
@@ -57,7 +57,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("drop_server");
         let server = self.books().close(key)?;
         self.count_pool(server.pool, |cells| cells.server_closes.inc());
-        server.line.close(cx.net, abort);
+        server.stream.line.close(cx.net, abort);
         Some((server.pool, server.right))
     }
 

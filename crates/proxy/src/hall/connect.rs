@@ -1,24 +1,23 @@
 //! Servers come to be, or fail to; and what becomes of their clients when they are lost.
 
-use super::handshake::connect_tls;
 use super::who::log_client;
 use super::{Hall, Order};
 use crate::books::{Post, Want};
 use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
+use crate::dial::{self, Dial, Progress};
 use crate::ids::{Key, Kind, Tag};
-use crate::line::{Line, Received};
+use crate::line::Line;
 use crate::panics::inject;
-use crate::pending::Pending;
 use crate::pool::{Opening, PoolId, Right};
 use crate::server::{Cleaning, Server, ServerFlags, ServerPhase, ServerState};
-use crate::wing::{Back, Connect, Front, Welcomes, Wing};
-use std::sync::Arc;
+use crate::stream::Stream;
+use crate::wing::{Back, Front, Welcomes, Wing};
 use weir_auth::JobDone;
 use weir_net::Net;
-use weir_session::login::{ConnectParams, ConnectStep, Secured, TlsWish};
-use weir_wire::{Fault, FaultKind, limits};
+use weir_session::login::{ConnectParams, TlsWish};
+use weir_wire::{Fault, FaultKind};
 
 /// The first pause after a failed connect; each further failure doubles it up to `server_login_retry`.
 const FIRST_RETRY_MS: u64 = 100;
@@ -142,15 +141,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.servers.next_key();
         let tag = Tag { kind: Kind::Server, protocol: W::PROTOCOL, key };
-        let mode = self.pool(id).and_then(|pool| pool.spec.tls.as_deref()).map(|tls| tls.mode);
-        let wish = Self::tls_wish(mode, second);
+        let tls = self.pool(id).and_then(|pool| pool.spec.tls.clone());
+        let wish = dial::tls_wish(tls.as_deref().map(|tls| tls.mode), second);
         let parameters = self.startup_of(meant_for);
         let Some(params) = self.connect_params(cx, id, unix, wish, parameters) else { return false };
-        let opened = cx.net.connect(&target).and_then(|socket| {
-            cx.net.register(&socket, tag.token())?;
-            Ok(socket)
-        });
-        let socket = match opened {
+        let socket = match dial::open(cx.net, &target, tag.token()) {
             Ok(socket) => socket,
             Err(e) => {
                 let fault = Fault::new(FaultKind::ServerUnavailable, format!("{target}: {e}"));
@@ -161,20 +156,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let spec_epoch = self.pool(id).map_or(0, |pool| pool.spec.epoch);
         self.books().enter(Server {
-            line: Line::new(socket),
+            stream: Stream::new(Line::new(socket)),
+            phase: ServerPhase::Login(Some(Box::new(Dial::new(target.clone(), tls, params, second)))),
             target,
             pool: id,
             right,
             spec_epoch,
-            phase: ServerPhase::Login {
-                connect: Some(Box::new(W::Connect::new(params))),
-                connected: false,
-                busy: false,
-                second,
-            },
             post: Post::connecting(meant_for),
-            input: Pending::default(),
-            output: Pending::default(),
             opened_ms: now_ms,
             since_ms: now_ms,
             head_since_ns: 0,
@@ -189,26 +177,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server has room for bytes, or its connect has ended. False when it is gone.
     pub(super) fn server_writable(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(server) = self.servers.get_mut(key) else { return false };
-        if let ServerPhase::Login { connect: Some(connect), connected, .. } = &mut server.phase
-            && !*connected
-        {
-            match cx.net.connect_outcome(server.line.socket()) {
-                Ok(true) => {
-                    *connected = true;
-                    let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-                    match pool.and_then(|pool| pool.spec.tls.as_deref()).filter(|tls| tls.direct) {
-                        Some(tls) => {
-                            if let Err(fault) = connect_tls(&mut server.line, cx.net, tls, &[], &[]) {
-                                self.login_ended(cx, key, fault);
-                                return false;
-                            }
-                        }
-                        None => connect.start(server.output.tail_mut()),
-                    }
-                }
+        if let ServerPhase::Login(Some(dial)) = &mut server.phase {
+            match dial.begin(cx.net, &mut server.stream) {
+                Ok(true) => {}
                 Ok(false) => return true,
-                Err(e) => {
-                    let fault = Fault::new(FaultKind::ServerUnavailable, format!("{}: {e}", server.target));
+                Err(fault) => {
                     self.login_ended(cx, key, fault);
                     return false;
                 }
@@ -220,151 +193,33 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Reads and handles login bytes of a server.
     pub(super) fn pump_login(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let mut scratch = std::mem::take(cx.scratch);
-        loop {
-            if self.login_bytes(cx, key) {
-                break;
-            }
-            let Some(server) = self.servers.get_mut(key) else { break };
-            if !server.is.readable
-                || !matches!(server.phase, ServerPhase::Login { connected: true, busy: false, .. })
-            {
-                break;
-            }
-            let received = server.line.recv(cx.net, &mut scratch, server.is.hup);
-            if let Some(secured) = server.line.take_secured()
-                && self.server_secured(cx, key, secured)
-            {
-                break;
-            }
-            let Some(server) = self.servers.get_mut(key) else { break };
-            match received {
-                Ok(Received { len: 0, .. }) => {
-                    let text = "the server closed the connection during the login";
-                    self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, text));
-                    break;
-                }
-                Ok(Received { len: n, .. }) => {
-                    server.input.append(&scratch[..n]);
-                    if server.input.len() > limits::LOGIN_BYTES {
-                        let text = "more bytes in a login than any server sends";
-                        self.login_ended(cx, key, Fault::new(FaultKind::ServerTooLarge, text));
-                        break;
-                    }
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    server.is.readable = false;
-                    break;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => {
-                    let kind = match e.kind() {
-                        std::io::ErrorKind::InvalidData => FaultKind::ServerTls,
-                        _ => FaultKind::ServerUnavailable,
-                    };
-                    let fault = Fault::new(kind, format!("{}: {e}", server.target));
-                    self.login_ended(cx, key, fault);
-                    break;
-                }
-            }
-        }
-        *cx.scratch = scratch;
-    }
-
-    /// Handles the login bytes that are there. True when the server is no longer in its login.
-    fn login_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
-        loop {
-            let Some(server) = self.servers.get_mut(key) else { return true };
-            let Server { phase, input, output, .. } = server;
-            let ServerPhase::Login { connect: Some(connect), busy, .. } = phase else { return true };
-            if *busy || input.is_empty() {
-                return false;
-            }
-            let handled = connect.handle_input(input.as_slice(), output.tail_mut());
-            let step = match handled {
-                Ok((used, step)) => {
-                    input.consume(used);
-                    if used == 0 && matches!(step, ConnectStep::More) {
-                        self.mark_dirty(key);
-                        return false;
-                    }
-                    Ok(step)
-                }
-                Err(fault) => Err(fault),
-            };
-            if self.login_progress(cx, key, step) {
-                return true;
-            }
-        }
-    }
-
-    /// A handshake with a server is done. True when the server is no longer in its login.
-    fn server_secured(&mut self, cx: &mut Cx<'_, N>, key: Key, secured: Arc<Secured>) -> bool {
-        let Some(server) = self.servers.get_mut(key) else { return true };
-        let Server { phase, output, pool, .. } = server;
-        let ServerPhase::Login { connect: Some(connect), .. } = phase else { return true };
-        let pool = self.pools.get(pool.0 as usize).and_then(|pool| pool.as_deref());
-        let direct = pool.and_then(|pool| pool.spec.tls.as_deref()).is_some_and(|tls| tls.direct);
-        let done = connect.handle_secured(secured, output.tail_mut());
-        if direct && done.is_ok() {
-            connect.start(output.tail_mut());
-        }
-        self.login_progress(cx, key, done.map(|()| ConnectStep::More))
-    }
-
-    /// A server's login machine asked for TLS: what it said before goes out in clear, and then all is TLS.
-    fn begin_server_tls(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Result<(), Fault> {
-        let Some(server) = self.servers.get_mut(key) else { return Ok(()) };
-        let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-        let Some(tls) = pool.and_then(|pool| pool.spec.tls.clone()) else {
-            return Err(Fault::new(FaultKind::ServerTls, "the settings have changed"));
-        };
-        let (early, clear) = (std::mem::take(&mut server.input), std::mem::take(&mut server.output));
-        connect_tls(&mut server.line, cx.net, &tls, early.as_slice(), clear.as_slice())
-    }
-
-    /// Does what a server's login machine asked for. True when the server is no longer in its login.
-    fn login_progress(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Result<ConnectStep, Fault>) -> bool {
-        self.mark_dirty(key);
-        match step {
-            Ok(ConnectStep::More) => false,
-            Ok(ConnectStep::Tls) => match self.begin_server_tls(cx, key) {
-                Ok(()) => false,
-                Err(fault) => {
-                    self.login_ended(cx, key, fault);
-                    true
-                }
-            },
-            Ok(ConnectStep::Work(job)) => {
-                if let Some(server) = self.servers.get_mut(key)
-                    && let ServerPhase::Login { busy, .. } = &mut server.phase
-                {
-                    *busy = true;
-                }
-                let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Server, key };
-                let _ = (cx.shared.submit)(ticket, Work::Login(job));
-                false
-            }
-            Ok(ConnectStep::LoggedIn) => {
-                self.server_ready(cx, key);
-                true
-            }
-            Err(fault) => {
-                self.login_ended(cx, key, fault);
-                true
-            }
-        }
+        let Some(server) = self.servers.get_mut(key) else { return };
+        let ServerPhase::Login(Some(dial)) = &mut server.phase else { return };
+        let progress = dial.go_on(cx.net, &mut server.stream, cx.scratch);
+        self.login_came_to(cx, key, progress);
     }
 
     /// Slow work for a server's login is done.
     pub(super) fn server_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
         let Some(server) = self.servers.get_mut(key) else { return };
-        let Server { phase, output, .. } = server;
-        let ServerPhase::Login { connect: Some(connect), busy, .. } = phase else { return };
-        *busy = false;
-        let step = connect.handle_job(done, output.tail_mut());
-        if !self.login_progress(cx, key, step) {
+        let ServerPhase::Login(Some(dial)) = &mut server.phase else { return };
+        let progress = dial.job_done(cx.net, &mut server.stream, done);
+        if matches!(progress, Ok(Progress::Waits)) {
             self.todo.push_back(Order::PumpServer(key));
+        }
+        self.login_came_to(cx, key, progress);
+    }
+
+    fn login_came_to(&mut self, cx: &mut Cx<'_, N>, key: Key, progress: Result<Progress, Fault>) {
+        self.mark_dirty(key);
+        match progress {
+            Ok(Progress::Waits) => {}
+            Ok(Progress::Work(job)) => {
+                let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Server, key };
+                let _ = (cx.shared.submit)(ticket, Work::Login(job));
+            }
+            Ok(Progress::LoggedIn) => self.server_ready(cx, key),
+            Err(fault) => self.login_ended(cx, key, fault),
         }
     }
 
@@ -373,9 +228,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("server_ready");
         let now_ms = cx.now_ms();
         let Some(server) = self.servers.get_mut(key) else { return };
-        let ServerPhase::Login { connect, .. } = &mut server.phase else { return };
-        let Some(connect) = connect.take() else { return };
-        let mut back = connect.into_back();
+        let ServerPhase::Login(dial) = &mut server.phase else { return };
+        let Some(mut back) = dial.take().and_then(|dial| dial.into_back()) else { return };
         if let Some(greeting) = back.server_greeting() {
             cx.shared.greetings.learn(greeting);
         }
@@ -402,12 +256,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn login_ended(&mut self, cx: &mut Cx<'_, N>, key: Key, fault: Fault) {
         let Some(server) = self.books().close(key) else { return };
         let meant_for = server.post.meant_for();
-        let Server { line, pool: id, right, phase, .. } = server;
-        let otherwise = self.may_try_otherwise(&phase, id, &fault, line.is_tls());
-        let rejection = match &phase {
-            ServerPhase::Login { connect: Some(connect), .. } => connect.rejection().map(<[u8]>::to_vec),
-            ServerPhase::Login { connect: None, .. } | ServerPhase::Live(_) => None,
+        let Server { stream: Stream { line, .. }, pool: id, right, phase, .. } = server;
+        let dial = match &phase {
+            ServerPhase::Login(dial) => dial.as_deref(),
+            ServerPhase::Live(_) => None,
         };
+        let otherwise = dial.is_some_and(|dial| dial.may_try_otherwise(&fault, line.is_tls()));
+        let rejection = dial.and_then(Dial::rejection).map(<[u8]>::to_vec);
         line.close(cx.net, true);
         if otherwise {
             tracing::debug!(

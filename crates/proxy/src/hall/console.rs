@@ -193,7 +193,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.recycle(out);
         };
         let Some(Giving { answer, progress, .. }) = &mut visit.answer else { return self.recycle(out) };
-        if client.output.len() > limits::CLIENT_OUTPUT_BYTES / 2 {
+        if client.stream.output.len() > limits::CLIENT_OUTPUT_BYTES / 2 {
             // It reads slowly: the rest comes when it has taken this.
             return self.recycle(out);
         }

@@ -100,59 +100,59 @@ fn shorter(one_ms: u64, other_ms: u64) -> u64 {
 pub(super) fn client_deadline<W: Wing, N: Net>(
     client: &Client<W, N::Socket>,
     boundary: Boundary,
-    timeouts: &Timeouts,
+    most: &Timeouts,
 ) -> Option<(u64, FaultKind)> {
     let bound = |from_ms: u64, bound_ms: u64, kind| (bound_ms > 0).then(|| (from_ms + bound_ms, kind));
-    let wait_since_ms = client.claim.since_ns() / 1_000_000;
+    let stalled = || bound(client.active_ms, most.client_read_timeout_ms, FaultKind::ClientReadTimeout);
     match &client.phase {
         Phase::Closing => Some((client.active_ms + CLOSING_MS, FaultKind::ClientGone)),
         Phase::Login(phase) if phase.refused.is_some() => {
             phase.refused.as_ref().map(|(due_ms, _)| (*due_ms, FaultKind::LoginFailed))
         }
         Phase::Login(_) => {
-            bound(client.active_since_login_ms(), timeouts.client_login_ms, FaultKind::LoginTimeout)
+            bound(client.active_since_login_ms(), most.client_login_timeout_ms, FaultKind::LoginTimeout)
         }
         Phase::Session(_) if client.is_waiting() => {
-            bound(wait_since_ms, timeouts.query_wait_ms, FaultKind::QueryWaitTimeout)
+            let since_ms = client.claim.since_ns() / 1_000_000;
+            bound(since_ms, most.query_wait_timeout_ms, FaultKind::QueryWaitTimeout)
         }
         // Whoever looks after Weir may look at it for as long as he likes.
         Phase::Session(_) if client.is.console => None,
         // It waits for the answer to a KILL.
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
         Phase::Session(front) if client.server().is_none() => {
-            let idle_ms = shorter(timeouts.client_idle_ms, front.idle_ms());
+            let idle_ms = shorter(most.client_idle_timeout_ms, front.idle_ms());
             let idle = bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout);
             // What came of a request is kept for it.
-            let rest = front
-                .is_mid_message(0)
-                .then(|| bound(client.active_ms, timeouts.client_read_ms, FaultKind::ClientReadTimeout));
+            let rest = front.is_mid_message(0).then(stalled);
             [idle, rest.flatten()].into_iter().flatten().min_by_key(|&(at_ms, _)| at_ms)
         }
         Phase::Session(front) => {
             let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
             let query = (client.inflight > 0).then(|| {
-                bound(client.request_since_ns / 1_000_000, timeouts.query_ms, FaultKind::QueryTimeout)
+                bound(client.request_since_ns / 1_000_000, most.query_timeout_ms, FaultKind::QueryTimeout)
             });
             let idle = (client.inflight == 0).then(|| match boundary {
                 Boundary::Idle => {
-                    let idle_ms = shorter(timeouts.client_idle_ms, front.idle_ms());
+                    let idle_ms = shorter(most.client_idle_timeout_ms, front.idle_ms());
                     bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout)
                 }
-                Boundary::InTransaction | Boundary::Failed => {
-                    bound(client.active_ms, timeouts.idle_transaction_ms, FaultKind::IdleInTransactionTimeout)
-                }
+                Boundary::InTransaction | Boundary::Failed => bound(
+                    client.active_ms,
+                    most.idle_transaction_timeout_ms,
+                    FaultKind::IdleInTransactionTimeout,
+                ),
             });
             let transaction = in_transaction.then(|| {
-                bound(client.transaction_since_ms, timeouts.transaction_ms, FaultKind::TransactionTimeout)
+                bound(client.transaction_since_ms, most.transaction_timeout_ms, FaultKind::TransactionTimeout)
             });
             // Between the messages of a COPY or of a batch that it flushes, a client may think, or wait for a
             // reply. In the middle of one it can only have stalled.
-            let stalls = client.is.part_open && front.is_mid_message(client.input.len());
-            let rest = stalls
-                .then(|| bound(client.active_ms, timeouts.client_read_ms, FaultKind::ClientReadTimeout));
+            let stalls = client.is.part_open && front.is_mid_message(client.stream.input.len());
+            let rest = stalls.then(stalled);
             let gone = client
                 .may_be_gone()
-                .then(|| bound(client.active_ms, timeouts.cancel_wait_ms, FaultKind::ClientGone));
+                .then(|| bound(client.active_ms, most.cancel_wait_timeout_ms, FaultKind::ClientGone));
             [query, idle, transaction, rest, gone]
                 .into_iter()
                 .flatten()
@@ -165,18 +165,18 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
 /// When something must be done about a server. `None`: its state has no bound.
 pub(super) fn server_deadline<W: Wing, N: Net>(
     server: &Server<W, N::Socket>,
-    timeouts: &Timeouts,
+    most: &Timeouts,
 ) -> Option<u64> {
     let bound = |from_ms: u64, bound_ms: u64| (bound_ms > 0).then(|| from_ms + bound_ms);
     match (&server.phase, server.state()) {
-        (ServerPhase::Login { .. }, _) => bound(server.opened_ms, timeouts.server_connect_ms),
+        (ServerPhase::Login { .. }, _) => bound(server.opened_ms, most.server_connect_timeout_ms),
         (ServerPhase::Live(_), ServerState::Idle) => {
-            let idle = bound(server.since_ms, timeouts.server_idle_ms);
-            let life = bound(server.opened_ms, timeouts.server_lifetime_ms.unwrap_or(0));
+            let idle = bound(server.since_ms, most.server_idle_timeout_ms);
+            let life = bound(server.opened_ms, most.server_lifetime_ms.unwrap_or(0));
             [idle, life].into_iter().flatten().min()
         }
         (ServerPhase::Live(_), ServerState::Cleaning) => {
-            Some(server.since_ms + timeouts.cancel_wait_ms.max(1))
+            Some(server.since_ms + most.cancel_wait_timeout_ms.max(1))
         }
         (ServerPhase::Live(_), ServerState::Shared) => Some(server.since_ms + super::share::LATE_MS),
         (ServerPhase::Live(_), ServerState::Leased(_) | ServerState::Login) => None,

@@ -84,55 +84,36 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.is.broken {
             return;
         }
-        let mut sent = 0;
-        if client.output.is_empty() {
-            match client.line.send(cx.net, bytes) {
-                Ok(n) => {
-                    sent = n;
-                    // To one that is gone these are the first and the last.
-                    client.is.reads_on |= client.is.eof && n > 0;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Order::CloseClient(key));
-                    return;
-                }
+        match client.stream.say(cx.net, bytes) {
+            Ok(sent) => {
+                // To one that is gone these are the first and the last.
+                client.is.reads_on |= client.is.eof && sent > 0;
+                self.cells.wing.client_sent_bytes.add(sent as u64);
             }
-        }
-        self.cells.wing.client_sent_bytes.add(sent as u64);
-        if sent < bytes.len() {
-            client.output.append(&bytes[sent..]);
+            Err(_) => {
+                client.is.broken = true;
+                self.todo.push_back(Order::CloseClient(key));
+            }
         }
     }
 
     /// Sends what waits for a client.
     pub(super) fn flush_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.line.has_unsent() && client.line.nudge(cx.net).is_err() {
-            client.is.broken = true;
-            self.todo.push_back(Order::CloseClient(key));
-            return;
-        }
-        while !client.output.is_empty() && !client.is.broken {
-            match client.line.send(cx.net, client.output.as_slice()) {
-                Ok(n) => {
-                    self.cells.wing.client_sent_bytes.add(n as u64);
-                    client.output.consume(n);
-                    // One that takes its last words slowly has the time for it.
-                    if matches!(client.phase, Phase::Closing) {
-                        client.active_ms = cx.net.now_ns() / 1_000_000;
-                    }
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    client.is.broken = true;
-                    self.todo.push_back(Order::CloseClient(key));
-                    return;
-                }
+        if !client.is.broken {
+            let (sent, outcome) = client.stream.flush(cx.net);
+            self.cells.wing.client_sent_bytes.add(sent as u64);
+            // One that takes its last words slowly has the time for it.
+            if sent > 0 && matches!(client.phase, Phase::Closing) {
+                client.active_ms = cx.net.now_ns() / 1_000_000;
+            }
+            if outcome.is_err() {
+                client.is.broken = true;
+                self.todo.push_back(Order::CloseClient(key));
+                return;
             }
         }
-        if client.output.len() <= weir_wire::limits::CLIENT_OUTPUT_BYTES / 2 {
+        if client.stream.output.len() <= weir_wire::limits::CLIENT_OUTPUT_BYTES / 2 {
             if let Some(server) = client.chokes.take() {
                 if let Some(server) = self.servers.get_mut(server) {
                     server.is.paused = false;
@@ -142,13 +123,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.todo.push_back(Order::PumpClient(key));
         }
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.output.is_empty() {
-            client.output.release_if_empty();
+        if client.stream.output.is_empty() {
+            client.stream.output.release_if_empty();
             if matches!(client.phase, Phase::Closing) {
                 if client.is.eof {
                     self.todo.push_back(Order::CloseClient(key));
                 } else {
-                    client.line.shutdown_write(cx.net);
+                    client.stream.line.shutdown_write(cx.net);
                 }
             }
         }
@@ -178,32 +159,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("flush_server");
         let Some(server) = self.servers.get_mut(key) else { return };
         server.is.dirty = false;
-        if server.line.has_unsent() && server.line.nudge(cx.net).is_err() {
-            // The read side tells why.
-            server.is.readable = true;
+        let (sent, outcome) = server.stream.flush(cx.net);
+        if sent > 0
+            && let Some(Some(pool)) = self.pools.get(server.pool.0 as usize)
+        {
+            pool.cells.server_sent_bytes.add(sent as u64);
+        }
+        if outcome.is_err() {
+            // The read side tells what happened, and what the server said last.
+            server.stream.output.clear();
+            (server.stream.line.readable, server.stream.line.hup) = (true, true);
             self.todo.push_back(Order::PumpServer(key));
             return;
         }
-        while !server.output.is_empty() {
-            match server.line.send(cx.net, server.output.as_slice()) {
-                Ok(n) => {
-                    if let Some(Some(pool)) = self.pools.get(server.pool.0 as usize) {
-                        pool.cells.server_sent_bytes.add(n as u64);
-                    }
-                    server.output.consume(n);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                // The read side tells what happened, and what the server said last.
-                Err(_) => {
-                    server.output.clear();
-                    server.is.readable = true;
-                    server.is.hup = true;
-                    self.todo.push_back(Order::PumpServer(key));
-                    return;
-                }
-            }
-        }
-        if server.output.is_empty() && server.state() == ServerState::Cleaning {
+        if server.stream.output.is_empty() && server.state() == ServerState::Cleaning {
             self.settle_later(key);
             return;
         }

@@ -104,7 +104,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());
-            server.line.close(cx.net, true);
+            server.stream.line.close(cx.net, true);
         }
         let cancellers = self.cancellers.keys().into_iter().filter_map(|key| self.cancellers.remove(key));
         let askers: Vec<_> = cancellers.filter_map(|canceller| canceller.close(cx)).collect();
@@ -112,12 +112,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let Some(mut client) = self.clients.remove(key) else { continue };
             let waits = client.inflight > 0 || client.server().is_some() || client.is_waiting();
             let mut words = Vec::new();
-            if let (false, true, Phase::Session(front)) = (waits, client.output.is_empty(), &mut client.phase)
+            if let (false, true, Phase::Session(front)) =
+                (waits, client.stream.output.is_empty(), &mut client.phase)
             {
                 front.fatal(&FaultKind::WorkerFailed.into(), &mut words);
-                drop(client.line.send(cx.net, &words));
+                drop(client.stream.line.send(cx.net, &words));
             }
-            client.line.close(cx.net, words.is_empty());
+            client.stream.line.close(cx.net, words.is_empty());
             cx.shared.clients.fetch_sub(1, Relaxed);
             if client.is.proven {
                 cx.shared.proven.fetch_sub(1, Relaxed);
@@ -160,7 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if is_free && server.back().is_some() {
                 self.close_server(cx, key, "Weir stops");
             } else if let Some(server) = self.servers.remove(key) {
-                server.line.close(cx.net, true);
+                server.stream.line.close(cx.net, true);
             }
         }
     }

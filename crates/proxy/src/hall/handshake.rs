@@ -1,4 +1,4 @@
-//! TLS with clients and servers: where it begins, how it ends, and how much of it a turn has room for.
+//! TLS with clients: where it begins, how it ends, and how much of it a turn has room for.
 
 use super::who::log_client;
 use super::{Hall, Order};
@@ -6,16 +6,12 @@ use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::{Work, WorkDone};
 use crate::ids::{Key, Kind};
-use crate::line::{Handshake, Line, Received};
-use crate::pool::PoolId;
-use crate::server::ServerPhase;
-use crate::wing::{Accept, Connect, Wing};
+use crate::line::{Handshake, Received};
+use crate::wing::{Accept, Wing};
 use std::io;
 use std::sync::Arc;
-use weir_config::ServerTls;
 use weir_net::Net;
-use weir_session::login::{Secured, TlsWish};
-use weir_tls::SslMode;
+use weir_session::login::Secured;
 use weir_wire::{Fault, FaultKind};
 
 /// Login work of one turn, in looks at what a client has sent (some 20 us each, measured). What a turn has no
@@ -55,8 +51,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// What a look at this client's bytes costs; 0: it is not logging in.
     fn work_of(&self, cx: &Cx<'_, N>, key: Key) -> u32 {
         match self.clients.get(key) {
-            Some(client) if client.line.is_expecting_hello() && !self.leaves_handshakes(cx) => HANDSHAKE_WORK,
-            Some(client) if client.line.is_handshaking() => FINISH_WORK,
+            Some(client) if client.stream.line.is_expecting_hello() && !self.leaves_handshakes(cx) => {
+                HANDSHAKE_WORK
+            }
+            Some(client) if client.stream.line.is_handshaking() => FINISH_WORK,
             Some(client) if matches!(client.phase, Phase::Login(_)) => 1,
             _ => 0,
         }
@@ -120,9 +118,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let leaves = self.leaves_handshakes(cx);
         let Some(client) = self.clients.get_mut(key) else { return Err(io::ErrorKind::WouldBlock.into()) };
         if !leaves {
-            return client.line.recv(cx.net, buf, client.is.hup);
+            return client.stream.line.recv(cx.net, buf);
         }
-        let Some(step) = client.line.lend(cx.net, buf)? else {
+        let Some(step) = client.stream.line.lend(cx.net, buf)? else {
             return Ok(Received { len: 0, drained: true });
         };
         let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
@@ -133,7 +131,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // Too much waits there.
             Err(refused) => {
                 if let WorkDone::Handshake(step) = refused.run() {
-                    client.line.take_back(cx.net, *step)?;
+                    client.stream.line.take_back(cx.net, *step)?;
                 }
                 Err(io::ErrorKind::Interrupted.into())
             }
@@ -143,10 +141,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A handshake is back from another thread, a step further.
     pub(super) fn handshake_back(&mut self, cx: &mut Cx<'_, N>, key: Key, step: Handshake) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        match client.line.take_back(cx.net, step) {
+        match client.stream.line.take_back(cx.net, step) {
             Ok(()) => {
                 // It may have sent more meanwhile.
-                client.is.readable = true;
+                client.stream.line.readable = true;
                 self.todo.push_back(Order::PumpClient(key));
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => self.tls_failed(cx, key, &e),
@@ -163,11 +161,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         match stream {
             Some(Ok(stream)) => {
-                let clear = std::mem::take(&mut client.output);
-                client.line.secure(stream, early, clear.as_slice());
+                let clear = std::mem::take(&mut client.stream.output);
+                client.stream.line.secure(stream, early, clear.as_slice());
                 // What was read with the wish for TLS is looked at without waiting for more.
                 if !early.is_empty() {
-                    client.is.readable = true;
+                    client.stream.line.readable = true;
                     self.todo.push_back(Order::PumpClient(key));
                 }
                 Ok(())
@@ -198,56 +196,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.begin_closing(cx, key);
     }
-
-    /// How the server of a pool is to be asked for TLS: at the first try, or at the second by the other
-    /// transport.
-    pub(super) fn tls_wish(mode: Option<SslMode>, second: bool) -> TlsWish {
-        match (mode, second) {
-            (None | Some(SslMode::Disable), _)
-            | (Some(SslMode::Allow), false)
-            | (Some(SslMode::Prefer), true) => TlsWish::Off,
-            (Some(SslMode::Prefer), false) => TlsWish::IfOffered,
-            (Some(SslMode::Allow), true) => TlsWish::Required,
-            (Some(SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull), _) => TlsWish::Required,
-        }
-    }
-
-    /// A login that has failed may go through by the other transport, where the mode leaves it open.
-    pub(super) fn may_try_otherwise(
-        &self,
-        phase: &ServerPhase<W>,
-        pool: PoolId,
-        fault: &Fault,
-        tls: bool,
-    ) -> bool {
-        let ServerPhase::Login { connect, second: false, .. } = phase else { return false };
-        let pool = self.pools.get(pool.0 as usize).and_then(|pool| pool.as_deref());
-        let mode = pool.and_then(|pool| pool.spec.tls.as_deref()).map(|tls| tls.mode);
-        let refused = connect.as_deref().is_some_and(|connect| connect.is_transport_refused());
-        match mode {
-            Some(SslMode::Prefer) => tls && (refused || fault.kind == FaultKind::ServerTls),
-            Some(SslMode::Allow) => !tls && refused,
-            _ => false,
-        }
-    }
-}
-
-/// Begins TLS with a server as its client, behind what is still to be said in clear.
-pub(super) fn connect_tls<N: Net>(
-    line: &mut Line<N::Socket>,
-    net: &mut N,
-    tls: &ServerTls,
-    early: &[u8],
-    clear: &[u8],
-) -> Result<(), Fault> {
-    let failed = |text: String| Fault::new(FaultKind::ServerTls, text);
-    let stream = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
-    line.secure(stream, early, clear);
-    line.nudge(net).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => failed(error.to_string()),
-        // The connection itself: no reason to go on in clear, and nothing to say of TLS.
-        _ => Fault::new(FaultKind::ServerUnavailable, error.to_string()),
-    })
 }
 
 #[cfg(test)]

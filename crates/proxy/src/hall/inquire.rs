@@ -40,7 +40,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         login: &Login,
         question: Question,
     ) -> Result<(), Fault> {
-        let question = Question { patience_ms: cx.settings.timeouts.server_connect_ms, ..question };
+        let question = Question { patience_ms: cx.settings.timeouts.server_connect_timeout_ms, ..question };
         if let Some(client) = self.clients.get_mut(key)
             && let Phase::Login(phase) = &mut client.phase
         {

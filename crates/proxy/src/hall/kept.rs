@@ -37,7 +37,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let at_rest = client.inflight == 0
             && boundary == Boundary::Idle
             && !client.is.part_open
-            && client.input.is_empty();
+            && client.stream.input.is_empty();
         if !at_rest {
             return;
         }

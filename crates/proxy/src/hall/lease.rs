@@ -50,7 +50,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (Phase::Session(front), ServerPhase::Live(back)) = (&mut client.phase, &mut held.phase) else {
             return;
         };
-        let sent = back.dispatch_welcome(front, key.raw(), held.output.tail_mut());
+        let sent = back.dispatch_welcome(front, key.raw(), held.stream.output.tail_mut());
         client.inflight += 1;
         self.sent(cx, key, server, sent);
     }
@@ -92,7 +92,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         debug_assert_eq!(held.state(), ServerState::Leased(key));
         let Phase::Session(front) = &mut client.phase else { return };
         let ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.dispatch(front, key.raw(), request, whole, held.output.tail_mut());
+        let sent = back.dispatch(front, key.raw(), request, whole, held.stream.output.tail_mut());
         client.inflight += 1;
         client.is.part_open = !whole;
         if client.inflight == 1 {
@@ -109,7 +109,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(held) = self.servers.get_mut(server) else { return };
         let Phase::Session(front) = &mut client.phase else { return };
         let ServerPhase::Live(back) = &mut held.phase else { return };
-        let sent = back.extend(front, bytes, whole, held.output.tail_mut());
+        let sent = back.extend(front, bytes, whole, held.stream.output.tail_mut());
         client.is.part_open = !whole;
         self.sent(cx, key, server, sent);
     }

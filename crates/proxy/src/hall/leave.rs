@@ -57,7 +57,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.remove_client(cx, key, true);
             }
             // Whoever has ended its own direction may still read: its last answer goes out first.
-            None if self.clients.get(key).is_some_and(|c| !c.is.broken && !c.output.is_empty()) => {
+            None if self.clients.get(key).is_some_and(|c| !c.is.broken && !c.stream.output.is_empty()) => {
                 self.begin_closing(cx, key);
             }
             None => {
@@ -73,8 +73,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.leave(cx, key);
         let now_ms = cx.now_ms();
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.input.clear();
-        client.input.release_if_empty();
+        client.stream.input.clear();
+        client.stream.input.release_if_empty();
         if matches!(client.phase, Phase::Closing) {
             return;
         }
@@ -82,12 +82,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.active_ms = now_ms;
         self.leave_login(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.is.broken || (client.is.eof && client.output.is_empty()) {
+        if client.is.broken || (client.is.eof && client.stream.output.is_empty()) {
             self.remove_client(cx, key, client_is_broken(&self.clients, key));
             return;
         }
-        if client.output.is_empty() {
-            client.line.shutdown_write(cx.net);
+        if client.stream.output.is_empty() {
+            client.stream.line.shutdown_write(cx.net);
         }
         self.arm_client(cx, key);
         self.todo.push_back(Order::PumpClient(key));
@@ -126,7 +126,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         cx.shared.berths.leave_seat(cx.worker);
         debug_assert!(client.server().is_none() && !client.is_waiting());
-        client.line.close(cx.net, abort);
+        client.stream.line.close(cx.net, abort);
         self.cells.wing.client_connections.dec();
     }
 
@@ -145,8 +145,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             held.is.paused = false;
             held.since_ms = cx.net.now_ns() / 1_000_000;
             held.cleaning = Cleaning { needs_reset: in_session_mode || pinned, ..Cleaning::default() };
-            let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
-            back.forget(key.raw(), output.tail_mut());
+            let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return };
+            back.forget(key.raw(), stream.output.tail_mut());
             self.mark_dirty(server);
         }
         self.arm_server(cx, server);
@@ -158,8 +158,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn leave_shared(&mut self, key: Key) {
         let Some((server, _)) = self.books().alight(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return };
-        back.forget(key.raw(), output.tail_mut());
+        let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return };
+        back.forget(key.raw(), stream.output.tail_mut());
         self.mark_dirty(server);
         self.settle_later(server);
     }

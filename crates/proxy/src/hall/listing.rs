@@ -127,7 +127,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             database,
             application_name: application_name.unwrap_or_default(),
             peer: client.peer.clone(),
-            local: cx.net.local(client.line.socket()),
+            local: cx.net.local(client.stream.line.socket()),
             state,
             connected_ms: u64::from(client.connected_s) * 1_000,
             active_ms: client.active_ms.max(client.request_since_ns / 1_000_000),
@@ -140,7 +140,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cause: self.cause_of(key).to_owned(),
             pins,
             inflight: client.inflight,
-            tls: client.line.secured().map(|secured| (secured.version, secured.cipher)),
+            tls: client.stream.line.secured().map(|secured| (secured.version, secured.cipher)),
             console: client.is.console,
         }
     }
@@ -195,7 +195,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             user: spec.map(|spec| shown(&spec.user)).unwrap_or_default(),
             database: spec.map(|spec| shown(&spec.database)).unwrap_or_default(),
             target: server.target.clone(),
-            local: cx.net.local(server.line.socket()),
+            local: cx.net.local(server.stream.line.socket()),
             state,
             opened_ms: server.opened_ms,
             since_ms: server.since_ms,
@@ -205,7 +205,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 ServerPhase::Live(back) => back.console_pid(),
                 ServerPhase::Login { .. } => 0,
             },
-            tls: server.line.secured().map(|secured| (secured.version, secured.cipher)),
+            tls: server.stream.line.secured().map(|secured| (secured.version, secured.cipher)),
         }
     }
 }

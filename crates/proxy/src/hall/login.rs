@@ -12,7 +12,7 @@ use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
 use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
-use crate::pending::Pending;
+use crate::stream::Stream;
 use crate::wing::{Accept, Console, Front, Welcomes, Wing};
 use std::fmt::Display;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,11 +77,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let accept = W::Accept::new(accept_params::<W, N>(cx, key, &peer));
         let phase = LoginPhase::new(accept);
         self.clients.insert(Client {
-            line: Line::new(socket),
+            stream: Stream::new(Line::new(socket)),
             peer,
             phase: Phase::Login(Box::new(phase)),
-            input: Pending::default(),
-            output: Pending::default(),
             pool: None,
             user: 0,
             before: None,
@@ -379,7 +377,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Phase::Session(front) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
         let mut params = accept_params::<W, N>(cx, key, &client.peer);
-        params.secured = client.line.secured();
+        params.secured = client.stream.line.secured();
         let begun = W::Accept::again(params, &front, request);
         let pool = client.pool.take();
         let (accept, step) = match begun {

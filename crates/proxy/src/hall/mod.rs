@@ -59,7 +59,7 @@ use crate::economy::Crowd;
 use crate::failures::Failures;
 use crate::ids::{Arena, Key, Kind, Tag};
 use crate::pool::{Place, PoolEntry, PoolId};
-use crate::server::Server;
+use crate::server::{Server, ServerState};
 use crate::silent::Silent;
 use crate::wing::Wing;
 use std::collections::{HashMap, VecDeque};
@@ -180,18 +180,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn client_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if event.read_closed && !client.is.hup {
+        if event.read_closed && !client.stream.line.hup {
             client.active_ms = cx.net.now_ns() / 1_000_000;
         }
-        client.is.hup |= event.read_closed || event.hangup;
+        client.stream.line.hup |= event.read_closed || event.hangup;
         client.is.hangup |= event.hangup;
-        if event.writable && (!client.output.is_empty() || client.line.has_unsent()) {
+        if event.writable && (!client.stream.output.is_empty() || client.stream.line.has_unsent()) {
             self.flush_client(cx, key);
         }
         if (event.readable || event.read_closed || event.hangup)
             && let Some(client) = self.clients.get_mut(key)
         {
-            client.is.readable = true;
+            client.stream.line.readable = true;
             self.pump_client(cx, key);
             if event.read_closed {
                 self.arm_client(cx, key);
@@ -201,14 +201,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn server_event(&mut self, cx: &mut Cx<'_, N>, key: Key, event: Event) {
         let Some(server) = self.servers.get_mut(key) else { return };
-        server.is.hup |= event.read_closed || event.hangup;
+        server.stream.line.hup |= event.read_closed || event.hangup;
         if (event.writable || event.hangup) && !self.server_writable(cx, key) {
             return;
         }
         if (event.readable || event.read_closed || event.hangup)
             && let Some(server) = self.servers.get_mut(key)
         {
-            server.is.readable = true;
+            server.stream.line.readable = true;
             self.pump_server(cx, key);
         }
     }
@@ -270,17 +270,23 @@ impl<W: Wing, N: Net> Hall<W, N> {
         Ok(())
     }
 
-    /// A defect of Weir: it costs this client and this server, which nobody gets.
+    /// A defect of Weir: it costs this client and this server, which nobody gets. Clients first: behind the
+    /// end of its server one would be told of a lost connection.
     fn broken(&mut self, cx: &mut Cx<'_, N>, broken: Broken) {
         tracing::error!(
             protocol = W::PROTOCOL.name(),
             "{broken}: this is a defect of Weir, please report it"
         );
-        if let Some(server) = broken.server {
-            self.server_lost(cx, server, Fault::new(FaultKind::WorkerFailed, broken.what));
+        let fault = Fault::new(FaultKind::InternalError, broken.what);
+        let holder = match broken.server.and_then(|server| self.servers.get(server)).map(Server::state) {
+            Some(ServerState::Leased(client)) => Some(client).filter(|_| broken.client != Some(client)),
+            _ => None,
+        };
+        for client in [broken.client, holder].into_iter().flatten() {
+            self.end_client(cx, client, fault.clone());
         }
-        if let Some(client) = broken.client {
-            self.end_client(cx, client, FaultKind::WorkerFailed.into());
+        if let Some(server) = broken.server {
+            self.server_lost(cx, server, fault);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::panics::inject;
 use crate::pending::Pending;
 use crate::pool::{PoolEntry, PoolId};
 use crate::server::{Server, ServerFlags, ServerPhase};
+use crate::stream::Stream;
 use crate::wing::Wing;
 use std::sync::Arc;
 use weir_net::{Kept, Net};
@@ -19,15 +20,28 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn hand_over(&mut self, cx: &mut Cx<'_, N>, key: Key, to: usize) {
         inject::here("hand_over");
         let Some(server) = self.books().close(key) else { return };
-        let Server { line, target, right, phase, input, output, opened_ms, .. } = server;
+        let Server { stream, target, right, phase, opened_ms, .. } = server;
         let (spec_epoch, cleaning, is) = (server.spec_epoch, server.cleaning, server.is);
+        let Stream { line, input, output } = stream;
         debug_assert!(output.is_empty());
+        let hup = line.hup;
         let ServerPhase::Live(back) = phase else { return };
         let (socket, tls) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
-                let transfer =
-                    Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is };
+                let transfer = Transfer {
+                    parcel,
+                    tls,
+                    hup,
+                    target,
+                    right,
+                    back,
+                    input,
+                    opened_ms,
+                    spec_epoch,
+                    cleaning,
+                    is,
+                };
                 cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
             }
             Err(Kept { socket, error }) => {
@@ -42,7 +56,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
         inject::here("taken_over");
-        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is } =
+        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is, hup } =
             transfer;
         let entry = right.entry().clone();
         let key = self.servers.next_key();
@@ -57,22 +71,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         };
+        let mut line = Line::with(socket, tls);
+        (line.readable, line.hup) = (true, hup);
         self.books().enter(Server {
-            line: Line::with(socket, tls),
+            stream: Stream { line, input, output: Pending::default() },
             target,
             pool: entry.id,
             right,
             spec_epoch,
             phase: ServerPhase::Live(back),
             post: Post::arriving(),
-            input,
-            output: Pending::default(),
             opened_ms,
             since_ms: cx.now_ms(),
             head_since_ns: 0,
             armed_ms: u64::MAX,
             cleaning,
-            is: ServerFlags { readable: true, dirty: false, paused: false, full: false, due: false, ..is },
+            is: ServerFlags { dirty: false, paused: false, full: false, due: false, ..is },
         });
         self.count_pool(entry.id, |cells| cells.server_handovers.inc());
         if self.has_moved(key)

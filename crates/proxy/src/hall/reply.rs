@@ -4,9 +4,9 @@ use super::{Hall, Order, READS_PER_TURN};
 use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
-use crate::line::Received;
 use crate::panics::inject;
 use crate::server::{Server, ServerPhase, ServerState};
+use crate::stream::Heard;
 use crate::wing::{Back, Wing};
 use std::ops::Range;
 use weir_net::Net;
@@ -27,36 +27,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut scratch = std::mem::take(cx.scratch);
         for read in 0.. {
             let Some(server) = self.servers.get_mut(key) else { break };
-            if !server.is.readable || server.is.paused {
+            if !server.stream.line.readable || server.is.paused {
                 break;
             }
             if read == READS_PER_TURN {
                 self.later.push_back(Order::PumpServer(key));
                 break;
             }
-            match server.line.recv(cx.net, &mut scratch, server.is.hup) {
-                Ok(Received { len: 0, .. }) => {
-                    self.server_lost(
-                        cx,
-                        key,
-                        Fault::new(FaultKind::ServerLost, "the server closed the connection"),
-                    );
-                    break;
-                }
-                Ok(Received { len: n, drained }) => {
-                    if drained && !server.is.hup {
-                        server.is.readable = false;
-                    }
+            match server.stream.hear(cx.net, &mut scratch) {
+                Heard::Bytes(len) => {
                     let id = server.pool;
-                    self.count_pool(id, |cells| cells.server_received_bytes.add(n as u64));
-                    self.server_bytes(cx, key, &scratch[..n]);
+                    self.count_pool(id, |cells| cells.server_received_bytes.add(len as u64));
+                    self.server_bytes(cx, key, &scratch[..len]);
                 }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    server.is.readable = false;
+                Heard::Again => {}
+                Heard::Nothing => break,
+                Heard::End => {
+                    let text = "the server closed the connection";
+                    self.server_lost(cx, key, Fault::new(FaultKind::ServerLost, text));
                     break;
                 }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => {
+                Heard::Failed(e) => {
                     self.server_lost(cx, key, Fault::new(FaultKind::ServerLost, e.to_string()));
                     break;
                 }
@@ -68,18 +59,18 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn server_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
         inject::here("server_bytes");
         let Some(server) = self.servers.get_mut(key) else { return };
-        if server.input.is_empty() {
+        if server.stream.input.is_empty() {
             let used = self.replies(cx, key, bytes);
             if used < bytes.len()
                 && let Some(server) = self.servers.get_mut(key)
             {
-                server.input.append(&bytes[used..]);
+                server.stream.input.append(&bytes[used..]);
             }
         } else {
-            server.input.append(bytes);
+            server.stream.input.append(bytes);
             self.replies_kept(cx, key);
         }
-        if self.servers.get(key).is_some_and(|s| s.input.len() > limits::SERVER_GATHER_BYTES) {
+        if self.servers.get(key).is_some_and(|s| s.stream.input.len() > limits::SERVER_GATHER_BYTES) {
             let paused = self.servers.get(key).is_some_and(|s| s.is.paused);
             if !paused {
                 self.server_lost(cx, key, Fault::new(FaultKind::ServerTooLarge, "a message over the bound"));
@@ -93,12 +84,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if server.is.paused {
             return;
         }
-        let mut input = std::mem::take(&mut server.input);
+        let mut input = std::mem::take(&mut server.stream.input);
         let used = self.replies(cx, key, input.as_slice());
         let Some(server) = self.servers.get_mut(key) else { return };
         input.consume(used.min(input.len()));
         input.release_if_empty();
-        server.input = input;
+        server.stream.input = input;
     }
 
     /// Gives a server's bytes to those they are for; returns how many were dealt with.
@@ -120,10 +111,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     Phase::Login(_) | Phase::Closing => None,
                 }
             });
-            let before = (parcel.staged.len(), server.output.len());
-            let step = back.handle_reply(front, &input[used..], &mut parcel.staged, server.output.tail_mut());
+            let before = (parcel.staged.len(), server.stream.output.len());
+            let step =
+                back.handle_reply(front, &input[used..], &mut parcel.staged, server.stream.output.tail_mut());
             // What it held may have gone on, or have been given up.
-            let to_server = server.output.len() > before.1;
+            let to_server = server.stream.output.len() > before.1;
             if to_server || server.is.full {
                 self.mark_dirty(key);
             }
@@ -179,7 +171,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.send_client(cx, owner, &input[parcel.run.clone()]);
             }
             if let Some(client) = self.clients.get_mut(owner)
-                && client.output.len() > limits::CLIENT_OUTPUT_BYTES
+                && client.stream.output.len() > limits::CLIENT_OUTPUT_BYTES
                 && let Some(server_mut) = self.servers.get_mut(server)
                 && owes(server_mut, owner)
             {

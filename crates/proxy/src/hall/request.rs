@@ -7,7 +7,9 @@ use crate::context::Cx;
 use crate::ids::Key;
 use crate::line::Received;
 use crate::panics::inject;
+use crate::stream::Heard;
 use crate::wing::{Back, Front, Welcomes, Wing};
+use std::io::ErrorKind;
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind, Found, Needs, limits};
 
@@ -19,7 +21,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let mut scratch = std::mem::take(cx.scratch);
         for read in 0.. {
             let Some(client) = self.clients.get_mut(key) else { break };
-            if !client.is.readable || client.is.eof || client.is.broken {
+            if !client.stream.line.readable || client.is.eof || client.is.broken {
                 break;
             }
             if !self.may_read(key) {
@@ -34,37 +36,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             let received = self.receive(cx, key, &mut scratch);
             let Some(client) = self.clients.get_mut(key) else { break };
-            if let Some(secured) = client.line.take_secured()
+            let heard = client.stream.heard(received);
+            if let Some(secured) = client.stream.line.take_secured()
                 && let Err(fault) = self.client_secured(key, secured)
             {
                 self.refuse(cx, key, fault);
                 break;
             }
             let Some(client) = self.clients.get_mut(key) else { break };
-            match received {
-                Ok(Received { len: 0, .. }) => {
+            match heard {
+                Heard::Bytes(len) => {
+                    self.cells.wing.client_received_bytes.add(len as u64);
+                    client.active_ms = cx.net.now_ns() / 1_000_000;
+                    self.client_bytes(cx, key, &scratch[..len]);
+                }
+                Heard::Again => {}
+                Heard::Nothing => break,
+                Heard::End => {
                     client.is.eof = true;
                     self.client_ended(cx, key);
                     break;
                 }
-                Ok(Received { len: n, drained }) => {
-                    if drained && !client.is.hup {
-                        client.is.readable = false;
-                    }
-                    self.cells.wing.client_received_bytes.add(n as u64);
-                    client.active_ms = cx.net.now_ns() / 1_000_000;
-                    self.client_bytes(cx, key, &scratch[..n]);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    client.is.readable = false;
-                    break;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) if client.line.is_tls() && e.kind() == std::io::ErrorKind::InvalidData => {
+                Heard::Failed(e) if client.stream.line.is_tls() && e.kind() == ErrorKind::InvalidData => {
                     self.tls_failed(cx, key, &e);
                     break;
                 }
-                Err(_) => {
+                Heard::Failed(_) => {
                     client.is.broken = true;
                     self.close_client(cx, key, Some(FaultKind::ClientGone.into()));
                     break;
@@ -79,7 +76,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn receive(&mut self, cx: &mut Cx<'_, N>, key: Key, buf: &mut [u8]) -> std::io::Result<Received> {
         match self.clients.get_mut(key) {
-            Some(client) if !client.line.is_expecting_hello() => client.line.recv(cx.net, buf, client.is.hup),
+            Some(client) if !client.stream.line.is_expecting_hello() => client.stream.line.recv(cx.net, buf),
             Some(_) | None => self.receive_hello(cx, key, buf),
         }
     }
@@ -90,7 +87,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if matches!(client.phase, Phase::Closing) {
             return true;
         }
-        if client.input.len() >= limits::CLIENT_INPUT_BYTES {
+        if client.stream.input.len() >= limits::CLIENT_INPUT_BYTES {
             return false;
         }
         match client.lease().and_then(|server| self.servers.get_mut(server)) {
@@ -105,16 +102,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// New bytes of a client, behind those that were kept.
     fn client_bytes(&mut self, cx: &mut Cx<'_, N>, key: Key, bytes: &[u8]) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.input.is_empty() {
+        if client.stream.input.is_empty() {
             let used = self.consume(cx, key, bytes);
             if used < bytes.len()
                 && let Some(client) = self.clients.get_mut(key)
             {
-                client.input.append(&bytes[used..]);
+                client.stream.input.append(&bytes[used..]);
                 self.after_keeping(cx, key);
             }
         } else {
-            client.input.append(bytes);
+            client.stream.input.append(bytes);
             self.consume_kept(cx, key);
         }
     }
@@ -122,15 +119,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Looks again at bytes that were kept.
     pub(super) fn consume_kept(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.input.is_empty() {
+        if client.stream.input.is_empty() {
             return;
         }
-        let mut input = std::mem::take(&mut client.input);
+        let mut input = std::mem::take(&mut client.stream.input);
         let used = self.consume(cx, key, input.as_slice());
         let Some(client) = self.clients.get_mut(key) else { return };
         input.consume(used.min(input.len()));
         input.release_if_empty();
-        client.input = input;
+        client.stream.input = input;
         self.after_keeping(cx, key);
     }
 
@@ -180,7 +177,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             || client.is.given_up
             || !client.is.greeted
             || client.inflight as usize >= limits::CLIENT_PIPELINE
-            || client.output.len() > limits::CLIENT_OUTPUT_BYTES
+            || client.stream.output.len() > limits::CLIENT_OUTPUT_BYTES
         {
             return false;
         }
@@ -361,21 +358,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn has_all_it_gets(&mut self, key: Key) -> bool {
         let Some(client) = self.clients.get(key) else { return true };
         let at_work = client.inflight > 0 && !client.is.part_open;
-        (!at_work || self.is_awaited(key)) && !self.is_cut(key)
-    }
-
-    /// A message of the server that this client holds has come in part.
-    fn is_cut(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease());
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message())
-    }
-
-    /// What this client runs goes on only when it sends more.
-    fn is_awaited(&mut self, key: Key) -> bool {
-        let server = self.clients.get(key).and_then(|client| client.lease());
-        let back = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        back.is_some_and(|back| back.head() == Some(key.raw()) && back.awaits_client())
+        let held = client.lease().and_then(|server| self.servers.get_mut(server));
+        let Some(back) = held.and_then(|server| server.back()) else { return !at_work };
+        // A message of the server that this client holds has come in part.
+        let is_cut = back.head().is_none_or(|head| head == key.raw()) && back.is_mid_message();
+        // What this client runs goes on only when it sends more.
+        let is_awaited = back.head() == Some(key.raw()) && back.awaits_client();
+        (!at_work || is_awaited) && !is_cut
     }
 
     /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it

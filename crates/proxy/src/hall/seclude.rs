@@ -125,13 +125,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Some(server) = client.claim.ride() else { return false };
         let Some(held) = self.servers.get_mut(server) else { return false };
-        let Server { phase: ServerPhase::Live(back), output, .. } = held else { return false };
+        let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return false };
         let (Phase::Session(front), Holding::Riding { len: 1.., .. }) =
             (&mut client.phase, client.claim.holding())
         else {
             return false;
         };
-        back.recall(front, key.raw(), output.tail_mut());
+        back.recall(front, key.raw(), stream.output.tail_mut());
         client.inflight = client.inflight.saturating_sub(1);
         self.mark_dirty(server);
         self.books().take_back(key).is_some()
@@ -157,7 +157,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The request at the start of a client's input is answered, or under way where it cannot be taken back.
     fn drop_request(&mut self, key: Key, len: u32) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.input.consume((len as usize).min(client.input.len()));
-        client.input.release_if_empty();
+        client.stream.input.consume((len as usize).min(client.stream.input.len()));
+        client.stream.input.release_if_empty();
     }
 }

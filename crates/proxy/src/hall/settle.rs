@@ -97,14 +97,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(client) = self.clients.get_mut(key) else { return };
         match want {
             Want::Request { len, whole, .. } => {
-                let mut input = std::mem::take(&mut client.input);
+                let mut input = std::mem::take(&mut client.stream.input);
                 let len = (len as usize).min(input.len());
                 self.dispatch(cx, key, server, &input.as_slice()[..len], whole);
                 let Some(client) = self.clients.get_mut(key) else { return };
                 input.consume(len);
                 input.release_if_empty();
-                client.input = input;
-                if !client.input.is_empty() || client.is.readable {
+                client.stream.input = input;
+                if !client.stream.input.is_empty() || client.stream.line.readable {
                     self.todo.push_back(Order::PumpClient(key));
                 }
             }
@@ -151,7 +151,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let id = server.pool;
             return self.open_for_waiters(cx, id);
         }
-        let Server { phase: ServerPhase::Live(back), output, cleaning, .. } = server else { return };
+        let Server { phase: ServerPhase::Live(back), stream, cleaning, .. } = server else { return };
         if back.is_broken() {
             self.close_server(
                 cx,
@@ -169,7 +169,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
             cleaning.rolled_back = true;
-            back.rollback(output.tail_mut());
+            back.rollback(stream.output.tail_mut());
             let id = server.pool;
             self.count_pool(id, |cells| cells.server_rollbacks.inc());
             return self.clean_on(cx, key);
@@ -177,16 +177,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         cleaning.needs_reset |= back.wants_reset();
         if cleaning.needs_reset && !cleaning.reset {
             cleaning.reset = true;
-            back.reset(output.tail_mut());
+            back.reset(stream.output.tail_mut());
             let id = server.pool;
             self.count_pool(id, |cells| cells.server_resets.inc());
             return self.clean_on(cx, key);
         }
-        if !back.is_reusable() || !server.input.is_empty() {
+        if !back.is_reusable() || !server.stream.input.is_empty() {
             self.close_server(cx, key, "it cannot be used again");
             return;
         }
-        if !server.output.is_empty() {
+        if !server.stream.output.is_empty() {
             // It has answered before it has read everything, as after an error in COPY. What it has not taken
             // yet stays in front of what the next client sends; `flush_server` comes back here.
             self.mark_dirty(key);
@@ -217,8 +217,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let id = server.pool;
         self.count_pool(id, |cells| cells.server_checks.inc());
         let Some(server) = self.servers.get_mut(key) else { return };
-        let Server { phase: ServerPhase::Live(back), output, .. } = server else { return };
-        back.check(output.tail_mut());
+        let Server { phase: ServerPhase::Live(back), stream, .. } = server else { return };
+        back.check(stream.output.tail_mut());
         self.clean_on(cx, key);
     }
 

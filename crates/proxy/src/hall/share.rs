@@ -106,7 +106,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if late || draining || old || server.is.paused || server.post.is_held() {
                 continue;
             }
-            let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
+            let full = server.stream.output.len() > limits::SERVER_OUTPUT_BYTES;
             let queued = server.back().map_or(usize::MAX, |back| back.queued());
             if !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
                 best = Some((queued, key));
@@ -224,7 +224,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         debug_assert_eq!(client.inflight, 0);
         let Phase::Session(front) = &mut client.phase else { return };
-        let Server { phase: ServerPhase::Live(back), output, since_ms, head_since_ns, pool, is, .. } = held
+        let Server { phase: ServerPhase::Live(back), stream, since_ms, head_since_ns, pool, is, .. } = held
         else {
             return;
         };
@@ -234,9 +234,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             *since_ms = now_ns / 1_000_000;
             *head_since_ns = now_ns;
         }
-        let len = (len as usize).min(client.input.len());
-        let request = &client.input.as_slice()[..len];
-        let sent = back.dispatch(front, key.raw(), request, true, output.tail_mut());
+        let len = (len as usize).min(client.stream.input.len());
+        let request = &client.stream.input.as_slice()[..len];
+        let sent = back.dispatch(front, key.raw(), request, true, stream.output.tail_mut());
         let queued = back.queued();
         self.crowd.behind += u32::from(queued > 1);
         client.inflight = 1;
@@ -265,7 +265,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
             let (id, kept) = (server.pool, server.is.paused || server.post.is_held());
-            let full = server.output.len() > limits::SERVER_OUTPUT_BYTES;
+            let full = server.stream.output.len() > limits::SERVER_OUTPUT_BYTES;
             let Some(queued) = server.back().map(|back| back.queued()) else { return };
             if !kept
                 && !full

@@ -40,8 +40,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     fn ask(&mut self, key: Key, reading: Reading) -> bool {
         let Some(server) = self.servers.get_mut(key) else { return false };
-        let Server { phase: ServerPhase::Live(back), output, .. } = server else { return false };
-        back.ask_catalogue(reading, output.tail_mut());
+        let Server { phase: ServerPhase::Live(back), stream, .. } = server else { return false };
+        back.ask_catalogue(reading, stream.output.tail_mut());
         true
     }
 

@@ -23,6 +23,12 @@ fn wide() -> Two {
     Two { waits: Default::default(), ended: [false; 2], room: 1 << 20, piece: 1 << 20 }
 }
 
+/// One read; `hup`: the end has been announced.
+fn read(line: &mut Line<usize>, net: &mut Two, buf: &mut [u8], hup: bool) -> io::Result<Received> {
+    line.hup = hup;
+    line.recv(net, buf)
+}
+
 fn nothing() -> io::Error {
     io::ErrorKind::WouldBlock.into()
 }
@@ -107,7 +113,7 @@ fn ends(net: &mut Two) -> [Line<usize>; 2] {
     let mut secured = [false; 2];
     while secured != [true; 2] {
         for (line, secured) in [&mut server, &mut client].into_iter().zip(&mut secured) {
-            let found = line.recv(net, &mut buf, true).unwrap_err().kind();
+            let found = read(line, net, &mut buf, true).unwrap_err().kind();
             assert!(matches!(found, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted));
             line.nudge(net).unwrap();
             *secured |= line.take_secured().is_some();
@@ -120,7 +126,7 @@ fn ends(net: &mut Two) -> [Line<usize>; 2] {
 /// Reads all there is; returns false at the end of the stream.
 fn drain(net: &mut Two, line: &mut Line<usize>, buf: &mut [u8], into: &mut Vec<u8>) -> bool {
     loop {
-        match line.recv(net, buf, true) {
+        match read(line, net, buf, true) {
             Ok(Received { len: 0, .. }) => return false,
             Ok(Received { len, .. }) => into.extend_from_slice(&buf[..len]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -171,10 +177,10 @@ fn what_the_peer_sends_with_its_last_handshake_bytes_is_read_after_it() {
     let early: Vec<u8> = net.waits[1].drain(..).collect();
     server.secure(acceptor().accept().unwrap(), &early, &[]);
     let mut buf = [0; 4096];
-    assert!(server.recv(&mut net, &mut buf, true).is_err() && server.take_secured().is_none());
-    assert!(client.recv(&mut net, &mut buf, true).is_err() && client.take_secured().is_some());
+    assert!(read(&mut server, &mut net, &mut buf, true).is_err() && server.take_secured().is_none());
+    assert!(read(&mut client, &mut net, &mut buf, true).is_err() && client.take_secured().is_some());
     assert_eq!(client.send(&mut net, b"select 1").unwrap(), 8);
-    let received = server.recv(&mut net, &mut buf, true).unwrap();
+    let received = read(&mut server, &mut net, &mut buf, true).unwrap();
     assert!(server.take_secured().is_some() && server.take_secured().is_none());
     assert_eq!(buf[..received.len], *b"select 1");
 }
@@ -195,15 +201,15 @@ fn tickets_go_with_the_first_bytes() {
             server.secure(acceptor.accept().unwrap(), &[], &[]);
             client.nudge(&mut net).unwrap();
             while server.is_handshaking() || client.is_handshaking() {
-                assert!(server.recv(&mut net, &mut buf, false).is_err(), "{protocols}");
-                assert!(client.recv(&mut net, &mut buf, false).is_err(), "{protocols}");
+                assert!(read(&mut server, &mut net, &mut buf, false).is_err(), "{protocols}");
+                assert!(read(&mut client, &mut net, &mut buf, false).is_err(), "{protocols}");
             }
             assert!(
                 !server.has_unsent() && net.waits[0].is_empty(),
                 "{protocols}: nothing of its own accord"
             );
             server.send(&mut net, b"hello").unwrap();
-            let received = client.recv(&mut net, &mut buf, false).unwrap();
+            let received = read(&mut client, &mut net, &mut buf, false).unwrap();
             assert_eq!(buf[..received.len], *b"hello");
             let facts = server.tls.as_ref().unwrap().stream.as_ref().unwrap().facts().unwrap();
             assert_eq!(facts.resumed, resumed, "{protocols}");
@@ -218,10 +224,10 @@ fn what_is_no_tls_fails_and_what_follows_is_only_taken_away() {
     server.secure(acceptor().accept().unwrap(), &[], &[]);
     net.send(&1, b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut buf = [0; 4096];
-    assert_eq!(server.recv(&mut net, &mut buf, true).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(read(&mut server, &mut net, &mut buf, true).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert_eq!(net.waits[0].front(), Some(&21), "an alert tells the peer");
     net.send(&1, b"more").unwrap();
-    assert_eq!(server.recv(&mut net, &mut buf, true).unwrap().len, 4);
+    assert_eq!(read(&mut server, &mut net, &mut buf, true).unwrap().len, 4);
     assert!(server.send(&mut net, b"words").is_err(), "nothing is said in clear");
 }
 
@@ -241,15 +247,18 @@ fn a_handshake_that_is_lent_goes_on_where_it_was_left() {
         assert!(server.is_lent() && server.is_handshaking() && !server.is_expecting_hello());
         // Nothing is read or said meanwhile, and nothing is lost.
         client.nudge(&mut net).unwrap();
-        assert_eq!(server.recv(&mut net, &mut buf, true).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            read(&mut server, &mut net, &mut buf, true).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
         assert_eq!(server.send(&mut net, b"hello").unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert!(server.take_secured().is_none() && server.secured().is_none() && net.waits[0].is_empty());
         let step = std::thread::spawn(move || step.run()).join().unwrap();
         server.take_back(&mut net, step).unwrap();
         assert!(!server.is_lent() && !server.is_expecting_hello() && server.is_handshaking());
-        assert!(client.recv(&mut net, &mut buf, true).is_err() && client.take_secured().is_some());
+        assert!(read(&mut client, &mut net, &mut buf, true).is_err() && client.take_secured().is_some());
         assert_eq!(client.send(&mut net, b"select 1").unwrap(), 8);
-        let received = server.recv(&mut net, &mut buf, true).unwrap();
+        let received = read(&mut server, &mut net, &mut buf, true).unwrap();
         assert!(server.take_secured().is_some());
         assert_eq!(buf[..received.len], *b"select 1");
     }
