@@ -228,7 +228,13 @@ impl Front {
         if extra.changes.is_some() || extra.text.is_some() {
             self.request.extra = Some(Box::new(extra));
         }
-        self.request(len)
+        let by_heart = self.may_know_by_heart();
+        match self.request(len) {
+            Found::Request { len, needs } if by_heart => {
+                Found::Request { len, needs: Needs { prepares: true, ..needs } }
+            }
+            found => found,
+        }
     }
 
     /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.

@@ -208,7 +208,8 @@ impl Back {
                     return Ok(true);
                 }
                 let goes = self.boundary() == Boundary::Idle && front.only_warnings_pin();
-                if entry.reworded.is_none() && kept.counts() == all && !goes {
+                let has_own = front.warnings_are_on_server() && kept.counts() == all;
+                if entry.reworded.is_none() && has_own && !goes {
                     // The mark is gone, and its client stays where they are.
                     return Ok(true);
                 }
