@@ -228,7 +228,8 @@ impl Front {
         if extra.changes.is_some() || extra.text.is_some() {
             self.request.extra = Some(Box::new(extra));
         }
-        let by_heart = self.may_know_by_heart();
+        // A semicolon in front of a statement is an error to servers.
+        let by_heart = !text.contains(&b';') && self.may_know_by_heart();
         match self.request(len) {
             Found::Request { len, needs } if by_heart => {
                 Found::Request { len, needs: Needs { prepares: true, ..needs } }
