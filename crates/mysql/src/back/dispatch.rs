@@ -433,7 +433,8 @@ impl Back {
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
         // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
-        let rows_here = if entry.ahead.is_empty() { self.last_rows } else { 0 };
+        let stay_here = entry.ahead.iter().all(|ahead| matches!(ahead, Ahead::Prepare(_)));
+        let rows_here = if stay_here { self.last_rows } else { 0 };
         let own_rows = u64::try_from(front.answers().row_count).unwrap_or(0);
         let answers_count =
             class.verb == Verb::Call && self.session.flavour == Flavour::MySql && rows_here != own_rows;

@@ -50,16 +50,29 @@ fn opens_nothing(verb: Verb) -> bool {
     )
 }
 
+/// ROW_COUNT() is behind this command what it was.
+fn leaves_row_count(command: Command) -> bool {
+    matches!(
+        command,
+        Command::StmtPrepare | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
+    )
+}
+
+impl Request {
+    /// The session counts the same rows behind it as before, whosever they were.
+    pub(crate) fn leaves_rows(&self, outcome: &Outcome) -> bool {
+        let gets =
+            self.command == Command::Query && self.class.verb == Verb::Get && self.class.statements == 1;
+        !outcome.failed && (gets || leaves_row_count(self.command))
+    }
+}
+
 impl Front {
     /// The reply to a command that runs no text is done.
     pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
         let command = request.command;
         self.has_run();
-        let silent = matches!(
-            command,
-            Command::StmtPrepare | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
-        );
-        if outcome.failed || !silent {
+        if outcome.failed || !leaves_row_count(command) {
             self.row_count = row_count(outcome);
         }
         self.conditions = match command {
