@@ -40,6 +40,8 @@ def a_driver_kills_while_all_servers_work(context):
         target = weir.target()
         with Wire(target) as busy:
             number = int(busy.ask("SELECT CONNECTION_ID()")[0][0])
+            # A driver's second connection logs in as its first one did.
+            pymysql.connect(host=target.host, port=target.port, user=target.user, password=target.password).close()
 
             def work(_n):
                 try:

@@ -8,6 +8,7 @@
 //! its bytes until each reply is done. Nothing that `find` says changes the state: that happens when the
 //! reply says that the server did it.
 
+mod by_heart;
 mod cause;
 mod find;
 mod finish;

@@ -126,6 +126,7 @@ slots! {
     JoinBufferSize Number "join_buffer_size" "join_buffer_size" false,
     TmpTableSize Number "tmp_table_size" "tmp_table_size" false,
     MaxHeapTableSize Number "max_heap_table_size" "max_heap_table_size" false,
+    TrackedVariables Text "session_track_system_variables" "session_track_system_variables" false,
 }
 
 impl Slot {
@@ -268,7 +269,7 @@ impl State {
     }
 
     /// The value of a setting that its client has not changed.
-    fn based(&self, slot: Slot) -> Option<&str> {
+    pub(crate) fn based(&self, slot: Slot) -> Option<&str> {
         based(self.base.as_deref()?, slot)
     }
 

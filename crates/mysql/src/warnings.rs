@@ -363,7 +363,7 @@ pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Optio
         words.next().filter(|piece| piece.is(b"="))?;
         let item = words.next()?;
         let value = match condition {
-            None if item.is(b"NUMBER") => kept.rows.len().to_string(),
+            None if item.is(b"NUMBER") => format!("CAST({} AS UNSIGNED)", kept.rows.len()),
             None if item.is(b"ROW_COUNT") => row_count.to_string(),
             Some(row) => {
                 let mut r = Reader::new(row);
@@ -614,7 +614,8 @@ impl Says {
             says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
             says = says.with(Says::BEGINS_WITH_NONE, begins_with_none(text));
         }
-        if class.statements > 1 { says.of_several(text, flavour) } else { says }
+        // To a server, a comment behind a statement is one more.
+        if class.statements > 1 || !is_all_of(class, text) { says.of_several(text, flavour) } else { says }
     }
 
     fn of_several(mut self, text: &[u8], flavour: Flavour) -> Says {
@@ -658,6 +659,14 @@ impl Says {
         let ends = is_select && !begins && !text.trim_ascii_end().ends_with(b"*/");
         self.with(Says::ENDS_WITH_SELECT, ends)
     }
+}
+
+/// The text is its first statement. A comment behind it is another one to servers, which they answer by an
+/// OK.
+pub(crate) fn is_all_of(class: &Class, text: &[u8]) -> bool {
+    let behind = text.get(class.first_end as usize..).unwrap_or_default();
+    // They cut this off at the end of a text.
+    class.first_end == 0 || behind.iter().all(|byte| *byte == b';' || byte.is_ascii_whitespace())
 }
 
 /// A statement that changes something selects rows besides: it has a subquery, or is about several tables.

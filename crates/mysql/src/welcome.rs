@@ -114,8 +114,9 @@ impl weir_session::Welcomes for Welcomes {
         true
     }
 
-    /// The answer to COM_STMT_PREPARE describes columns, which only a server can do.
-    fn answer(&self, _front: &mut Front, _request: &[u8], _out: &mut Vec<u8>) -> bool {
-        false
+    /// Answers a SET that needs no server (`Needs::prepares`). The answer to COM_STMT_PREPARE describes
+    /// columns, which only a server can do.
+    fn answer(&self, front: &mut Front, _request: &[u8], out: &mut Vec<u8>) -> bool {
+        front.answer_by_heart(out)
     }
 }

@@ -387,7 +387,7 @@ impl Back {
         }
         entry.had_warnings = false;
         // Nothing of it runs on MySQL when its first statement is none.
-        if !asks || front.request.says.has(Says::BEGINS_WITH_NONE) {
+        if !asks || front.request.says.has(Says::BEGINS_WITH_NONE) || front.refuses_whole(class) {
             return true;
         }
         if behind {
@@ -433,7 +433,8 @@ impl Back {
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
         // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
-        let rows_here = if entry.ahead.is_empty() { self.last_rows } else { 0 };
+        let stay_here = entry.ahead.iter().all(|ahead| matches!(ahead, Ahead::Prepare(_)));
+        let rows_here = if stay_here { self.last_rows } else { 0 };
         let own_rows = u64::try_from(front.answers().row_count).unwrap_or(0);
         let answers_count =
             class.verb == Verb::Call && self.session.flavour == Flavour::MySql && rows_here != own_rows;
@@ -443,7 +444,11 @@ impl Back {
         let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
             || front.request.leaves == Leaves::Unsure;
         let only_here = front.warnings_are_on_server() && self.shows_warnings_of(Some(front));
-        let may_bring = !(warnings && only_here);
+        // Nor can FOUND_ROWS() be brought back that only this server knows.
+        let found_only_here = front.found_rows_are_unknown()
+            && self.found_client == front.id()
+            && rewrite::asks_found_rows(class);
+        let may_bring = !(warnings && only_here || found_only_here);
         let asks_found = wants_found && !found_is_here && !lasting && may_bring;
         let asks_count = wants_count && (!is_here || asks_found);
         if !matches!(entry.command, Command::Query | Command::StmtExecute) {
@@ -483,7 +488,7 @@ impl Back {
         let asks = rewrite::asks_found_rows(&front.request.class)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
         let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id);
-        if !asks || !front.found_rows_are_unknown() || is_here {
+        if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
             return true;
         }
         refuse(entry, "FOUND_ROWS() of that statement is no longer known; ask within the transaction");

@@ -22,7 +22,12 @@ impl Back {
     /// server.
     pub(crate) fn finish(&mut self, entry: &mut Entry, front: Option<&mut Front>) {
         let failed = entry.outcome.failed;
-        self.last_rows = entry.outcome.affected_rows.unwrap_or(0);
+        // The check of a login may have nothing to ask.
+        let leaves =
+            entry.welcome || front.as_deref().is_some_and(|front| front.request.leaves_rows(&entry.outcome));
+        if !leaves {
+            self.last_rows = entry.outcome.affected_rows.unwrap_or(0);
+        }
         if entry.owner == INTERNAL {
             self.warned_client = 0;
             self.last_client = 0;

@@ -195,11 +195,14 @@ impl Front {
 
     /// The text goes to a server, or is answered by what is known.
     fn find_text(&mut self, class: Class, state: u64, text: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
-        if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
-            return self.not_allowed(len, out);
-        }
-        if let Some(found) = self.refuse_file(&class, len, out) {
-            return found;
+        let refuses_whole = self.refuses_whole(&class);
+        if !refuses_whole {
+            if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
+                return self.not_allowed(len, out);
+            }
+            if let Some(found) = self.refuse_file(&class, len, out) {
+                return found;
+            }
         }
         if self.shows_warnings(&class, text, false, out) {
             return Found::Answered { len };
@@ -209,7 +212,7 @@ impl Front {
         }
         let extra = Extra {
             changes: changes_in(&class, text, &self.state),
-            text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !self.refuses_whole(&class)),
+            text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !refuses_whole),
             ..Extra::default()
         };
         self.note_trackers(&class, text);
@@ -225,7 +228,14 @@ impl Front {
         if extra.changes.is_some() || extra.text.is_some() {
             self.request.extra = Some(Box::new(extra));
         }
-        self.request(len)
+        // A semicolon in front of a statement is an error to servers.
+        let by_heart = !text.contains(&b';') && self.may_know_by_heart();
+        match self.request(len) {
+            Found::Request { len, needs } if by_heart => {
+                Found::Request { len, needs: Needs { prepares: true, ..needs } }
+            }
+            found => found,
+        }
     }
 
     /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.
@@ -234,7 +244,7 @@ impl Front {
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
             && !warnings.is_better_shown()
-            && (!self.state.multi_statements || is_all_of(class, text))
+            && (!self.state.multi_statements || warnings::is_all_of(class, text))
             && let Some(wanted) = warnings::wanted(text)
         {
             let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
@@ -255,7 +265,7 @@ impl Front {
     fn answer_head(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
         let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        if is_all_of(class, text) || !read || !self.state.multi_statements {
+        if warnings::is_all_of(class, text) || !read || !self.state.multi_statements {
             return None;
         }
         if kept.is_better_shown() {
@@ -312,7 +322,7 @@ impl Front {
     }
 
     /// The server refuses the text and cites it: several statements where only one is allowed.
-    fn refuses_whole(&self, class: &Class) -> bool {
+    pub(crate) fn refuses_whole(&self, class: &Class) -> bool {
         let unsure = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
         class.statements > 1 && !self.state.multi_statements && !unsure
     }
@@ -668,14 +678,6 @@ impl Front {
         }
         self.request(len)
     }
-}
-
-/// The text is its first statement. A comment behind it is another one to servers, which they answer by an
-/// OK.
-fn is_all_of(class: &Class, text: &[u8]) -> bool {
-    let behind = text.get(class.first_end as usize..).unwrap_or_default();
-    // They cut this off at the end of a text.
-    class.first_end == 0 || behind.iter().all(|byte| *byte == b';' || byte.is_ascii_whitespace())
 }
 
 /// What of the session itself a text asks for, that Weir has a hand in.

@@ -27,6 +27,11 @@ fn calls(class: &Class) -> bool {
     class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION)
 }
 
+/// It draws from a sequence or asks for one, which is a table.
+fn opens_a_sequence(class: &Class) -> bool {
+    class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL)
+}
+
 /// ER_SP_DOES_NOT_EXIST.
 const NO_SUCH_ROUTINE: u16 = 1305;
 
@@ -45,16 +50,29 @@ fn opens_nothing(verb: Verb) -> bool {
     )
 }
 
+/// ROW_COUNT() is behind this command what it was.
+fn leaves_row_count(command: Command) -> bool {
+    matches!(
+        command,
+        Command::StmtPrepare | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
+    )
+}
+
+impl Request {
+    /// The session counts the same rows behind it as before, whosever they were.
+    pub(crate) fn leaves_rows(&self, outcome: &Outcome) -> bool {
+        let gets =
+            self.command == Command::Query && self.class.verb == Verb::Get && self.class.statements == 1;
+        !outcome.failed && (gets || leaves_row_count(self.command))
+    }
+}
+
 impl Front {
     /// The reply to a command that runs no text is done.
     pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
         let command = request.command;
         self.has_run();
-        let silent = matches!(
-            command,
-            Command::StmtPrepare | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
-        );
-        if outcome.failed || !silent {
+        if outcome.failed || !leaves_row_count(command) {
             self.row_count = row_count(outcome);
         }
         self.conditions = match command {
@@ -112,8 +130,10 @@ impl Front {
         }
         // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a
         // table.
+        // On MySQL one that asks for warnings leaves them, too.
         let mariadb = self.traits.flavour == Flavour::MariaDb;
-        if outcome.failed || outcome.warnings > 0 || mariadb && outcome.warned {
+        let leaves_earlier = mariadb || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
             self.last_result = true;
             self.warnings = None;
         } else if request.leaves == Leaves::Nothing {
@@ -177,7 +197,7 @@ impl Front {
                 Found::Kept
             }
             // A comment behind it has an OK of its own.
-            verb if opens_nothing(verb) && single && class.first_end != 0 && outcome.results == 2 => {
+            _ if single && class.first_end != 0 && outcome.results == 2 && finds_nothing(request, mysql) => {
                 Found::Kept
             }
             // So did what stands behind a single one.
@@ -426,7 +446,11 @@ impl Front {
             {
                 Leaves::Unsure
             }
-            Flavour::MariaDb if !writes && !crate::warnings::names_a_table(text) => Leaves::All,
+            Flavour::MariaDb
+                if !writes && !opens_a_sequence(class) && !crate::warnings::names_a_table(text) =>
+            {
+                Leaves::All
+            }
             Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
         }
     }
@@ -460,9 +484,7 @@ impl Front {
             (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb)
                 if single && !class.uses.contains(Uses::EXECUTABLE_COMMENT) =>
             {
-                // A sequence is a table.
-                let of_sequences = Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL;
-                let opens = class.uses.intersects(of_sequences);
+                let opens = opens_a_sequence(class);
                 let describes = class.verb == Verb::Explain && crate::warnings::describes_a_table(text);
                 if opens || describes || crate::warnings::names_a_table(text) {
                     Leaves::Nothing
@@ -484,6 +506,19 @@ enum Found {
     Known(u64),
     /// Only its server knows.
     OnServer,
+}
+
+/// It leaves FOUND_ROWS() as it was, whatever came of it.
+fn finds_nothing(request: &Request, mysql: bool) -> bool {
+    match request.class.verb {
+        Verb::Show => request.shows == Shows::Nothing,
+        Verb::Insert | Verb::Replace | Verb::Delete | Verb::Set | Verb::Create => {
+            request.skipped != Skipped::Other && !request.class.skips_rows
+        }
+        Verb::Update | Verb::Do => !mysql && request.skipped != Skipped::Other,
+        Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Lock | Verb::Get | Verb::Deallocate => true,
+        verb => opens_nothing(verb),
+    }
 }
 
 /// It calls a routine that selects something, or nobody knows what it does.

@@ -203,7 +203,14 @@ impl Back {
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
             if let Some(mut kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
+                let all = kept.counts();
                 if entry.marked && kept.was_marked() {
+                    return Ok(true);
+                }
+                let goes = self.boundary() == Boundary::Idle && front.only_warnings_pin();
+                let has_own = front.warnings_are_on_server() && kept.counts() == all;
+                if entry.reworded.is_none() && has_own && !goes {
+                    // The mark is gone, and its client stays where they are.
                     return Ok(true);
                 }
                 if let Some([from, to]) = entry.reworded.as_deref() {

@@ -266,7 +266,8 @@ impl Back {
             drop(front.take_untold());
         }
         let told = way.front.as_deref().filter(|front| comes_back(entry, front));
-        let told = told.map(|front| with_schema(&end, front));
+        let more = end.status & status::MORE_RESULTS != 0;
+        let told = told.map(|front| with_schema(&end, told_schema(entry, front, more)));
         let end = told.as_ref().map_or(end, |changes| OkPacket { changes, ..end });
         if end.status & status::MORE_RESULTS == 0
             && let Some(front) = way.front.as_deref_mut()
@@ -303,7 +304,7 @@ impl Back {
         {
             // It came back from there all the same.
             let mut changes = Vec::new();
-            put_schema(&mut changes, front);
+            put_schema(&mut changes, front.state.schema.as_deref().unwrap_or_default());
             front.keep_untold(&changes);
         }
         let is_command = matches!(entry.command, Command::InitDb | Command::FieldList);
@@ -502,18 +503,29 @@ fn comes_back(entry: &Entry, front: &Front) -> bool {
     entry.elsewhere || from_none
 }
 
-/// The changes of an OK with the client's schema among them: a server that executes a statement in another
-/// schema comes back to its client's, and says so.
-fn with_schema(end: &OkPacket<'_>, front: &Front) -> Vec<u8> {
+/// The schema that a server tells of when it executes a statement in another one: that one with the first of
+/// its results, and its client's, to which it has come back, with the last.
+fn told_schema<'a>(entry: &'a Entry, front: &'a Front, more: bool) -> Option<&'a str> {
+    match (more, entry.outcome.results, &entry.key) {
+        (false, _, _) => Some(front.state.schema.as_deref().unwrap_or_default()),
+        (true, 1, Some(key)) => Some(key.text.shape.schema.as_deref().unwrap_or_default()),
+        (true, _, _) => None,
+    }
+}
+
+/// The changes of an OK with this schema among them, and no other.
+fn with_schema(end: &OkPacket<'_>, schema: Option<&str>) -> Vec<u8> {
     let others = changes(end.changes).filter(|(change, _)| !matches!(change, Change::Schema(_)));
     let mut changes: Vec<u8> = others.flat_map(|(_, entry)| entry).copied().collect();
-    put_schema(&mut changes, front);
+    if let Some(schema) = schema {
+        put_schema(&mut changes, schema);
+    }
     changes
 }
 
-fn put_schema(changes: &mut Vec<u8>, front: &Front) {
-    let (mut entry, name) = (Vec::new(), front.state.schema.as_deref().unwrap_or_default());
-    lenenc::put_string(&mut entry, name.as_bytes());
+fn put_schema(changes: &mut Vec<u8>, schema: &str) {
+    let mut entry = Vec::new();
+    lenenc::put_string(&mut entry, schema.as_bytes());
     changes.push(1);
     lenenc::put_string(changes, &entry);
 }
