@@ -1,11 +1,13 @@
 """What PostgreSQL clients set follows them: many clients that are alive at once on two servers, each with settings of its own, as
 frameworks set them at their connect. Nobody waits for a pin, and nobody sees another's setting."""
 
+import contextlib
 import random
 import threading
 
 import psycopg
 from weirtest.case import in_threads, weir
+from weirtest.target import superuser
 from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
@@ -114,6 +116,96 @@ def a_setting_is_its_clients_own_when_it_fails_or_is_taken_back(context):
     with Weir.before("postgres", pool_size=1, settings=["pool.query_wait_timeout=20"]) as w:
         through, direct = run(w.target()), run(context.direct())
         assert through == direct, [(step, a, b) for step, a, b in zip(steps, direct, through) if a != b]
+
+
+ROLES = [f"role_{n}" for n in range(8)]
+WHO = "select current_user, session_user, current_setting('role'), current_setting('is_superuser')"
+MINE = "select string_agg(body, ',' order by body) from rows_of_roles where body <> %s"
+
+
+@contextlib.contextmanager
+def roles():
+    """Roles that the user of the tests may take, and a table of which each sees its own rows."""
+    made = [
+        "drop table if exists rows_of_roles", *(f"drop role if exists {role}" for role in ROLES), *(f"create role {role}" for role in ROLES),
+        "create table rows_of_roles (owner text, body text)", *(f"insert into rows_of_roles values ('{role}', 'of {role}')" for role in ROLES),
+        "alter table rows_of_roles enable row level security", "create policy own on rows_of_roles using (owner = current_user)",
+        f"grant select, insert on rows_of_roles to public; grant {', '.join(ROLES)} to app_scram",
+    ]
+    with connection(superuser()) as admin:
+        for text in made:
+            admin.execute(text)
+        try:
+            yield admin
+        finally:
+            admin.execute("drop table rows_of_roles")
+            for role in ROLES:
+                admin.execute(f"drop role if exists {role}")
+
+
+@weir
+def forty_clients_with_roles_of_their_own_share_two_servers(_context):
+    """Row level security and current_user are each client's own in every protocol, and none of them keeps a server."""
+    there = threading.Barrier(CLIENTS, timeout=120)
+    told = []
+
+    def work(i):
+        role = ROLES[i % len(ROLES)]
+        mine = ("app_scram", "app_scram", "none", "off"), None
+        with connection(target, application_name=f"a{i % 3}") as c:
+            dice = random.Random(i)
+            if i % 5:
+                how = [f"set role {role}", f"select set_config('role', '{role}', false)", f"begin; set local role {ROLES[0]}; set role {role}; commit",
+                       f"do $$ begin set role {role}; end $$"]
+                c.execute(how[i % 4], prepare=False)
+                mine = (role, "app_scram", role, "off"), f"of {role}"
+            there.wait()
+            for turn in range(15):
+                if dice.random() < 0.2:
+                    c.execute("begin")
+                    c.execute("savepoint a")
+                    c.execute(f"set role {dice.choice(ROLES)}")
+                    c.execute(dice.choice(["rollback to a", "rollback"]))
+                    c.execute("rollback")
+                who = c.execute(WHO, prepare=dice.random() < 0.5).fetchone()
+                rows = c.execute(MINE, ("",), prepare=dice.random() < 0.7, binary=dice.random() < 0.5).fetchone()[0]
+                simple = c.execute(MINE.replace("%s", "''"), prepare=False).fetchone()[0]
+                told.append((i, turn, (who, rows), (who, simple), mine))
+            there.wait()
+            c.execute(dice.choice(["reset role", "discard all", "set role none", "reset session authorization"]), prepare=False)
+            there.wait()
+            told.append((i, "reset", (c.execute(WHO).fetchone(), None), None, (("app_scram", "app_scram", "none", "off"), None)))
+
+    with roles(), Weir.before("postgres", pool_size=2, settings=["pool.query_wait_timeout=20"]) as w:
+        target = w.target()
+        assert not (failed := in_threads(CLIENTS, work)), failed[:3]
+        assert w.metric("weir_server_connections", protocol="postgres") <= 3
+        assert w.metric("weir_pinned_servers", protocol="postgres") == 0
+    wrong = [one for one in told if one[2] != one[4] or (one[3] or one[2]) != one[4]]
+    assert not wrong, wrong[:3]
+
+
+@weir
+def a_role_that_was_taken_away_runs_nothing(_context):
+    """On another server than the one that gave it: refused with the server's own error, and nothing of the request is done."""
+    for taken in [f"revoke {ROLES[1]} from app_scram", f"drop role {ROLES[1]}"]:
+        with roles() as admin, Weir.before("postgres", pool_size=1) as w:
+            target = w.target()
+            with connection(target) as a, connection(target) as b:
+                a.execute(f"set role {ROLES[1]}")
+                assert b.execute(WHO).fetchone()[0] == "app_scram"
+                assert a.execute(WHO).fetchone()[0] == ROLES[1]
+                assert b.execute(WHO).fetchone()[0] == "app_scram"
+                admin.execute(taken)
+                for prepare in [False, True]:
+                    try:
+                        a.execute("insert into rows_of_roles values ('x', 'must not be there')", prepare=prepare)
+                    except psycopg.Error as e:
+                        assert e.sqlstate in ("42501", "22023"), e
+                    else:
+                        raise AssertionError("it ran")
+                assert b.execute(WHO).fetchone()[0] == "app_scram"
+            assert admin.execute("select count(*) from rows_of_roles where owner = 'x'").fetchone()[0] == 0
 
 
 @weir

@@ -13,6 +13,7 @@ use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
 use crate::relay::{Internal, Kind, Owed};
+use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_session::Front as _;
@@ -100,7 +101,7 @@ impl Back {
         front.outstanding = front.outstanding.saturating_add(1);
         self.queue.push_entry(owner, Kind::Welcome, self.queue.is_empty() && self.boundary == Boundary::Idle);
         let mut bytes = Vec::new();
-        if !self.bring_settings(front, &mut bytes) {
+        if self.bring_settings(front, &mut bytes).is_none() {
             bytes.extend_from_slice(SYNC);
             self.queue.push(Owed::HiddenSync);
         }
@@ -185,10 +186,10 @@ impl Back {
             let plan_key = front.settings.plan_key();
             // Of the client before: it may cut off what takes it away.
             let timed = self.applied.limits_time();
-            if self.bring_settings(front, &mut bytes) {
+            if let Some(refusable) = self.bring_settings(front, &mut bytes) {
                 self.write(&bytes, out);
                 let accepted = plan_key == 0 || self.accepted.contains(&plan_key);
-                if self.held.is_none() && (timed || !accepted) {
+                if self.held.is_none() && (timed || refusable || !accepted) {
                     self.held = Some(Box::new(Held { settings_of: number, ..Held::default() }));
                 }
             }
@@ -282,12 +283,13 @@ impl Back {
         }
     }
 
-    /// Appends the query that gives this server the client's settings. False when it has them.
-    fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> bool {
+    /// Appends the query that gives this server the client's settings, and says whether it may be refused
+    /// even where it was accepted before. None when the server has them.
+    fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> Option<bool> {
         let previous = std::mem::replace(&mut self.applied, Arc::clone(&front.settings));
         let changes = difference(&previous, &front.settings, &self.base);
         if changes.is_empty() {
-            return false;
+            return None;
         }
         for change in changes.iter().filter(|change| change.name.contains('.')) {
             self.knowledge.note_placeholders();
@@ -299,7 +301,7 @@ impl Back {
             self.queue.push(Owed::Settings { previous, brings, last: n == queries, only: queries == 1 });
         }
         self.unnamed = None;
-        true
+        Some(may_be_refused(&changes))
     }
 
     /// The last byte of a message that came in parts has gone.

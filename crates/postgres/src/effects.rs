@@ -5,6 +5,7 @@
 //!
 //! Invariant: in doubt a trace is kept. Taking one away too early gives another client's answer.
 
+use crate::role::{AUTHORIZATION, ROLE};
 use std::sync::Arc;
 use weir_sql::catalogue::{Knowledge, Proof};
 use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Uses, Verb, classify_in};
@@ -216,6 +217,15 @@ impl Effects {
     pub fn resets_settings(&self) -> bool {
         self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
             || self.names.as_deref().is_some_and(|names| names.iter().any(|set| set.reset))
+    }
+
+    /// The settings that a lone RESET puts back, for the session.
+    pub(crate) fn resets(&self) -> impl Iterator<Item = &str> {
+        let named =
+            || self.names.iter().flatten().filter(|set| set.reset && !set.local).map(|set| &*set.name);
+        // It takes the role away, too.
+        let role = named().any(|name| name == AUTHORIZATION).then_some(ROLE);
+        named().chain(role)
     }
 
     /// This setting goes back to the server's own value.
@@ -448,7 +458,8 @@ pub enum Outcome {
 pub struct Traces {
     pins: Pins,
     locks: Locks,
-    /// `SET ROLE`, `SET SESSION AUTHORIZATION` or what may be one, which RESET ALL does not undo.
+    /// `SET ROLE`, `SET SESSION AUTHORIZATION` or what may be one, which RESET ALL does not undo, and of
+    /// which the server has not said yet what it came to.
     role: bool,
     /// Statements have their client's own names on the server.
     names: bool,
@@ -478,6 +489,7 @@ impl Traces {
         if pin == Pin::SessionLock {
             self.locks = Locks::NONE;
         }
+        self.role &= pin != Pin::Setting;
     }
 
     /// This reason stands, and a server can be asked whether what it speaks of is still there.
@@ -552,8 +564,8 @@ impl Traces {
         } else if !effects.role && effects.sets_only(&followed) {
             pins.remove(Pin::Setting);
         }
-        // RESET ROLE and its kin leave something behind only where something was. Nothing but DISCARD ALL
-        // takes it away: each of them may be rolled back, and one does not undo the other.
+        // RESET ROLE and its kin leave something behind only where something was. Only the server's word or
+        // DISCARD ALL takes it away: each of them may be rolled back, and one does not undo the other.
         let only_resets = effects.names.as_deref().is_some_and(|names| names.iter().all(|set| set.reset));
         if effects.role && !only_resets {
             self.role = true;

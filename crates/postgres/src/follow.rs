@@ -18,7 +18,8 @@ use crate::effects::{Effects, Outcome, Traces};
 use crate::front::Front;
 use crate::message::query::put_query;
 use crate::relay::{Internal, Owed};
-use crate::session_state::{Settings, follows, put_literal};
+use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, is_who};
+use crate::session_state::{Reported, Settings, follows, put_literal};
 use std::sync::Arc;
 use weir_sql::Clears;
 use weir_wire::limits::SETTINGS_ASKED;
@@ -46,6 +47,8 @@ struct Asked {
     settings: usize,
     /// And for the names of those that the session has.
     named: bool,
+    /// And whether the user that logged in might not be allowed to set one of them.
+    rights: bool,
     /// Whether these are still there.
     rest: Pins,
     /// The answer.
@@ -80,10 +83,7 @@ const CHARACTERISTICS: [&str; 3] =
 
 /// A client that sets this takes its value along.
 pub(crate) fn moves(name: &str) -> bool {
-    const STAYS: [&str; 11] = [
-        // What may be done there hangs on them.
-        "role",
-        "session_authorization",
+    const STAYS: [&str; 9] = [
         // Cannot be read.
         "seed",
         // The server would end for want of its client's requests.
@@ -142,7 +142,11 @@ impl Effects {
     /// All that it may tie its client to a server by is settings that move. `reported`: servers report this
     /// one.
     pub(crate) fn only_moves(&self, reported: impl Fn(&str) -> bool) -> bool {
-        if self.role || self.seeds || self.temporary_path || self.pins != Pins::from(Pin::Setting) {
+        if (self.role && !self.names_who())
+            || self.seeds
+            || self.temporary_path
+            || self.pins != Pins::from(Pin::Setting)
+        {
             return false;
         }
         let goes = |name: &str| reported(name) || moves(name);
@@ -162,16 +166,26 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         let mut names: Vec<&str> = Vec::new();
-        let mut in_vain = effects.role || effects.seeds || effects.temporary_path;
+        let mut in_vain = (effects.role && !effects.names_who()) || effects.seeds || effects.temporary_path;
         let mut pins = false;
+        if effects.sets_by_another() {
+            front.rare.get_or_insert_default().sets_as_another = true;
+        }
+        if let Some(questions) = self.questions.as_deref_mut() {
+            // What it had set may be gone by that, but for its role.
+            questions.doubtful |= effects.clears.intersects(Clears::RESET_ALL);
+        }
         match (&effects.names, effects.touched.as_deref()) {
             (Some(sets), _) => {
                 let may_return = outcome == Outcome::InTransaction;
                 for set in sets.iter().filter(|set| !set.local && !followed(&set.name)) {
                     if !set.reset {
                         names.push(&set.name);
-                    } else if may_return && front.has_set(&set.name) {
-                        // A ROLLBACK brings back what it was.
+                    } else if (may_return && front.has_set(&set.name))
+                        || (set.name.as_ref() == AUTHORIZATION && front.has_set(ROLE))
+                    {
+                        // A ROLLBACK brings back what it was; and whether a role goes with it, the server
+                        // says.
                         pins = true;
                         names.push(&set.name);
                     }
@@ -183,6 +197,9 @@ impl Back {
                 names.extend(touched.sets.iter().filter(|name| !followed(name)));
             }
             (None, _) => in_vain = true,
+        }
+        if names.iter().any(|name| is_who(name)) {
+            names.extend(WHO);
         }
         let settings = Arc::clone(&front.settings);
         if outcome == Outcome::InTransaction && effects.clears.intersects(Clears::RESET_ALL) {
@@ -255,14 +272,18 @@ impl Back {
         let mut text = Vec::new();
         for name in questions.names.iter().take(settings) {
             text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
-            text.extend_from_slice(b"pg_catalog.current_setting(");
-            put_literal(&mut text, name.as_bytes());
-            text.extend_from_slice(b",true)");
+            put_value_of(&mut text, name);
         }
         let named = settings > 0 && std::mem::take(&mut questions.doubtful);
         if named {
             text.push(b',');
             text.extend_from_slice(OF_THE_SESSION.as_bytes());
+        }
+        let another = front.rare.as_deref().is_some_and(|rare| rare.sets_as_another);
+        let others = questions.names.iter().take(settings).any(|name| !is_who(name));
+        let rights = another && others && self.base.get("is_superuser") != Some(b"on");
+        if rights {
+            put_asks_rights(&mut text, questions.names.iter().take(settings));
         }
         for (pin, is_there) in &ASKED {
             if rest.contains(*pin) {
@@ -270,7 +291,7 @@ impl Back {
                 text.extend_from_slice(is_there.as_bytes());
             }
         }
-        questions.asked = Some(Asked { settings, named, rest, values: Vec::new() });
+        questions.asked = Some(Asked { settings, named, rights, rest, values: Vec::new() });
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
         self.unnamed = None;
@@ -299,14 +320,17 @@ impl Back {
     /// It has been told, or was refused.
     pub(crate) fn values_done(&mut self, front: Option<&mut Front>) {
         let Some(mut questions) = self.questions.take() else { return };
-        let Some(Asked { settings, named, rest, values }) = questions.asked.take() else { return };
+        let Some(Asked { settings, named, rights, rest, values }) = questions.asked.take() else { return };
         let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
-        let front = front.filter(|_| values.len() == settings + usize::from(named) + asked.len());
+        let expected = settings + usize::from(named) + usize::from(rights) + asked.len();
+        let front = front.filter(|_| values.len() == expected);
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
         let (of_session, is_there) = is_there.split_at_checked(usize::from(named)).unwrap_or_default();
         let of_session = of_session.first().map(|names| names.as_deref().unwrap_or_default());
+        let (needs_rights, is_there) = is_there.split_at_checked(usize::from(rights)).unwrap_or_default();
+        let anybodys = needs_rights.first().is_none_or(|needs| needs.as_deref() == Some(b"f"));
         let moved = match front {
             Some(front) => {
                 for (pin, _) in
@@ -315,10 +339,9 @@ impl Back {
                     front.traces.unpin(*pin);
                     self.traces.unpin(*pin);
                 }
+                let all = questions.names.is_empty();
                 settings == 0
-                    || self
-                        .take_along(front, &names, values, of_session, questions.names.is_empty())
-                        .is_some()
+                    || (anybodys && self.take_along(front, &names, values, of_session, all).is_some())
             }
             None => settings == 0,
         };
@@ -346,6 +369,12 @@ impl Back {
                     .is_none_or(|names| names.split(|&b| b == b',').any(|one| one == name.as_bytes()))
         };
         for (name, value) in names.iter().zip(values) {
+            if is_who(name) {
+                let value = value.as_deref();
+                settings = who(settings, front.startup.get(name), name, value, &self.base)?;
+                applied = who(applied, None, name, value, &self.base)?;
+                continue;
+            }
             match value.as_deref().filter(|_| has(name)) {
                 Some(value) if is_whole(name, value) => {
                     settings = settings.with(name, value).ok()?;
@@ -370,6 +399,66 @@ impl Back {
             self.traces.unpin(Pin::Setting);
         }
         Some(())
+    }
+}
+
+/// Appends what shows the value of a setting. NULL: it is not set, or there is no role, which is so at the
+/// beginning of a session unless another one was stored for it.
+fn put_value_of(text: &mut Vec<u8>, name: &str) {
+    const NONE: &[u8] =
+        b"CASE WHEN pg_catalog.current_setting('role') OPERATOR(pg_catalog.=) 'none' AND NOT EXISTS \
+          (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) stored \
+          WHERE pg_catalog.starts_with(stored, 'role=')) THEN NULL ELSE ";
+    if name == ROLE {
+        text.extend_from_slice(NONE);
+    }
+    text.extend_from_slice(b"pg_catalog.current_setting(");
+    put_literal(text, name.as_bytes());
+    text.extend_from_slice(b",true)");
+    if name == ROLE {
+        text.extend_from_slice(b" END");
+    }
+}
+
+/// Appends what asks whether one of these settings may be refused to a user and allowed to another.
+fn put_asks_rights<'a>(text: &mut Vec<u8>, names: impl Iterator<Item = &'a Box<str>>) {
+    text.extend_from_slice(
+        b",EXISTS (SELECT FROM pg_catalog.pg_settings WHERE (context OPERATOR(pg_catalog.<>) 'user' OR \
+          name OPERATOR(pg_catalog.=) ANY ('{temp_tablespaces,default_text_search_config}')) AND \
+          source OPERATOR(pg_catalog.=) 'session' AND \
+          pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (ARRAY[''",
+    );
+    for name in names.filter(|name| !is_who(name)) {
+        text.push(b',');
+        put_literal(text, name.as_bytes());
+    }
+    text.extend_from_slice(b"]))");
+}
+
+/// These settings with the role, or the session authorization, that the server tells. `startup`: what the
+/// client has named at its start.
+fn who(
+    settings: Settings,
+    startup: Option<&[u8]>,
+    name: &str,
+    value: Option<&[u8]>,
+    base: &Reported,
+) -> Option<Settings> {
+    match value {
+        Some(value) if !is_whole(name, value) => None,
+        // As it was when the server logged in.
+        Some(value) if base.get(name) == Some(value) && startup.is_none() => Some(settings.without(name)),
+        None if startup.is_none() => Some(settings.without(name)),
+        value => settings.with(name, value.unwrap_or(NO_ROLE)).ok(),
+    }
+}
+
+impl Effects {
+    /// What it sets may be set by another user than the one that logged in.
+    fn sets_by_another(&self) -> bool {
+        self.role
+            || self.names.is_none() && self.may_set
+            || self.names.iter().flatten().any(|set| is_who(&set.name))
     }
 }
 

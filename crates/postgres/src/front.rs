@@ -522,6 +522,8 @@ impl Front {
         let choosy = self.is_choosy();
         let shareable = batch.shareable
             && !choosy
+            // Its server must first say whether the client may still be who it is.
+            && !self.settings.is_somebody()
             && quiet
             && !was_open
             && self.boundary == Boundary::Idle

@@ -29,6 +29,7 @@ pub mod prepared;
 mod relay;
 mod reply;
 mod reset;
+mod role;
 pub mod session_state;
 #[cfg(test)]
 mod testing;

@@ -17,10 +17,11 @@ use crate::effects::{Effects, SetName};
 use crate::follow::moves;
 use crate::front::Front;
 use crate::relay::{Internal, Owed};
+use crate::role::is_who;
 use crate::session_state::{Change, Reported, Settings, put_changes};
 use std::sync::Arc;
 use weir_session::Front as _;
-use weir_sql::{Locks, Scope, SettingNames, Touched};
+use weir_sql::{Clears, Locks, Scope, SettingNames, Touched};
 use weir_wire::{Boundary, Pin};
 
 /// What few clients have.
@@ -33,6 +34,8 @@ pub(crate) struct Rare {
     /// Its settings were reset on the server, and these they were before. The client is told its own behind
     /// that.
     pub were_reset: Option<Arc<Settings>>,
+    /// Some of its settings may have been set by another user than the one that logged in.
+    pub sets_as_another: bool,
     /// What a server reported under an `application_name` that is not remembered.
     pub asked: Option<Reported>,
 }
@@ -86,7 +89,9 @@ impl Front {
                     })
             };
             let inside = reset_before || (others && effects.resets_settings());
-            self.wants_own |= inside || touched.is_some_and(puts_back) || self.is_to_stay(effects);
+            // The server would say of the user that logged in what holds for another.
+            let who = self.startup.is_somebody() && effects.resets_who();
+            self.wants_own |= inside || who || touched.is_some_and(puts_back) || self.is_to_stay(effects);
         }
         self.wants_own |= effects.setting_source && !self.startup.is_empty();
         if let Some(touched) = touched.filter(|touched| !touched.reads.is_empty()) {
@@ -125,10 +130,18 @@ impl Front {
         self.settings.get(name).is_some()
     }
 
-    /// Its settings once these, or all of them, have gone back to what was named at the start.
-    pub(crate) fn settings_after<'a>(&self, all: bool, resets: impl Iterator<Item = &'a str>) -> Settings {
-        let mut settings = Settings::clone(if all { &self.startup } else { &self.settings });
-        for name in resets {
+    /// Its settings once some, or all of them, have gone back to what was named at the start.
+    pub(crate) fn settings_after(&self, effects: &Effects) -> Settings {
+        let mut settings = Settings::clone(&self.settings);
+        if effects.clears.contains(Clears::DISCARD_ALL) {
+            settings = Settings::clone(&self.startup);
+        } else if effects.clears.contains(Clears::RESET_ALL) {
+            settings = self.settings.beyond_reset_all();
+            for (name, value) in self.startup.iter().filter(|(name, _)| !is_who(name)) {
+                settings = settings.with(name, value).unwrap_or(settings);
+            }
+        }
+        for name in effects.resets() {
             settings = match self.startup.get(name) {
                 Some(value) => settings.with(name, value).unwrap_or(settings),
                 None => settings.without(name),

@@ -8,6 +8,7 @@
 //! startup packet, never SQL: it is quoted here, once, each time it is sent.
 
 use crate::frame::put;
+use crate::role::{WHO, in_order, is_who};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES};
 pub struct Settings {
     entries: Vec<(Box<str>, Box<[u8]>)>,
     plan_key: u64,
+    /// See [`Settings::is_somebody`].
+    is_somebody: bool,
 }
 
 /// The setting that every client may have different and that changes no answer.
@@ -67,9 +70,8 @@ impl Settings {
 
     /// What RESET ALL leaves as it is (`GUC_NO_RESET_ALL` of guc.c).
     pub(crate) fn beyond_reset_all(&self) -> Settings {
-        const STAY: [&str; 2] = ["role", "session_authorization"];
         let mut settings = self.clone();
-        settings.entries.retain(|(name, _)| STAY.contains(&&**name));
+        settings.entries.retain(|(name, _)| is_who(name));
         settings.seal();
         settings
     }
@@ -100,6 +102,12 @@ impl Settings {
     /// 0 when there are none.
     pub fn plan_key(&self) -> u64 {
         self.plan_key
+    }
+
+    /// They say who a session acts as: a role or a session authorization.
+    #[inline]
+    pub fn is_somebody(&self) -> bool {
+        self.is_somebody
     }
 
     /// A statement may be cut off by them.
@@ -147,6 +155,7 @@ impl Settings {
             value.hash(&mut hasher);
         }
         self.plan_key = if any { hasher.finish() | 1 } else { 0 };
+        self.is_somebody = any && WHO.iter().any(|name| self.get(name).is_some());
     }
 }
 
@@ -218,7 +227,8 @@ pub struct Change<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// The difference between what a server has (`applied` over `base`) and what a client wants.
+/// The difference between what a server has (`applied` over `base`) and what a client wants, in an order in
+/// which it can be made.
 pub fn difference<'a>(applied: &'a Settings, wanted: &'a Settings, base: &'a Reported) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for (name, value) in wanted.iter() {
@@ -232,7 +242,7 @@ pub fn difference<'a>(applied: &'a Settings, wanted: &'a Settings, base: &'a Rep
             changes.push(Change { name, value: None });
         }
     }
-    changes
+    in_order(changes, applied, wanted)
 }
 
 /// Appends the simple queries that make these changes and returns how many they are: one, or two when a

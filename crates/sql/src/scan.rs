@@ -1,6 +1,6 @@
 //! The scanner: the lexer and the recogniser joined.
 
-use crate::catalogue::Proof;
+use crate::catalogue::{Block, Proof};
 use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
@@ -59,6 +59,9 @@ pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
 /// which it was judged, 0 for none.
 pub fn classify_in(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Class, u64) {
     let mut scanner = Scanner::with_fingerprint(dialect);
+    if let Some(proof) = &proof {
+        scanner.recogniser.block = Block::of_text(dialect, text, &proof.catalogue).map(Box::new);
+    }
     let state = proof.map_or(0, |proof| scanner.watch(proof));
     scanner.feed(text);
     (scanner.finish(), state)

@@ -55,7 +55,7 @@ impl Back {
         } else if let Some(brings) = brings {
             // The server's own value, where this very query has gone back to it: of requests behind it others
             // are applied by now.
-            if brings.get(name).is_none() {
+            if brings.get(name).is_none() && (follows(name) || !brings.is_somebody()) {
                 self.base.set(name, value);
             }
         } else if follows(name) {

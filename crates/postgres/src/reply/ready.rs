@@ -11,6 +11,7 @@ use crate::frame::body;
 use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
 use crate::relay::{Internal, Owed, Undo, put_right};
+use crate::role::is_who;
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;
 use weir_sql::Clears;
@@ -220,8 +221,7 @@ impl Back {
                 front.traces.pin(Pin::Setting);
                 self.traces.pin(Pin::Setting);
             } else if outcome != Outcome::Doubtful && (clears_settings || resets().next().is_some()) {
-                front.settings =
-                    Arc::new(front.settings_after(clears_settings, resets().map(|set| &*set.name)));
+                front.settings = Arc::new(front.settings_after(effects));
             }
             return;
         }
@@ -231,11 +231,8 @@ impl Back {
             } else if clears_settings {
                 self.applied = Arc::new(self.applied.beyond_reset_all());
             }
-            for set in resets() {
-                self.applied = Arc::new(self.applied.without(&set.name));
-                if takes_role(&set.name) {
-                    self.applied = Arc::new(self.applied.without("role"));
-                }
+            for name in effects.resets() {
+                self.applied = Arc::new(self.applied.without(name));
             }
         } else {
             // A ROLLBACK may bring the value back; only those that are reported would say so.
@@ -243,14 +240,13 @@ impl Back {
                 true => self.applied.iter().map(|(name, _)| name.to_owned()).collect(),
                 // Others than those that move with clients stay with their server: its value is not Weir's to
                 // choose.
-                false => resets()
-                    .filter(|set| {
-                        let named =
-                            front.as_ref().is_some_and(|front| front.startup.get(&set.name).is_some());
-                        named || followed(&set.name) || self.applied.get(&set.name).is_some()
+                false => effects
+                    .resets()
+                    .filter(|name| {
+                        let named = front.as_ref().is_some_and(|front| front.startup.get(name).is_some());
+                        named || followed(name) || is_who(name) || self.applied.get(name).is_some()
                     })
-                    .map(|set| set.name.to_string())
-                    .chain(resets().any(|set| takes_role(&set.name)).then(|| "role".to_owned()))
+                    .map(str::to_owned)
                     .collect(),
             };
             for name in names {
@@ -271,8 +267,8 @@ impl Back {
         if outcome == Outcome::Doubtful || !resets_some {
             return;
         }
-        let settings = front.settings_after(clears_settings, resets().map(|set| &*set.name));
-        let before = std::mem::replace(&mut front.settings, Arc::new(settings));
+        let settings = Arc::new(front.settings_after(effects));
+        let before = std::mem::replace(&mut front.settings, settings);
         front.rare.get_or_insert_default().were_reset.get_or_insert(before);
         self.follow_again(front);
     }
@@ -413,9 +409,4 @@ impl Back {
             front.end_failed(to_client);
         }
     }
-}
-
-/// Resetting this setting takes the role of the session away, too.
-fn takes_role(name: &str) -> bool {
-    name == "session_authorization"
 }

@@ -392,7 +392,7 @@ impl Facts {
     }
 
     /// Calls of functions that nobody has heard of may do anything; those of the system leave nothing.
-    fn resolve_calls(&mut self, names: &Names<Meaning>) {
+    pub(super) fn resolve_calls(&mut self, names: &Names<Meaning>) {
         for meaning in self.calls.drain(..).map(|key| names.get(&key)) {
             match meaning {
                 Some(meaning) if meaning.is_function() => self.own.impure |= meaning.is_system,
@@ -432,7 +432,7 @@ impl Facts {
     }
 
     /// What everything that it mentions does, and itself.
-    fn reached(&self, names: &Names<Meaning>) -> Doings {
+    pub(super) fn reached(&self, names: &Names<Meaning>) -> Doings {
         let mut all = self.own;
         for meaning in self.names.iter().filter_map(|key| names.get(key)) {
             all.add(meaning.read);

@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub writes: bool,
     /// What it does with settings of PostgreSQL, by their names.
     pub touched: Touched,
+    /// It may end transactions: what it has left by then stays, also when the rest of it fails.
+    pub commits: bool,
 }
 
 /// Words, calls and assignments of one piece of code that are kept; one with more counts as unknown.
@@ -126,7 +128,8 @@ impl Code {
                 facts.own.uses.insert(of_code);
             }
         }
-        if class.uses.contains(Uses::BLOCK) {
+        facts.commits = class.uses.contains(Uses::TRANSACTION) && !dialect.is_mysql();
+        if class.uses.contains(Uses::BLOCK) || (facts.commits && !class.pins.is_empty()) {
             facts.own.add(Doings::unknown());
         }
         facts.own.ddl |= class.ddl;

@@ -13,10 +13,12 @@
 //! Invariants: doubt is never resolved in favour of sharing: a name that cannot be read, a body in a language
 //! that is not understood, a catalogue that could not be read whole count as code that may do anything.
 
+mod block;
 mod build;
 mod code;
 mod knowledge;
 
+pub(crate) use block::Block;
 pub use build::{Builder, Function, Language, On, Volatility};
 pub(crate) use code::reads_only;
 pub use knowledge::{Group, Knowledge, Proof, Reading, Unsettled};

@@ -41,11 +41,11 @@ impl Recogniser {
             let is_local = self.now.last.word == Word::True
                 && self.now.last.kind == Kind::Word
                 && self.now.before.kind == Kind::Comma;
-            self.end_set_config(is_local);
+            let is_named = self.end_set_config(is_local);
             if !is_local {
                 self.pin(Pin::Setting);
                 if !self.now.config_is_plain {
-                    self.uses(Uses::ROLE | Uses::SEED);
+                    self.uses(if is_named { Uses::ROLE } else { Uses::ROLE | Uses::SEED });
                 }
             }
         }

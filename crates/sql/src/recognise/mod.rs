@@ -170,6 +170,8 @@ pub(crate) struct Recogniser {
     cleared: bool,
     /// What its words stand for.
     watch: names::Watch,
+    /// What the block does that the text is, when that is known (PostgreSQL's DO).
+    pub(crate) block: Option<Box<crate::catalogue::Block>>,
     /// The last word, when they are watched.
     last_name: NameKey,
 }
@@ -283,6 +285,7 @@ impl Recogniser {
             after_routine: false,
             cleared: false,
             watch: names::Watch::None,
+            block: None,
             last_name: NameKey::UNREADABLE,
         }
     }

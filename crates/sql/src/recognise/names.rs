@@ -231,10 +231,19 @@ impl Recogniser {
             doings.add(found.catalogue.on_ddl());
         }
         if class.uses.contains(Uses::BLOCK) && class.verb != Verb::Call {
-            // Code in the text itself, which is not read here.
-            doings.add(Doings::unknown());
-            class.ddl = true;
+            // Code in the text itself.
+            match self.block.take().filter(|_| class.verb == Verb::Do && class.statements == 1) {
+                Some(block) => {
+                    doings.add(block.doings);
+                    self.details().touched.get_or_insert_default().add_all(&block.touched);
+                }
+                None => {
+                    doings.add(Doings::unknown());
+                    class.ddl = true;
+                }
+            }
         }
+        let class = &mut self.class;
         self.alone |= doings.impure;
         class.pins.union(doings.pins);
         class.uses.insert(doings.uses);

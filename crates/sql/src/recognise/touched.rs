@@ -51,13 +51,15 @@ impl Recogniser {
         }
     }
 
-    /// The end of a call of `set_config`. `is_local`: its value ends with the transaction.
-    pub(super) fn end_set_config(&mut self, is_local: bool) {
+    /// The end of a call of `set_config`. `is_local`: its value ends with the transaction. True: it names its
+    /// setting.
+    pub(super) fn end_set_config(&mut self, is_local: bool) -> bool {
         let Arguments { name, is_literal, is_temporary, .. } = std::mem::take(&mut self.now.arguments);
         let is_path = name.as_deref().is_none_or(|name| name == "search_path");
         if is_path && is_temporary {
             self.uses(Uses::TEMPORARY_PATH);
         }
+        let is_named = name.is_some();
         let touched = self.touched();
         match name {
             Some(name) => {
@@ -76,6 +78,7 @@ impl Recogniser {
             }
             None => self.touches_any(),
         }
+        is_named
     }
 
     /// It may do anything with any setting.

@@ -396,9 +396,7 @@ fn what_a_client_has_set_is_asked_and_goes_with_it() {
 #[test]
 fn what_cannot_be_asked_keeps_its_server() {
     let told = cat(&[s::complete("SET"), s::idle()]);
-    for text in
-        ["set role boss", "set temp_buffers = '1MB'", "select set_config(a, 'x', false)", "select setseed(0)"]
-    {
+    for text in ["set temp_buffers = '1MB'", "select set_config(a, 'x', false)", "select setseed(0)"] {
         let (mut f, mut b) = (front(1), back());
         send_with(&mut f, &mut b, &c::q(text), &of(text));
         assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, [], "{text}");
@@ -416,6 +414,71 @@ fn what_cannot_be_asked_keeps_its_server() {
         send_with(&mut f, &mut b, &c::q(set), &of(set));
         assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, []);
     }
+}
+
+/// A role is asked for like any other setting, comes back last, and is waited for each time: it may have been
+/// taken away.
+#[test]
+fn a_role_moves_and_is_waited_for() {
+    let told = cat(&[s::complete("SET"), s::idle()]);
+    let (mut f, mut g, mut b) = (front_with(1, &[("work_mem", "5MB")]), front(2), back());
+    b.applied = Arc::clone(&f.settings);
+    send_with(&mut f, &mut b, &c::q("set role boss"), &of("set role boss"));
+    let asked = settings_of(&receive(&mut b, Some(&mut f), &told).to_server);
+    assert!(f.pins().contains(Pin::Setting), "until it is known");
+    assert!(asked.contains("current_setting(E'session_authorization',true)"), "{asked}");
+    let row = s::row_of(&[b"boss", b"app"]);
+    let who = b.base.get("session_authorization").map(<[u8]>::to_vec);
+    assert_eq!(who, None, "this server has not said who logged in");
+    b.base.set("session_authorization", b"app");
+    receive(&mut b, Some(&mut f), &cat(&[row, s::complete("SELECT 1"), s::idle()]));
+    assert!(f.pins().is_empty() && b.is_reusable());
+    let (request, reply) = (c::q("select 1"), cat(&[s::complete("SELECT 1"), s::idle()]));
+    for _ in 0..2 {
+        let sent = send(&mut g, &mut b, 2, &request);
+        let text = settings_of(&sent.to_server);
+        assert!(text.starts_with("SELECT pg_catalog.set_config(E'role',NULL,false),"), "{text}");
+        receive(&mut b, Some(&mut g), &cat(&[s::settings_done(), reply.clone()]));
+        let sent = send(&mut f, &mut b, 1, &request);
+        let text = settings_of(&sent.to_server);
+        assert!(
+            text.ends_with("(E'work_mem',E'5MB',false),pg_catalog.set_config(E'role',E'boss',false)"),
+            "{text}"
+        );
+        assert_eq!(tags(&sent.to_server), "Q", "the request waits");
+        assert_eq!(receive(&mut b, Some(&mut f), &s::settings_done()).to_server, request);
+        receive(&mut b, Some(&mut f), &reply);
+    }
+    // The role is gone: the client is told so, and its request does not run.
+    send(&mut g, &mut b, 2, &request);
+    receive(&mut b, Some(&mut g), &cat(&[s::settings_done(), reply.clone()]));
+    send(&mut f, &mut b, 1, &request);
+    let refused = s::error("22023", "role \"boss\" does not exist");
+    let got = receive(&mut b, Some(&mut f), &cat(&[refused.clone(), s::idle()]));
+    assert_eq!((got.to_client, got.to_server.len()), (cat(&[refused, s::idle()]), 0));
+    // RESET ALL leaves it, DISCARD ALL does not.
+    let reset = |clears| Effects { clears, ..Effects::default() };
+    assert_eq!(f.settings_after(&reset(Clears::RESET_ALL)).get("role"), Some(&b"boss"[..]));
+    assert_eq!(f.settings_after(&reset(Clears::DISCARD_ALL)).get("role"), None);
+}
+
+/// RESET ALL behind a role of which the server has not said yet what it came to.
+#[test]
+fn a_role_that_is_not_known_yet_outlives_reset_all() {
+    let (mut f, mut b) = (front(1), back());
+    for text in ["begin", "set role boss", "reset all"] {
+        send_with(&mut f, &mut b, &c::q(text), &of(text));
+        receive(&mut b, Some(&mut f), &cat(&[s::complete("X"), s::in_transaction()]));
+    }
+    assert!(f.pins().contains(Pin::Setting));
+    send_with(&mut f, &mut b, &c::q("commit"), &of("commit"));
+    let got = receive(&mut b, Some(&mut f), &cat(&[s::complete("COMMIT"), s::idle()]));
+    let asked = settings_of(&got.to_server);
+    assert!(asked.starts_with("SELECT CASE WHEN pg_catalog.current_setting('role')"), "{asked}");
+    let row = s::row_of(&[b"boss", b"app", b""]);
+    receive(&mut b, Some(&mut f), &cat(&[row, s::complete("SELECT 1"), s::idle()]));
+    assert_eq!(f.settings.get("role"), Some(&b"boss"[..]));
+    assert!(f.pins().is_empty() && b.is_reusable());
 }
 
 /// In a transaction it is not asked: a ROLLBACK may take it back.

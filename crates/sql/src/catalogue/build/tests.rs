@@ -112,11 +112,47 @@ fn what_a_body_leaves_in_its_session_pins() {
     assert!(read(&c, "select boss()").uses.contains(crate::Uses::ROLE));
     pins(&c, "select nobody()", Pin::Code);
     pins(&c, "select never_heard_of(1)", Pin::Code);
-    pins(&c, "do $$ begin end $$", Pin::Code);
     leaves_nothing(&c, "create table t (a int)");
     leaves_nothing(&c, "insert into t (a) values (1)");
     is_not_pure(&c, "select pg_switch_wal()");
     leaves_nothing(&c, "select pg_switch_wal()");
+}
+
+#[test]
+fn a_block_leaves_what_its_body_says() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("writes", "begin insert into logs values (1); return 1; end"));
+        b.function(plpgsql("sets", "begin set work_mem = '1MB'; end"));
+        b.function(plpgsql("audit", "begin perform pg_advisory_lock(1); return new; end"));
+        b.trigger_of(b"orders", b"audit");
+    });
+    leaves_nothing(&c, "do $$ begin end $$");
+    leaves_nothing(
+        &c,
+        "do $$ declare n int; begin insert into t values (1); n := writes(); raise notice '%', n; end $$",
+    );
+    leaves_nothing(
+        &c,
+        "DO LANGUAGE plpgsql $x$ begin set local work_mem = '1MB'; perform set_config('app.x', $$a$$, true); end $x$;",
+    );
+    leaves_nothing(&c, "do $$ begin insert into t values (1); commit; insert into t values (2); end $$");
+    is_not_pure(&c, "do $$ begin end $$");
+    pins(&c, "do $$ begin perform sets(); end $$", Pin::Setting);
+    pins(&c, "do $$ begin set work_mem = '2MB'; end $$", Pin::Setting);
+    let sets = read(&c, "do $$ begin set work_mem = '2MB'; end $$");
+    assert_eq!(sets.touched().unwrap().sets.iter().collect::<Vec<_>>(), ["work_mem"]);
+    pins(&c, "do $$ begin insert into orders values (1); end $$", Pin::SessionLock);
+    pins(&c, "do $$ begin create temp table x (a int); end $$", Pin::Code);
+    pins(&c, "do $$ begin create table x (a int); end $$", Pin::Code);
+    pins(&c, "do $$ begin execute 'set work_mem = 1'; end $$", Pin::Code);
+    pins(&c, "do $$ begin perform not_there(1); end $$", Pin::Code);
+    pins(&c, "do $$ begin set work_mem = '2MB'; commit; perform 1 / 0; end $$", Pin::Code);
+    pins(&c, "do $$ begin perform sets(); commit; perform 1 / 0; end $$", Pin::Code);
+    pins(&c, "do language plperl $$ 1 $$", Pin::Code);
+    pins(&c, "do 'begin end'", Pin::Code);
+    pins(&c, "do $$ begin end $$; do $$ begin end $$", Pin::Code);
+    assert!(read(&c, "do $$ begin create table x (a int); end $$").ddl);
+    assert!(!read(&c, "do $$ begin end $$").ddl);
 }
 
 #[test]

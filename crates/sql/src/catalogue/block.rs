@@ -1,0 +1,99 @@
+//! `DO`: code of PL/pgSQL that stands in a client's text itself.
+//!
+//! It is read as the body of a function is, and what it mentions is looked up in the catalogue. Must not
+//! know: what its statement does beside it.
+//!
+//! Invariant: of a block in another form than the plain one, in another language, or that changes the
+//! catalogue beneath its own feet nothing is known.
+
+use super::build::Language;
+use super::code::Code;
+use super::{Catalogue, Doings};
+use crate::Dialect;
+use crate::class::Touched;
+
+/// What a block does.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) doings: Doings,
+    /// With settings that it names itself.
+    pub(crate) touched: Touched,
+}
+
+impl Block {
+    /// Of a whole text that is nothing but one block. None: it is something else, or another form.
+    pub(crate) fn of_text(dialect: Dialect, text: &[u8], catalogue: &Catalogue) -> Option<Block> {
+        if dialect.is_mysql() {
+            return None;
+        }
+        let mut facts = Code::read(dialect, Language::PlPgSql, body(text)?);
+        facts.resolve_calls(&catalogue.names);
+        let doings = facts.reached(&catalogue.names);
+        let keeps = facts.commits && !doings.pins.is_empty();
+        // What it calls may be what it has just made.
+        (!doings.ddl && !keeps).then_some(Block { doings, touched: facts.touched })
+    }
+}
+
+/// What stands between the dollars of `DO [LANGUAGE plpgsql] $tag$...$tag$ [LANGUAGE plpgsql] [;]`.
+fn body(text: &[u8]) -> Option<&[u8]> {
+    let rest = behind_language(behind_word(text.trim_ascii_start(), b"do")?)?;
+    let tag_end = rest.strip_prefix(b"$")?.iter().position(|&byte| byte == b'$')? + 2;
+    let (tag, rest) = rest.split_at_checked(tag_end)?;
+    let in_tag = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let name = tag.get(1..tag_end - 1)?;
+    if !name.iter().all(in_tag) || name.first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let end = rest.windows(tag.len()).position(|window| window == tag)?;
+    let (body, rest) = rest.split_at_checked(end)?;
+    let rest = behind_language(rest.get(tag.len()..)?)?;
+    let rest = rest.strip_prefix(b";").unwrap_or(rest);
+    rest.trim_ascii().is_empty().then_some(body)
+}
+
+/// The rest of the text behind a word and spaces.
+fn behind_word<'a>(text: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
+    let (found, rest) = text.split_at_checked(word.len())?;
+    let ends =
+        rest.first().is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_' && byte.is_ascii());
+    (found.eq_ignore_ascii_case(word) && ends).then_some(rest.trim_ascii_start())
+}
+
+/// The rest behind `LANGUAGE plpgsql`, if that stands there. None: it is another language.
+fn behind_language(text: &[u8]) -> Option<&[u8]> {
+    let text = text.trim_ascii_start();
+    match behind_word(text, b"language") {
+        Some(rest) => behind_word(rest, b"plpgsql"),
+        None => Some(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::body;
+
+    #[test]
+    fn the_body_of_a_plain_block_is_found() {
+        for (text, found) in [
+            ("DO $$ BEGIN END $$", Some(" BEGIN END ")),
+            (" do\n$x$ begin perform $$a$$; end $x$ ; ", Some(" begin perform $$a$$; end ")),
+            ("DO LANGUAGE plpgsql $$ x $$;", Some(" x ")),
+            ("DO $$ x $$ LANGUAGE PLPGSQL", Some(" x ")),
+            ("DO$$ x $$language plpgsql;", Some(" x ")),
+            ("DO LANGUAGE plperl $$ x $$", None),
+            ("DO $$ x $$ LANGUAGE \"plpgsql\"", None),
+            ("DO $$ x $$ LANGUAGE plpgsql_check", None),
+            ("DO $1$ x $1$", None),
+            ("DO $$ x $$; SELECT 1", None),
+            ("DO $$ x $$ $$ y $$", None),
+            ("DO ' x '", None),
+            ("/* y */ DO $$ x $$", None),
+            ("DO $$ x", None),
+            ("SELECT $$ x $$", None),
+            ("", None),
+        ] {
+            assert_eq!(body(text.as_bytes()), found.map(str::as_bytes), "{text}");
+        }
+    }
+}
