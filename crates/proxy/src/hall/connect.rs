@@ -367,7 +367,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 log_client!(warn, self, cx, client, "a server is gone with this client on it: {fault}");
                 let cut = self.is_mid_message(client);
                 self.books().release(client);
-                self.forget_cause(client);
                 if let Some(client) = self.clients.get_mut(client) {
                     client.chokes = None;
                 }

@@ -96,7 +96,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client leaves the queue and its server.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.books().forget(key);
-        self.forget_cause(key);
         if let Some(client) = self.clients.get_mut(key)
             && let Some(server) = client.chokes.take()
             && let Some(server) = self.servers.get_mut(server)
@@ -133,6 +132,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client leaves its server, in whatever state that is.
     pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         inject::here("abandon");
+        self.forget_cause(key);
         self.leave_shared(key);
         let Some(server) = self.books().release(key) else { return };
         let Some(client) = self.clients.get(key) else { return };
