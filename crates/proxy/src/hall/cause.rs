@@ -38,10 +38,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The invariant.
     pub(crate) fn audit_causes(&self) -> Result<(), String> {
-        let without = self
-            .causes
-            .keys()
-            .find(|&&key| self.clients.get(key).is_none_or(|client| client.lease().is_none()));
-        without.map_or(Ok(()), |key| Err(format!("{key:?} has a cause of pins and no server")))
+        let holds = |key: &Key| self.clients.get(*key).is_some_and(|client| client.lease().is_some());
+        match self.causes.keys().all(holds) {
+            true => Ok(()),
+            false => Err("a client has a cause of pins and no server".to_owned()),
+        }
     }
 }
