@@ -592,10 +592,13 @@ impl Front {
         let uses_names = batch.uses_names || part;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
+        // Whether its transaction has failed decides whether its statements can be brought there.
+        let brings_names = under_way && batch.names_matter && !self.traces.holds_names();
         // Its client cannot change servers before all that goes before is answered.
         let chooses = under_way && self.is_choosy() && self.boundary == Boundary::Idle;
         let waits = (self.names_under_way && uses_names)
             || (under_way && uses_unnamed)
+            || brings_names
             || self.dialect_under_way
             || chooses;
         if !self.scan.open && waits {

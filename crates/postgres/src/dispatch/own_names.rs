@@ -23,7 +23,9 @@ impl Back {
     /// From here on the names of the statements here are this client's. `at_start`: nothing of its request
     /// has been sent yet, so that what is sent ahead of it can fail by itself.
     pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
-        if self.own_names.is_some() || self.is_to_fail() || self.skipping {
+        // A failed transaction prepares nothing and runs nothing. What went before is answered: the front has
+        // waited for it.
+        if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
             return;
         }
         front.traces.hold_names();
@@ -39,15 +41,10 @@ impl Back {
         self.write(&bytes, out);
     }
 
-    /// A failed transaction prepares nothing and runs nothing; what is under way may end it.
-    fn is_to_fail(&self) -> bool {
-        self.boundary == Boundary::Failed && self.queue.len() <= 1
-    }
-
     /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are
     /// brought in front of the next request that can have them.
     pub(super) fn bring_missed_names(&mut self, front: &mut Front, out: &mut Vec<u8>) {
-        if self.is_to_fail()
+        if self.boundary == Boundary::Failed
             || self.skipping
             || self.needs_sync
             || !self.own_names.as_deref().is_some_and(|own| own.missed)

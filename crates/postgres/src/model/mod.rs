@@ -513,3 +513,19 @@ fn a_literal_parsed_behind_a_set_of_its_own_batch_keeps_its_meaning() {
         pool.check();
     }
 }
+
+/// Whether the transaction has failed is not known when EXECUTE is sent ahead.
+#[test]
+fn a_statement_that_executes_in_a_failed_transaction_keeps_the_names_of_others() {
+    let opens = [c::parse("a", "show timezone"), c::parse("", "begin"), c::bind(""), c::execute(), c::sync()];
+    let fails = [c::bind("b"), c::execute(), c::sync()].concat();
+    let executes = [c::parse("", "execute a"), c::sync()].concat();
+    let describes = [c::describe("a"), c::sync()].concat();
+    let script =
+        vec![act(c::q("select 'a'")), act(opens.concat()), act(fails), act(executes), act(describes)];
+    for seed in 1..200 {
+        let mut pool = Pool::new(vec![(false, script.clone())], 1, 3, false, seed);
+        pool.run(0);
+        pool.check();
+    }
+}
