@@ -1,9 +1,10 @@
 //! User variables go along with their client.
 //!
 //! Behind a request that may have set some, as soon as its transaction is over, the server is asked what they
-//! have come to, in secret and behind the client's own answer. They become the client's variables, and its pin
-//! goes. Until then the pin stands (`user_variable`), so nobody else has that server. The next server gets
-//! them in front of a request that may see them, and only then: others neither pay for them nor see them.
+//! have come to, in secret and behind the client's own answer. They become the client's variables, and its
+//! pin goes. Until then the pin stands (`user_variable`), so nobody else has that server. The next server
+//! gets them in front of a request that may see them, and only then: others neither pay for them nor see
+//! them.
 //!
 //! Owns: the variables of a client and of a server's session, the question, the literals that set them again.
 //! Must not know: which requests see variables (`front/variables.rs`), pools.
@@ -160,7 +161,8 @@ impl Kind {
             return text_literal(value, collation);
         }
         let number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e');
-        let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| number(&byte)))?;
+        let is_number = !value.is_empty() && value.iter().all(number);
+        let text = std::str::from_utf8(value).ok().filter(|_| is_number)?;
         match self {
             Kind::Signed => Some(text.into()),
             Kind::Unsigned => Some(format!("CAST({text} AS UNSIGNED)")),
@@ -203,7 +205,8 @@ fn text_literal(value: &[u8], collation: &str) -> Option<String> {
     Some(literal)
 }
 
-/// Asks what the columns of these variables are, and what they hold.
+/// Asks what the columns of these variables are, and what they hold. In ORACLE mode CONCAT does not tell of
+/// NULL.
 fn put_question(names: &[Box<str>], out: &mut Vec<u8>) {
     let (mut kinds, mut values) = (String::from("SELECT "), String::from("SELECT "));
     for (at, name) in names.iter().enumerate() {
@@ -211,8 +214,8 @@ fn put_question(names: &[Box<str>], out: &mut Vec<u8>) {
         let _ = write!(kinds, "{comma}@`{name}`");
         let _ = write!(
             values,
-            "{comma}COLLATION(@`{name}`),IF(LENGTH(@`{name}`)>{},'-',\
-             CONCAT(IFNULL(@`{name}`=CAST(@`{name}` AS CHAR)+0e0,0),HEX(CAST(@`{name}` AS BINARY))))",
+            "{comma}COLLATION(@`{name}`),IF(@`{name}` IS NULL,NULL,IF(LENGTH(@`{name}`)>{},'-',\
+             CONCAT(IFNULL(@`{name}`=CAST(@`{name}` AS CHAR)+0e0,0),HEX(CAST(@`{name}` AS BINARY)))))",
             limits::USER_VARIABLE_BYTES
         );
     }
@@ -386,12 +389,14 @@ impl Back {
         self.variables = Some(Arc::new(here));
     }
 
-    /// A statement that sets these was prepared here: they are there now, and nothing is known of them.
-    pub(crate) fn makes_variables(&mut self, text: &Named) {
-        if let (Wanted::Named(named), true) = (&text.wanted, text.makes) {
-            let named: Vec<Box<str>> = named.iter().map(|(name, _)| name.clone()).collect();
-            self.note_variables_here(named.iter().map(|name| (&**name, Some(""))));
-        }
+    /// A statement that sets these is prepared here: they may be there now, and nothing is known of them.
+    /// Those that its client has not, though it has prepared the same, are not made by that.
+    pub(crate) fn makes_variables(&mut self, text: &Named, front: &Front) {
+        let (Wanted::Named(named), true, Some(own)) = (&text.wanted, text.makes, front.variables()) else {
+            return;
+        };
+        let made = named.iter().map(|(name, _)| &**name).filter(|name| own.get(name).is_some());
+        self.note_variables_here(made.map(|name| (name, Some(""))));
     }
 
     /// The server has said what the variables are that it was asked for.

@@ -594,8 +594,8 @@ impl Back {
         Ok(missing.then_some(key))
     }
 
-    /// Variables of others are here that the request, or the statement it needs, must not find, and its client
-    /// has nothing here that a reset would take away.
+    /// Variables of others are here that the request, or the statement it needs, must not find, and its
+    /// client has nothing here that a reset would take away.
     fn must_be_cleared(&self, missing: Option<&Key>, wanted: Option<&Wanted>, front: &Front) -> bool {
         let of_text = missing.and_then(|key| key.text.variables.as_ref()).map(|named| &named.wanted);
         let in_the_way = |wanted: &Wanted| self.variables_are_in_the_way(wanted, front);
@@ -633,7 +633,7 @@ impl Back {
         if let Some(named) = &key.text.variables {
             // Where some are in the way, its client is tied to this server and has set them since.
             self.variables_ahead(entry, &named.wanted, front, out);
-            self.makes_variables(named);
+            self.makes_variables(named, front);
         }
         frame::put(out, 0, |out| {
             out.push(Command::StmtPrepare as u8);

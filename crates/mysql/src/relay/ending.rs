@@ -307,6 +307,8 @@ impl Back {
     pub(super) fn read_variables(&mut self, entry: &mut Entry, way: &mut Way<'_>, payload: &[u8]) -> bool {
         let Some(question) = entry.reply.variables.as_deref_mut() else { return true };
         let over = question.take(payload, self.capabilities);
+        // Nobody knows then what they are.
+        self.tainted |= over && way.front.is_none();
         if over
             && let Some(front) = way.front.as_deref_mut()
             && let Some(question) = entry.reply.variables.take()

@@ -210,8 +210,8 @@ pub mod s {
         out.extend(definition(2 + params as u8, "c"));
         out
     }
-    /// What a server says of user variables: for each the type of its column, its length, its collation and its
-    /// value as Weir asks for it.
+    /// What a server says of user variables: for each the type of its column, its length, its collation and
+    /// its value as Weir asks for it.
     pub fn variables(told: &[(u8, u32, &str, Option<&str>)]) -> Vec<u8> {
         let count = told.len() as u8;
         let mut out = packet(1, &[count]);

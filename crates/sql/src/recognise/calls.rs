@@ -279,8 +279,8 @@ impl Recogniser {
         }
     }
 
-    /// A user variable is named. Names that may be spelt in several ways (accents, blanks at the end) count as
-    /// any.
+    /// A user variable is named. Names that may be spelt in several ways (accents, blanks at the end) count
+    /// as any.
     pub(super) fn names_variable(&mut self, token: &Token<'_>) {
         if !self.mysql {
             return;
