@@ -67,13 +67,16 @@ impl Variables {
     }
 }
 
+/// Some of them by their names: what sets each, `None` for one that is not there.
+pub(crate) type Told = Vec<(Box<str>, Option<Box<str>>)>;
+
 /// What of the variables matters to a request or a prepared statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Wanted {
     /// All of them are to be these.
     All(Option<Arc<Variables>>),
-    /// These: what sets each, `None` for one that is not there.
-    Named(Vec<(Box<str>, Option<Box<str>>)>),
+    /// These.
+    Named(Told),
 }
 
 /// What of the variables matters to what a prepared statement is.
@@ -275,7 +278,7 @@ impl Question {
     }
 
     /// What was told; `None` if nothing, or of one of them not all.
-    pub(crate) fn finish(self) -> Option<Vec<(Box<str>, Option<Box<str>>)>> {
+    pub(crate) fn finish(self) -> Option<Told> {
         let values = self.values.filter(|_| !self.failed)?;
         Some(self.names.into_iter().zip(values).collect())
     }
@@ -402,7 +405,7 @@ impl Back {
     /// The server has said what the variables are that it was asked for.
     pub(crate) fn take_variables(&mut self, front: &mut Front, question: Question) {
         let told = question.finish();
-        front.keep_variables(told.as_deref());
+        front.keep_variables(told.as_ref());
         if let Some(told) = told {
             self.note_variables_here(told.iter().map(|(name, value)| (&**name, value.as_deref())));
         }

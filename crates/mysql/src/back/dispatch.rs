@@ -599,7 +599,8 @@ impl Back {
     fn must_be_cleared(&self, missing: Option<&Key>, wanted: Option<&Wanted>, front: &Front) -> bool {
         let of_text = missing.and_then(|key| key.text.variables.as_ref()).map(|named| &named.wanted);
         let in_the_way = |wanted: &Wanted| self.variables_are_in_the_way(wanted, front);
-        let free = self.boundary() == Boundary::Idle && front.pins().is_empty() && !self.others_are_sent();
+        // Requests of others that are on their way are done before it.
+        let free = self.boundary() == Boundary::Idle && front.pins().is_empty();
         free && (of_text.is_some_and(in_the_way) || wanted.is_some_and(in_the_way))
     }
 

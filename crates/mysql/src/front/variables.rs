@@ -7,7 +7,7 @@
 //! pins its client to that server.
 
 use super::{Front, remove_setting, runs_user_code};
-use crate::follow::{Named, Variables, Wanted};
+use crate::follow::{Named, Told, Variables, Wanted};
 use crate::message::{Command, status};
 use crate::session_state::Slot;
 use std::sync::Arc;
@@ -71,9 +71,9 @@ impl Front {
     }
 
     /// A server has said what they are; `None` when it has not, or in a way that cannot be said to others.
-    pub(crate) fn keep_variables(&mut self, told: Option<&[(Box<str>, Option<Box<str>>)]>) {
+    pub(crate) fn keep_variables(&mut self, told: Option<&Told>) {
         let mut all = self.variables().map(|all| Variables::clone(all)).unwrap_or_default();
-        for (name, value) in told.unwrap_or_default() {
+        for (name, value) in told.into_iter().flatten() {
             match value {
                 Some(assignment) => all.set(name, assignment.clone()),
                 None => all.remove(name),
