@@ -9,7 +9,7 @@
 use super::{Front, remove_setting, runs_user_code};
 use crate::follow::{Named, Told, Variables, Wanted};
 use crate::message::{Command, status};
-use crate::session_state::Slot;
+use crate::session_state::{Flavour, Slot};
 use std::sync::Arc;
 use weir_sql::{Class, SettingNames, Uses};
 use weir_wire::{Pin, limits};
@@ -116,11 +116,15 @@ impl Front {
     pub(crate) fn wants_variables(&self, whole: bool) -> Option<Wanted> {
         let request = &self.request;
         let runs = matches!(request.command, Command::Query | Command::StmtExecute);
-        if !runs && request.command != Command::StmtPrepare || self.pins.contains(Pin::UserVariable) {
+        // Long data stays where it was sent.
+        let sends = request.command == Command::StmtSendLongData;
+        let other = !runs && !sends && request.command != Command::StmtPrepare;
+        if other || self.pins.contains(Pin::UserVariable) {
             return None;
         }
         let class = &request.class;
-        if !whole || class.uses.contains(Uses::USER_VARIABLE_WRITE) || runs && self.may_be_tied() {
+        let writes = class.uses.contains(Uses::USER_VARIABLE_WRITE);
+        if !whole || sends || writes || runs && self.may_be_tied() {
             return Some(Wanted::All(self.variables().cloned()));
         }
         class.user_variables().map(|names| self.named_variables(names))
@@ -137,6 +141,12 @@ impl Front {
         let class = &self.request.class;
         let quiet = self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT;
         let commits = !self.traits.autocommit_off || self.state.setting(Slot::Autocommit) == Some("1");
+        if self.request.command == Command::StmtExecute
+            && (!class.shareable || self.traits.flavour == Flavour::MySql)
+        {
+            // A cursor ties, and on MySQL types of parameters that have changed.
+            return true;
+        }
         if quiet && commits && class.shareable && class.proven {
             return false;
         }
