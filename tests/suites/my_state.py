@@ -1103,3 +1103,132 @@ def a_lock_that_is_not_free_keeps_its_server(_context):
                           a select release_all_locks()""")
 
         same(play, pool_sizes=(2,))
+
+
+# --- User variables ------------------------------------------------------------------------------------------------------
+
+# One of each kind that a variable may have, and of each way to set it.
+KINDS = [
+    "set @v = 7", "set @v = -9223372036854775808", "set @v = 18446744073709551615", "set @v = cast(3 as unsigned)", "set @v = true",
+    "set @v = 1.50", "set @v = 5.", "set @v = 1/3", "set @v = -0.00", "set @v = 12345678901234567890123456789012345.678",
+    "set @v = 1.5e0", "set @v = 1/3e0", "set @v = -1.7e308", "set @v = 0e0 * -1", "set @v = cast(0.1 as float)", "set @v = 4.9e-324",
+    "set @v = 'plain'", "set @v = ''", "set @v = 'äöü €'", "set @v = _latin1 X'E4F6' collate latin1_german2_ci", "set @v = _binary X'00FF27'", "set @v = 0x4142",
+    "set @v = _utf8mb4'x' collate utf8mb4_bin", "set @v = cast('2024-01-02 03:04:05.678' as datetime(3))", "set @v = json_object('a', 1)", "set @v = b'101'",
+    "set @v = null", "set @v = 5, @v = null", "set @v = cast(5 as unsigned), @v = null", "set @v = 1.5, @v = null", "set @v = 1e0, @v = null",
+    "set @v = _latin1'x' collate latin1_bin, @v = null", "set @v = cast(null as signed)",
+    "select @v := 'assigned'", "select @v := 5 from dual where 0", "select 6 into @v", "select 6 into @v from dual where 0", "select no_such, @v := 1",
+    "do @v := 4", "set @V = 'another spelling'", "set @`v` = 'quoted'", "set @v = 3; set @v = @v + 1; select @v", "set @v = repeat('x', 2000)",
+    "call p_out(@v)", "call p_var(9)", "call p_null()", "select f_var(8)", "insert into tvar values (1, 'by a trigger')",
+]
+VARIABLE_CODE = [
+    "drop procedure if exists app.p_out", "drop procedure if exists app.p_var", "drop procedure if exists app.p_null", "drop function if exists app.f_var",
+    "drop table if exists app.tvar", "create procedure app.p_out(out o int) begin set o = 12; end",
+    "create procedure app.p_var(i int) begin declare l int default 1; set l = l + i; set @v = l; end", "create procedure app.p_null() begin select null into @v; end",
+    "create function app.f_var(i int) returns int no sql begin set @v = i; return i; end", "create table app.tvar (id int, v varchar(20))",
+    "create trigger app.tvar_t before insert on app.tvar for each row set @v = new.v"]
+SHOW_VARIABLE = "select @v, collation(@v), coercibility(@v), hex(@v), @v + 1, @v is null, @w"
+
+
+def whole(client, sql):
+    """All that the client is told but for the packets that end results: definitions of columns, too."""
+    client.wire.command(QUERY, sql)
+    return [(what, payload.hex()) for what, payload in client.wire.reply(QUERY) if what in ("column", "row", "err")]
+
+
+def knows_code(w):
+    """Weir has read the code of the database."""
+    with Wire(w.target()) as wire:
+        eventually(lambda: wire.ask("call app.p_out(@o)") is not None and pinned(w) == 0, "a call that keeps no server")
+
+
+def pinned(w):
+    return w.metric("weir_pinned_servers", protocol="mysql")
+
+
+@weir
+def a_variable_goes_along_as_it_is(_context):
+    """With one server: its type, bytes, character set and collation are those of a session of its own, and another client sees nothing of it."""
+    def play(room):
+        for number, text in enumerate(KINDS):
+            a, b = getattr(room, f"a{number}"), getattr(room, f"b{number}")
+            room.say(text, whole(a, text))
+            room.say(text, whole(b, SHOW_VARIABLE))
+            room.say(text, whole(b, "set @v = 'of b', @w = 1"))
+            room.say(text, whole(a, SHOW_VARIABLE))
+            room.say(text, whole(b, "select @v, @w"))
+            room.say(text, whole(a, "set @v = null"))
+            room.say(text, whole(a, "select @v"))
+            a.leave()
+            b.leave()
+
+    same(play, VARIABLE_CODE)
+
+
+@weir
+def variables_of_many_clients_stay_apart(_context):
+    """40 clients alive at once on two servers: each has variables of its own, reads them, and leaves no server pinned."""
+    def session(client, number):
+        seen = []
+        for text in (
+            f"set @mine = {number}, @text = 'of {number}'", "select @mine + 1, @text", "select @mine := @mine + 10", "select @mine, @nobody",
+            f"set @own_{number} = {number}.50", f"select @own_{number}, @own_{(number + 1) % 40}, @mine", "begin", "select @mine := @mine + 1",
+            f"select @own_{number}, @own_{(number + 1) % 40}, @mine, @text", "rollback", "select @mine, @text", f"select {number}", f"call p_var({number})", "select @v, @text",
+            "set @mine = null, @text = null", "select @mine, @text",
+        ):
+            seen.append(whole(client, text))
+        seen.append(client.prepare("s", "select @mine := ifnull(@mine, 5) + 1"))
+        seen += [client.run("s"), client.run("s"), whole(client, "select @mine")]
+        client.free("s")
+        seen += [client.reset(), whole(client, "select @mine, @text, @v")]
+        return seen
+
+    def play(target):
+        clients = [Client(target) for _ in range(40)]
+        seen = {}
+
+        def run(number):
+            try:
+                seen[number] = session(clients[number], number)
+            except Exception as e:  # noqa: BLE001
+                seen[number] = e
+
+        threads = [threading.Thread(target=run, args=(n,)) for n in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return clients, [seen[n] for n in range(40)]
+
+    admin(*VARIABLE_CODE)
+    clients, direct = play(server().direct())
+    for client in clients:
+        client.leave()
+    with start(2) as w:
+        knows_code(w)
+        clients, through = play(w.target())
+        for number, (d, t) in enumerate(zip(direct, through, strict=True)):
+            assert d == t, f"client {number}:\n  direct  {d}\n  through {t}"
+        assert pinned(w) == 0
+        for client in clients:
+            client.leave()
+
+
+@weir
+def a_variable_that_cannot_be_carried_keeps_its_server(_context):
+    """Too long, too many, a name that may be spelt otherwise, a kind that no literal has: the pin `user_variable` stands, and answers are right."""
+    many = ", ".join(f"@v{n} = {n}" for n in range(70))
+    texts = ["set @v = repeat('x', 5000)", f"set {many}", "set @`ä` = 1"]
+    texts += ["set @v = point(1, 2)", "set @`v ` = 1"] if MARIADB else ["set @v = -3.930256719221665e-137 * 1.00000000000000022"]
+    for text in texts:
+        def play(room, text=text):
+            room.say(text, whole(room.a, text))
+            room.say(text, whole(room.b, "select @v, @v1, @`ä`"))
+            room.say(text, whole(room.a, "select @v, @v1, @`ä`"))
+
+        same(play, pool_sizes=(2,))
+        with start(2) as w, Wire(w.target()) as wire:
+            wire.ask(text)
+            eventually(lambda w=w: pinned(w) == 1, f"{text}: a pin")
+            wire.command(RESET_CONNECTION)
+            wire.reply(RESET_CONNECTION)
+            eventually(lambda w=w: pinned(w) == 0, f"{text}: the pin has ended")

@@ -23,6 +23,7 @@ use self::insert_id::{InsertId, InsertUse};
 pub(crate) use self::send::put_execute;
 use self::texts::Texts;
 use crate::catalogue::Study;
+use crate::follow::Variables;
 use crate::front::Front;
 use crate::front::{Outcome, Traits, modes_of};
 use crate::login::again::Again;
@@ -51,6 +52,9 @@ use weir_wire::{Boundary, INTERNAL, Owner};
 pub(crate) enum Ahead {
     /// COM_CHANGE_USER; nothing else can be sent until it is through.
     Login,
+    /// COM_RESET_CONNECTION, which takes away user variables of others; nothing else can be sent until it is
+    /// through.
+    Reset,
     /// It changes the session.
     State,
     /// COM_SET_OPTION or COM_PING: it leaves warnings and FOUND_ROWS().
@@ -115,6 +119,8 @@ pub(crate) enum Stage {
     AskFoundRows,
     /// All is done but for one question: what has SET made of these settings?
     AskSettings,
+    /// All is done but for one question: what are the user variables that it may have set?
+    AskVariables,
 }
 
 /// A request in the queue.
@@ -240,6 +246,8 @@ pub struct Back {
     pub(crate) status: u16,
     /// A savepoint was set with autocommit off: the flags do not show that transaction.
     pub(crate) quiet_transaction: bool,
+    /// The user variables that this session has.
+    pub(crate) variables: Option<Arc<Variables>>,
     /// Whose LAST_INSERT_ID() this session would give.
     pub(crate) insert_id: InsertId,
     /// The client whose FOUND_ROWS() only this session knows.
@@ -315,6 +323,7 @@ impl Back {
             capabilities: facts.capabilities,
             status: facts.status,
             quiet_transaction: false,
+            variables: None,
             insert_id: InsertId::Zero,
             found_client: 0,
             warned_client: 0,
@@ -401,6 +410,7 @@ impl Back {
         // They are what the global ones are now, which may not be what they were at the login.
         self.session.settings_known = false;
         self.session.state.settings = None;
+        self.variables = None;
         self.insert_id = InsertId::Zero;
         self.found_client = 0;
         self.warned_client = 0;

@@ -14,6 +14,7 @@ mod find;
 mod finish;
 mod held;
 mod last;
+mod variables;
 mod words;
 
 pub(crate) use self::find::{AsksSession, NO_MORE_STATEMENTS};
@@ -217,6 +218,8 @@ pub(crate) struct Rare {
     pub listed_on: u64,
     /// A text that SQL prepared may ask for trackers.
     pub prepares_trackers: bool,
+    /// Its user variables.
+    pub variables: variables::Own,
 }
 
 /// What few logins leave behind.
@@ -409,6 +412,26 @@ fn remove_setting(pins: &mut Pins, class: &Class) {
     if class.heads().is_empty() || !class.pins_behind().contains(Pin::Setting) {
         pins.remove(Pin::Setting);
     }
+}
+
+/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the
+/// session.
+pub(crate) fn runs_user_code(class: &Class) -> bool {
+    let harmless = matches!(
+        class.verb,
+        weir_sql::Verb::Empty
+            | weir_sql::Verb::Begin
+            | weir_sql::Verb::Commit
+            | weir_sql::Verb::Rollback
+            | weir_sql::Verb::RollbackTo
+            | weir_sql::Verb::Savepoint
+            | weir_sql::Verb::Release
+            | weir_sql::Verb::Set
+            | weir_sql::Verb::Show
+            | weir_sql::Verb::Use
+            | weir_sql::Verb::Kill
+    );
+    class.statements > 1 || !harmless
 }
 
 impl Front {
@@ -639,7 +662,9 @@ impl Front {
     /// A statement was prepared.
     pub(crate) fn note_variables(&mut self) {
         if self.request.makes_variables() {
-            self.pins.insert(Pin::UserVariable);
+            let class = std::mem::take(&mut self.request.class);
+            self.note_variables_of(&class);
+            self.request.class = class;
         }
     }
 
@@ -710,6 +735,9 @@ impl weir_session::Front for Front {
         let mut pins = self.lasting_pins();
         if !self.unasked().is_empty() {
             pins.insert(Pin::Setting);
+        }
+        if !self.unasked_variables().is_empty() {
+            pins.insert(Pin::UserVariable);
         }
         pins
     }

@@ -19,6 +19,7 @@ mod cancel;
 mod catalogue;
 mod console;
 pub mod error;
+mod follow;
 pub mod frame;
 mod front;
 mod login;

@@ -200,13 +200,14 @@ impl Front {
                 return Err(Fault::new(FaultKind::NotAllowed, "a long text with numbers of Weir's in it"));
             }
             self.note_uses(&class);
-            self.request.class = class;
             if let Some(text) = text {
-                let prepare =
-                    Some(std::sync::Arc::new(Text::new(self.state.shape(), text.into(), Names::default())));
+                let variables = self.variables_of(&class);
+                let text = Text::new(self.state.shape(), variables, text.into(), Names::default());
+                let prepare = Some(std::sync::Arc::new(text));
                 self.request.extra =
                     Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));
             }
+            self.request.class = class;
         }
         Ok(Found::Request { len, needs })
     }

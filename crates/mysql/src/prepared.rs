@@ -11,6 +11,7 @@
 //! that no other statement of the same text closes or fills it; a server never has more than its bound.
 
 use crate::binding::{self, Binding, Change};
+use crate::follow::Named;
 use crate::frame;
 use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command};
@@ -35,6 +36,8 @@ pub(crate) struct Text {
     hash: u64,
     /// The client's state when it prepared, as far as it matters.
     pub shape: State,
+    /// The user variables that it names, as they were then.
+    pub variables: Option<Named>,
     /// As the server gets it.
     pub text: Box<[u8]>,
     /// What of it the client has said in other words.
@@ -42,10 +45,10 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn new(shape: State, text: Box<[u8]>, names: Names) -> Text {
+    pub(crate) fn new(shape: State, variables: Option<Named>, text: Box<[u8]>, names: Names) -> Text {
         let mut hasher = DefaultHasher::new();
-        (&shape, &text).hash(&mut hasher);
-        Text { hash: hasher.finish(), shape, text, names }
+        (&shape, &variables, &text).hash(&mut hasher);
+        Text { hash: hasher.finish(), shape, variables, text, names }
     }
 }
 
@@ -54,6 +57,7 @@ impl PartialEq for Text {
         self.hash == other.hash
             && self.text == other.text
             && self.shape == other.shape
+            && self.variables == other.variables
             && self.names == other.names
     }
 }
@@ -579,6 +583,7 @@ mod tests {
     fn key(text: &str) -> Key {
         Key::fresh(Arc::new(Text::new(
             State::new(45, true).shape(),
+            None,
             text.as_bytes().into(),
             Names::default(),
         )))
@@ -629,7 +634,7 @@ mod tests {
     #[test]
     fn same_text_in_another_schema_is_another_statement() {
         let shape = State { schema: Some("other".into()), ..State::new(45, true) }.shape();
-        let other = Key::fresh(Arc::new(Text::new(shape, b"a"[..].into(), Names::default())));
+        let other = Key::fresh(Arc::new(Text::new(shape, None, b"a"[..].into(), Names::default())));
         assert_ne!(key("a"), other);
         assert_eq!(key("a"), key("a"));
         assert_ne!(key("a"), Key { private: Some((1, 1)), ..key("a") });

@@ -28,6 +28,7 @@ mod result;
 use self::file::FileShift;
 pub(crate) use self::file::put_refusal;
 use crate::back::{Back, Entry, PrepareAhead, Stage};
+use crate::follow::Question;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::ok::ErrPacket;
@@ -89,6 +90,8 @@ pub(crate) struct Reply {
     pub(crate) told: bool,
     /// The answer to SHOW WARNINGS as far as it has come.
     warnings: Option<Box<Warnings>>,
+    /// The question about variables.
+    variables: Option<Box<Question>>,
 }
 
 impl Reply {
@@ -115,6 +118,7 @@ impl Reply {
             told: false,
             names: None,
             warnings: None,
+            variables: None,
         }
     }
 }
@@ -262,12 +266,17 @@ impl Back {
                         return Ok(Step::Consumed(0));
                     }
                 }
-                Stage::AskWarnings | Stage::AskSettings | Stage::AskFoundRows | Stage::AskInsertId => {
+                Stage::AskWarnings
+                | Stage::AskSettings
+                | Stage::AskVariables
+                | Stage::AskFoundRows
+                | Stage::AskInsertId => {
                     let Some((header, payload)) = whole(input)? else { return Ok(Step::Incomplete) };
                     let over = match entry.stage {
                         Stage::AskWarnings => self.read_warnings(entry, way, payload)?,
                         Stage::AskFoundRows => self.read_found_rows(entry, way, payload)?,
                         Stage::AskSettings => self.read_settings(entry, way, payload),
+                        Stage::AskVariables => self.read_variables(entry, way, payload),
                         _ => self.read_insert_id(entry, way, payload)?,
                     };
                     if over {

@@ -206,7 +206,7 @@ fn file() -> Session {
 
 fn reset() -> Session {
     let mut lines = Vec::new();
-    lines.extend(ask("SET @x = 1", s::ok_with(1, IDLE, 0, &s::state_change())));
+    lines.extend(ask("SET @`x ` = 1", s::ok_with(1, IDLE, 0, &s::state_change())));
     lines.push(Client(c::command(Command::ResetConnection, &[])));
     lines.push(Server(s::ok(IDLE).repeat(2)));
     lines.push(Client(c::command(Command::SetOption, &[1, 0])));

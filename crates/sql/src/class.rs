@@ -545,7 +545,8 @@ impl SettingNames {
     }
 }
 
-/// Settings of PostgreSQL that a text, or code that it runs, does more with than to set them.
+/// Settings of PostgreSQL that a text, or code that it runs, does more with than to set them, and user
+/// variables of MySQL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Touched {
     /// They may go back to what they are in a new session, and something behind that may see it.
@@ -557,12 +558,18 @@ pub struct Touched {
     /// They may have another value in the session afterwards. There may be others if it pins for its settings
     /// and none is listed.
     pub sets: SettingNames,
+    /// User variables of MySQL that it may read or set. See [`Uses::USER_VARIABLE_WRITE`].
+    pub variables: SettingNames,
 }
 
 impl Touched {
     /// Nothing of all that.
     pub fn is_empty(&self) -> bool {
-        self.resets.is_empty() && self.tells.is_empty() && self.reads.is_empty() && self.sets.is_empty()
+        self.resets.is_empty()
+            && self.tells.is_empty()
+            && self.reads.is_empty()
+            && self.sets.is_empty()
+            && self.variables.is_empty()
     }
 
     /// All of `other` as well.
@@ -571,6 +578,7 @@ impl Touched {
         self.tells.add_all(&other.tells);
         self.reads.add_all(&other.reads);
         self.sets.add_all(&other.sets);
+        self.variables.add_all(&other.variables);
     }
 }
 
@@ -689,6 +697,11 @@ impl Class {
     /// DECLARE and CLOSE the cursor. Without quotes; in lower case if PostgreSQL would read it so.
     pub fn name(&self) -> Option<&str> {
         self.details.as_deref()?.name.as_deref()
+    }
+
+    /// MySQL: the user variables that it, or code that it runs, may read or set.
+    pub fn user_variables(&self) -> Option<&SettingNames> {
+        self.touched().map(|touched| &touched.variables).filter(|names| !names.is_empty())
     }
 
     /// What it does with settings of PostgreSQL beyond setting them, if anything.

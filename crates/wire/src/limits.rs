@@ -77,6 +77,13 @@ pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;
 /// more keeps its server.
 pub const SETTINGS_ASKED: usize = 64;
 
+/// MySQL: user variables that go along with a client. Who has more keeps its server.
+pub const USER_VARIABLES: usize = 64;
+/// Bytes of the value of one of them.
+pub const USER_VARIABLE_BYTES: usize = 4 * 1024;
+/// Bytes of all of them, as they are written to be set again.
+pub const USER_VARIABLES_BYTES: usize = 16 * 1024;
+
 /// Users of pools that are logged in as another one whose own names a worker keeps for its log.
 pub const LOGGED_NAMES: usize = 1024;
 

@@ -3,8 +3,9 @@
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 
 use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
+use crate::follow::{InTheWay, Named, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves, Unsettles};
+use crate::front::{AsksSession, Front, Leaves, Unsettles, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
@@ -166,6 +167,14 @@ impl Back {
             entry.held = request.to_vec();
             return Ok(());
         }
+        let wanted = front.wants_variables(entry.whole);
+        if self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front) {
+            put_command(out, Command::ResetConnection);
+            entry.ahead.push_back(Ahead::Reset);
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            return Ok(());
+        }
         // What Weir sets would take away the warnings that this asks for.
         let asks_here = front.request.class.statements == 1
             && front.request.class.uses.contains(Uses::WARNINGS)
@@ -176,7 +185,7 @@ impl Back {
             entry.ahead.push_back(Ahead::State);
         }
         if let (Some(key), Some(shaped)) = (missing, shaped) {
-            self.prepare_ahead(entry, &shaped, key, out);
+            self.prepare_ahead(entry, front, &shaped, key, out);
         }
         self.prepare_along(entry, front, out);
         let elsewhere = state_elsewhere(entry, front).filter(|_| nowhere.is_none());
@@ -187,6 +196,13 @@ impl Back {
             return Err(Fault::new(FaultKind::NotAllowed, text));
         }
         self.move_ahead(entry, state, out);
+        if let Some(wanted) = &wanted
+            && !self.variables_ahead(entry, wanted, front, out)
+            && front.may_see_variables(entry.whole)
+        {
+            refuse(entry, "user variables of another session are in the way; ask outside of a transaction");
+            return Ok(());
+        }
         if entry.welcome {
             entry.stage = if entry.ahead.is_empty() { Stage::Finished } else { Stage::Ahead };
             return Ok(());
@@ -260,8 +276,10 @@ impl Back {
             let shaped = front.state.shaped(&text.shape);
             let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == text);
             let stays = shaped.schema == front.state.schema && !self.session.needs_new_login(&shaped);
+            let of_now = |text: &Named| !self.variables_are_in_the_way(&text.wanted, front);
+            let stays = stays && text.variables.as_ref().is_none_or(of_now);
             if !is_ahead && stays && !self.statements.has_shared(&text) {
-                self.prepare_ahead(entry, &shaped, Key::fresh(text), out);
+                self.prepare_ahead(entry, front, &shaped, Key::fresh(text), out);
                 if let Some(Ahead::Prepare(prepare)) = entry.ahead.back_mut() {
                     prepare.along = true;
                 }
@@ -314,7 +332,7 @@ impl Back {
             Ahead::Command => true,
             Ahead::State | Ahead::AskInsertId | Ahead::Rows => mariadb,
             Ahead::Prepare(prepare) => mariadb && !warnings::names_a_table(&prepare.key.text.text),
-            Ahead::Login | Ahead::Signal | Ahead::Repeat(_) => false,
+            Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::Repeat(_) => false,
         };
         entry.ahead.iter().all(keeps)
     }
@@ -409,7 +427,12 @@ impl Back {
         let leaves = |ahead: &Ahead| match ahead {
             Ahead::State | Ahead::Command => true,
             Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
-            Ahead::Prepare(_) | Ahead::Login | Ahead::Signal | Ahead::Repeat(_) | Ahead::Rows => false,
+            Ahead::Prepare(_)
+            | Ahead::Login
+            | Ahead::Reset
+            | Ahead::Signal
+            | Ahead::Repeat(_)
+            | Ahead::Rows => false,
         };
         let found_is_here = self.found_here == front.id() && entry.ahead.iter().all(leaves);
         // A table may be a view that nobody has read yet.
@@ -543,7 +566,8 @@ impl Back {
         let alone = cursor || !statement.long_data.is_empty();
         let mut key = statement.key(client, number, alone);
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
-            let text = Text::new(statement.text.shape.clone(), found.text.into(), found.names);
+            let Text { shape, variables, .. } = &*statement.text;
+            let text = Text::new(shape.clone(), variables.clone(), found.text.into(), found.names);
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
             entry.answered = true;
         }
@@ -570,9 +594,48 @@ impl Back {
         Ok(missing.then_some(key))
     }
 
+    /// Variables of others are here that the request, or the statement it needs, must not find, and its
+    /// client has nothing here that a reset would take away.
+    fn must_be_cleared(&self, missing: Option<&Key>, wanted: Option<&Wanted>, front: &Front) -> bool {
+        let of_text = missing.and_then(|key| key.text.variables.as_ref()).map(|named| &named.wanted);
+        let in_the_way = |wanted: &Wanted| self.variables_are_in_the_way(wanted, front);
+        // Requests of others that are on their way are done before it.
+        let free = self.boundary() == Boundary::Idle && front.pins().is_empty();
+        free && (of_text.is_some_and(in_the_way) || wanted.is_some_and(in_the_way))
+    }
+
+    /// Brings the variables that are wanted; false if those of others are in the way.
+    fn variables_ahead(
+        &mut self,
+        entry: &mut Entry,
+        wanted: &Wanted,
+        front: &Front,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match self.bring_variables(wanted, front, out) {
+            Ok(commands) => {
+                entry.ahead.extend((0..commands).map(|_| Ahead::State));
+                true
+            }
+            Err(InTheWay) => false,
+        }
+    }
+
     /// Prepares a statement in the state its client had when it prepared it.
-    pub(super) fn prepare_ahead(&mut self, entry: &mut Entry, shaped: &State, key: Key, out: &mut Vec<u8>) {
+    pub(super) fn prepare_ahead(
+        &mut self,
+        entry: &mut Entry,
+        front: &Front,
+        shaped: &State,
+        key: Key,
+        out: &mut Vec<u8>,
+    ) {
         self.move_ahead(entry, shaped, out);
+        if let Some(named) = &key.text.variables {
+            // Where some are in the way, its client is tied to this server and has set them since.
+            self.variables_ahead(entry, &named.wanted, front, out);
+            self.makes_variables(named, front);
+        }
         frame::put(out, 0, |out| {
             out.push(Command::StmtPrepare as u8);
             out.extend_from_slice(&key.text.text);
@@ -657,24 +720,4 @@ fn is_temporary(front: &mut Front, bytes: &[u8]) -> bool {
 fn asks_for_schema(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     has(b"DATABASE") || has(b"SCHEMA")
-}
-
-/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the
-/// session.
-fn runs_user_code(class: &Class) -> bool {
-    let harmless = matches!(
-        class.verb,
-        Verb::Empty
-            | Verb::Begin
-            | Verb::Commit
-            | Verb::Rollback
-            | Verb::RollbackTo
-            | Verb::Savepoint
-            | Verb::Release
-            | Verb::Set
-            | Verb::Show
-            | Verb::Use
-            | Verb::Kill
-    );
-    class.statements > 1 || !harmless
 }

@@ -201,6 +201,7 @@ impl Back {
             | Stage::Answered
             | Stage::AskFoundRows
             | Stage::AskSettings
+            | Stage::AskVariables
             | Stage::AskWarnings => {}
         }
         Ok(())

@@ -501,8 +501,9 @@ impl Front {
         self.request.number = id;
         self.request.leaves = self.preparing_leaves(&class, &text);
         self.note_uses(&class);
+        let variables = self.variables_of(&class);
         self.request.class = class;
-        let prepare = Some(Arc::new(Text::new(self.state.shape(), text, names)));
+        let prepare = Some(Arc::new(Text::new(self.state.shape(), variables, text, names)));
         self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
         let found = self.request(len);
         debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));

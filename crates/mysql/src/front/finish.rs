@@ -21,7 +21,7 @@ impl Front {
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
             // What was prepared has said so already.
             if outcome.failed && outcome.error != PARSE_ERROR && request.makes_variables() {
-                self.pins.insert(Pin::UserVariable);
+                self.note_variables_of(&request.class);
             }
             self.finish_command(&request, outcome, server);
             return false;
@@ -76,6 +76,12 @@ impl Front {
             pins.remove(Pin::Setting);
         }
         pins.remove(Pin::SessionLock);
+        let mut code = class.code;
+        if pins.contains(Pin::UserVariable) && (outcome.any_ok || outcome.failed) {
+            self.note_variables_of(class);
+        }
+        pins.remove(Pin::UserVariable);
+        code.remove(Pin::UserVariable);
         // LastResult lasts to the next statement, see below.
         pins.remove(Pin::LastResult);
         if outcome.any_ok {
@@ -84,7 +90,7 @@ impl Front {
             self.pins.union(left_by_failure(class, pins, outcome));
         }
         // What routines and triggers did stays when the statement that ran them fails.
-        self.pins.union(class.code);
+        self.pins.union(code);
         if runs_code(class) {
             self.pins.insert(Pin::Code);
         }
@@ -164,6 +170,7 @@ impl Front {
         if let Some(rare) = self.rare.as_deref_mut() {
             (rare.untold, rare.unasked, rare.prepares_trackers) = (Vec::new(), Vec::new(), false);
         }
+        self.forget_variables();
         self.locks = Locks::NONE;
         self.status = self.traits.fresh_status();
         self.held = None;
@@ -207,10 +214,8 @@ pub(super) fn runs_code(class: &Class) -> bool {
 /// Of the reasons to pin those that hold although the statement failed: it may have done a part.
 fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     let mut left = Pins::NONE;
-    for pin in [Pin::UserVariable, Pin::Sequence] {
-        if pins.contains(pin) {
-            left.insert(pin);
-        }
+    if pins.contains(Pin::Sequence) {
+        left.insert(Pin::Sequence);
     }
     let parsed = outcome.error != PARSE_ERROR || class.verb != weir_sql::Verb::Unrecognised;
     if pins.contains(Pin::Unrecognised) && parsed {

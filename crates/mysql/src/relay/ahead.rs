@@ -53,6 +53,19 @@ impl Back {
                 }
                 entry.ahead.pop_front();
             }
+            Ahead::Reset => {
+                entry.ahead.pop_front();
+                if is_error {
+                    self.broken = true;
+                } else {
+                    self.session_was_reset();
+                    self.needs_setup = true;
+                    self.note_status(payload)?;
+                    // From the beginning, on a session without variables.
+                    entry.stage = Stage::Waiting;
+                    return Ok(header.total());
+                }
+            }
             Ahead::Login => {
                 if self.again.handle(header, payload, way.to_server)? == Verdict::Through {
                     self.session.logged_in_again();

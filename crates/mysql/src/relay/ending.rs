@@ -5,6 +5,7 @@
 
 use super::{Way, malformed, whole};
 use crate::back::{Back, Entry, Stage};
+use crate::follow::Question;
 use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
@@ -248,6 +249,17 @@ impl Back {
             front.phase = Phase::Busy;
             return Stage::AskSettings;
         }
+        if !asks_found && !front.unasked_variables().is_empty() {
+            let names = front.unasked_variables().to_vec();
+            entry.reply.variables = Some(Box::new(Question::put(names, way.to_server)));
+            self.warned_client = 0;
+            self.last_client = 0;
+            self.last_rows = 0;
+            self.found_here = 0;
+            self.found_client = 0;
+            front.phase = Phase::Busy;
+            return Stage::AskVariables;
+        }
         let stage = if asks_found {
             put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
             Stage::AskFoundRows
@@ -287,6 +299,22 @@ impl Back {
         if over {
             entry.reply.asked_columns = 1;
             front.phase = Phase::Idle;
+        }
+        over
+    }
+
+    /// A packet of the answer about variables; true when it was the last.
+    pub(super) fn read_variables(&mut self, entry: &mut Entry, way: &mut Way<'_>, payload: &[u8]) -> bool {
+        let Some(question) = entry.reply.variables.as_deref_mut() else { return true };
+        let over = question.take(payload, self.capabilities);
+        // Nobody knows then what they are.
+        self.tainted |= over && way.front.is_none();
+        if over
+            && let Some(front) = way.front.as_deref_mut()
+            && let Some(question) = entry.reply.variables.take()
+        {
+            front.phase = Phase::Idle;
+            self.take_variables(front, *question);
         }
         over
     }

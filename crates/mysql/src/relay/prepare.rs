@@ -117,6 +117,7 @@ pub(super) fn unknown_key(way: &Way<'_>) -> Option<Key> {
     way.front.is_none().then(|| {
         let text = crate::prepared::Text::new(
             crate::session_state::State::new(0, true),
+            None,
             Box::default(),
             crate::rewrite::Names::default(),
         );

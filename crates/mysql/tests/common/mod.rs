@@ -210,6 +210,37 @@ pub mod s {
         out.extend(definition(2 + params as u8, "c"));
         out
     }
+    /// What a server says of user variables: for each the type of its column, its length, its collation and
+    /// its value as Weir asks for it.
+    pub fn variables(told: &[(u8, u32, &str, Option<&str>)]) -> Vec<u8> {
+        let count = told.len() as u8;
+        let mut out = packet(1, &[count]);
+        for (at, (code, length, collation, _)) in told.iter().enumerate() {
+            let mut payload = Vec::new();
+            for text in ["def", "", "", "", "@v", ""] {
+                put_string(&mut payload, text.as_bytes());
+            }
+            let charset = if *collation == "binary" { 63 } else { 45 };
+            payload.extend_from_slice(&[12, charset, 0]);
+            payload.extend_from_slice(&length.to_le_bytes());
+            payload.extend_from_slice(&[*code, 0, 0, 0, 0, 0]);
+            out.extend(packet(2 + at as u8, &payload));
+        }
+        out.extend(end(2 + count, IDLE, 0));
+        let mut row = Vec::new();
+        for (_, _, collation, value) in told {
+            put_string(&mut row, collation.as_bytes());
+            match value {
+                Some(value) => put_string(&mut row, value.as_bytes()),
+                None => row.push(0xFB),
+            }
+        }
+        out.extend(packet(1, &[2 * count]));
+        (0..2 * count).for_each(|n| out.extend(definition(2 + n, "x")));
+        out.extend(packet(2 + 2 * count, &row));
+        out.extend(end(3 + 2 * count, IDLE, 0));
+        out
+    }
     /// What SHOW WARNINGS says of one error.
     pub fn warnings(code: &str, text: &str) -> Vec<u8> {
         result(&["Level", "Code", "Message"], &[&["Error", code, text]])

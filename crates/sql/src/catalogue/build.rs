@@ -417,10 +417,12 @@ impl Facts {
         };
         let (resets, tells) = (bits(&touched.resets), bits(&touched.tells));
         let (reads, sets) = (bits(&touched.reads), bits(&touched.sets));
+        let variables = bits(&touched.variables);
         self.own.settings.resets |= resets;
         self.own.settings.tells |= tells;
         self.own.settings.reads |= reads;
         self.own.settings.sets |= sets;
+        self.own.settings.variables |= variables;
     }
 
     /// Assignments to local variables leave nothing; those to system variables change the session.

@@ -110,9 +110,15 @@ impl Code {
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
         // What it asks of its session is its client's: who runs it must find that there.
-        let ids = [Uses::LAST_INSERT_ID, Uses::LAST_INSERT_ID_SET];
-        for uses in
-            [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH].into_iter().chain(ids)
+        let of_client = [
+            Uses::LAST_INSERT_ID,
+            Uses::LAST_INSERT_ID_SET,
+            Uses::USER_VARIABLE_READ,
+            Uses::USER_VARIABLE_WRITE,
+        ];
+        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH]
+            .into_iter()
+            .chain(of_client)
         {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);

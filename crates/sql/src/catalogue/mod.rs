@@ -36,7 +36,7 @@ pub struct Doings {
     /// What it may leave in its session.
     pub pins: Pins,
     /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`],
-    /// [`Uses::SEED`] and [`Uses::TEMPORARY_PATH`].
+    /// [`Uses::SEED`] and [`Uses::TEMPORARY_PATH`], and of MySQL what is asked of the session.
     pub uses: Uses,
     /// Session locks it may take.
     pub takes: Locks,
@@ -55,18 +55,24 @@ pub struct SettingBits {
     pub(crate) tells: u32,
     pub(crate) reads: u32,
     pub(crate) sets: u32,
+    pub(crate) variables: u32,
 }
 
 impl SettingBits {
     /// Names that have a bit of their own.
     pub(crate) const NAMED: usize = 31;
     pub(crate) const OTHER: u32 = 1 << Self::NAMED;
-    pub(crate) const ANY: SettingBits =
-        SettingBits { resets: Self::OTHER, tells: Self::OTHER, reads: Self::OTHER, sets: Self::OTHER };
+    pub(crate) const ANY: SettingBits = SettingBits {
+        resets: Self::OTHER,
+        tells: Self::OTHER,
+        reads: Self::OTHER,
+        sets: Self::OTHER,
+        variables: Self::OTHER,
+    };
 
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
-        self.resets | self.tells | self.reads | self.sets == 0
+        self.resets | self.tells | self.reads | self.sets | self.variables == 0
     }
 }
 
@@ -97,6 +103,7 @@ impl Doings {
         self.settings.tells |= other.settings.tells;
         self.settings.reads |= other.settings.reads;
         self.settings.sets |= other.settings.sets;
+        self.settings.variables |= other.settings.variables;
         self.statement_names |= other.statement_names;
     }
 
@@ -187,7 +194,7 @@ pub struct Catalogue {
     ambient: Doings,
     /// What may happen with any change of the catalogue: event triggers.
     on_ddl: Doings,
-    /// Names of settings that code resets, makes known or asks for.
+    /// Names of settings that code resets, makes known or asks for; on MySQL, of user variables in it.
     settings: Vec<Box<str>>,
     /// Users have made operators that do more than compute.
     has_operators: bool,
@@ -283,6 +290,7 @@ impl Catalogue {
             tells: names(bits.tells),
             reads: names(bits.reads),
             sets: names(bits.sets),
+            variables: names(bits.variables),
         }
     }
 

@@ -260,7 +260,7 @@ impl Recogniser {
     }
 
     /// `@name`
-    pub(super) fn user_variable(&mut self) {
+    pub(super) fn user_variable(&mut self, token: &Token<'_>) {
         self.alone = true;
         let written = matches!(self.now.verb, Verb::Call | Verb::Load | Verb::Get)
             || (self.now.last.word == Word::Into && self.now.last.kind == Kind::Word)
@@ -269,10 +269,29 @@ impl Recogniser {
         let account = matches!(self.now.last.kind, Kind::Word | Kind::Quoted | Kind::Str)
             && self.now.last.word == Word::Name
             && matches!(self.now.verb, Verb::Create | Verb::Alter | Verb::Drop | Verb::Catalogue | Verb::Set);
+        if !account && self.now.mode != Mode::Routine {
+            self.names_variable(token);
+        }
         if written {
             self.writes_variable();
         } else if !account && self.now.mode != Mode::Routine {
             self.uses(Uses::USER_VARIABLE_READ);
+        }
+    }
+
+    /// A user variable is named. Names that may be spelt in several ways (accents, blanks at the end) count
+    /// as any.
+    pub(super) fn names_variable(&mut self, token: &Token<'_>) {
+        if !self.mysql {
+            return;
+        }
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
+        let name = std::str::from_utf8(token.text).ok();
+        let name = name.filter(|name| !token.is_cut() && !name.is_empty() && name.bytes().all(|b| plain(&b)));
+        let variables = &mut self.touched().variables;
+        match name {
+            Some(name) => variables.add(name),
+            None => variables.add_any(),
         }
     }
 

@@ -243,7 +243,7 @@ impl Sink for Recogniser {
             Kind::Open => self.open(),
             Kind::Star => self.now.settings_source = true,
             Kind::Close => self.close(),
-            Kind::UserVariable if !self.is_set_target() => self.user_variable(),
+            Kind::UserVariable if !self.is_set_target() => self.user_variable(&token),
             Kind::Assign if self.now.last.kind == Kind::UserVariable => self.writes_variable(),
             Kind::Comma if self.now.limited && self.now.depth == 0 => self.class.skips_rows = true,
             _ => {}
@@ -501,6 +501,11 @@ impl Recogniser {
             Word::SessionVariables | Word::SystemVariables | Word::VariablesByThread if self.mysql => {
                 self.uses(Uses::SYSTEM_VARIABLE | Uses::TRACKERS);
             }
+            Word::UserVariables | Word::UserVariablesByThread if self.mysql => {
+                self.uses(Uses::USER_VARIABLE_READ);
+                self.touched().variables.add_any();
+                self.alone = true;
+            }
             Word::Variables if self.now.verb == Verb::Show => self.uses(Uses::TRACKERS),
             Word::TrackSchema | Word::TrackState | Word::TrackTransaction if self.mysql => {
                 self.uses(Uses::TRACKERS);
@@ -528,7 +533,9 @@ impl Recogniser {
     /// The same of MySQL's words in quotes: a name is what it is without.
     fn mentioned_quoted(&mut self, word: Word) {
         match word {
-            Word::SessionVariables
+            Word::UserVariables
+            | Word::UserVariablesByThread
+            | Word::SessionVariables
             | Word::SystemVariables
             | Word::VariablesByThread
             | Word::TrackSchema

@@ -340,6 +340,9 @@ impl Recogniser {
 
     fn user_target(&mut self, token: &Token<'_>) {
         self.writes_variable();
+        if self.now.mode != Mode::Routine {
+            self.names_variable(token);
+        }
         let name = std::str::from_utf8(token.text).ok().filter(|_| !token.is_cut()).map(str::to_lowercase);
         match name {
             Some(name) if self.set().user_variables.len() < MAX_ASSIGNMENTS => {

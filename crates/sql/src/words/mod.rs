@@ -54,6 +54,7 @@ keywords! {
     // What shows the numbers of MySQL's connections.
     InnodbTrx "innodb_trx", InnodbLocks "innodb_locks", InnodbLockWaits "innodb_lock_waits", Threads "threads", DataLocks "data_locks",
     DataLockWaits "data_lock_waits", MetadataLocks "metadata_locks", PerformanceSchema "performance_schema", Sys "sys", IsUsedLock "is_used_lock",
+    UserVariables "user_variables", UserVariablesByThread "user_variables_by_thread",
     SessionVariables "session_variables", SystemVariables "system_variables", Status "status",
     Variables "variables", VariablesByThread "variables_by_thread", TrackSchema "session_track_schema", TrackState "session_track_state_change",
     TrackTransaction "session_track_transaction_info",

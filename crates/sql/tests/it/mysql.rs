@@ -409,6 +409,28 @@ fn questions_about_the_session() {
 }
 
 #[test]
+fn names_of_user_variables() {
+    for (text, names, any) in [
+        ("SELECT @a, @B", &["a", "b"][..], false),
+        ("SET @x = @y, z = 1", &["x", "y"], false),
+        ("SELECT 1 INTO @a", &["a"], false),
+        ("SELECT @`a.b$c`", &["a.b$c"], false),
+        ("SELECT @`a b`", &[], true),
+        ("SELECT @\u{e4}", &[], true),
+        ("SET @`a``b` = 1", &[], true),
+        ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c = @d", &["b", "d"], false),
+        ("SELECT * FROM performance_schema.user_variables_by_thread", &[], true),
+        ("CREATE PROCEDURE p() SET @a = 1", &[], false),
+        ("SELECT @@x", &[], false),
+    ] {
+        let class = classify(Dialect::MYSQL, text.as_bytes());
+        let found: Vec<&str> = class.user_variables().into_iter().flat_map(|found| found.iter()).collect();
+        assert_eq!(found, names, "{text}");
+        assert_eq!(class.user_variables().is_some_and(weir_sql::SettingNames::is_any), any, "{text}");
+    }
+}
+
+#[test]
 fn user_variables() {
     check(
         Dialect::MYSQL,

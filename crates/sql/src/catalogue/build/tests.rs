@@ -305,6 +305,13 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("INSERT INTO some_orders VALUES (1)").contains(Pin::SessionLock));
     assert!(pins("SELECT * FROM orders").is_empty() && pins("SELECT * FROM some_orders").is_empty());
     assert!(by(dialect, "SELECT f_pure('A')", &c).only_reads());
+    let variables = |text: &str| {
+        let class = by(dialect, text, &c);
+        class.user_variables().map(|names| names.iter().map(str::to_owned).collect::<Vec<_>>().join(","))
+    };
+    assert_eq!(variables("CALL p_at()").as_deref(), Some("a"));
+    assert_eq!(variables("CALL p_into()").as_deref(), Some("b"));
+    assert_eq!(variables("CALL p_local()"), None);
 }
 
 #[test]
