@@ -157,6 +157,8 @@ pub struct Plan {
     pub max_waiting: Option<usize>,
     /// Requests that a server carries at a time.
     pub pipeline_depth: usize,
+    /// BEGIN waits for the first request of its transaction.
+    pub late_begin: bool,
     /// When a server is free.
     pub mode: PoolMode,
     /// Users that clients log in as: a pool each.
@@ -273,6 +275,7 @@ impl Plan {
             client_auth: *dice.pick(&postgres_methods),
             server_auth: *dice.pick(&postgres_methods),
             pipeline_depth: *dice.pick(&[1, 2, 3, 16, 16]),
+            late_begin: !dice.one_in(4),
             max_prepared: *dice.pick(&[0, 1, 2, 5, 100, 100]),
             max_clients: if !calm && dice.one_in(8) {
                 dice.between(1, u64::from(clients)) as usize
@@ -315,6 +318,7 @@ impl Plan {
             client_auth: AuthMethod::Trust,
             server_auth: AuthMethod::Native,
             pipeline_depth: 16,
+            late_begin: true,
             max_prepared: 100,
             max_clients: 10_000,
             timeouts: Timeouts { drain_timeout_ms: 3_000, ..Timeouts::default() },

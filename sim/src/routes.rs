@@ -95,6 +95,7 @@ impl Routes for SimRoutes {
                 0
             },
             pipeline_depth: self.plan.pipeline_depth,
+            late_begin: self.plan.late_begin,
             variant,
             max_prepared_statements: self.plan.max_prepared,
             trust: Trust { unproven: true, ..Trust::default() },

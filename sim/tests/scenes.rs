@@ -208,7 +208,12 @@ fn who_may_not_cancel_cancels_nothing() {
 #[test]
 fn a_cancel_reaches_what_waits() {
     for protocol in Protocol::ALL {
-        let busy = [at(1_000, Say("BEGIN /* */")), at(60_000, Say("COMMIT /* */"))];
+        // BEGIN by itself takes no server on PostgreSQL.
+        let busy = [
+            at(1_000, Say("BEGIN /* */")),
+            at(10_000, Say("SELECT 'x' /* */")),
+            at(60_000, Say("COMMIT /* */")),
+        ];
         let waits = [
             at(20_000, SayAndCancel("INSERT INTO t VALUES (1) /* */")),
             at(30_000, Cancel),
@@ -218,6 +223,26 @@ fn a_cancel_reaches_what_waits() {
             play(&format!("{protocol:?}"), Plan::scene(vec![part(protocol, busy), part(protocol, waits)]));
         assert_eq!((report.cancelled, report.committed), (1, 0));
     }
+}
+
+/// The first statement of a transaction, whose BEGIN took no server, waits for one and is cancelled: the
+/// transaction has failed, as it would have on the database, and what it says from then on does not run.
+#[test]
+fn a_cancel_reaches_the_first_statement_of_a_transaction() {
+    let protocol = Protocol::Postgres;
+    let busy =
+        [at(1_000, Say("BEGIN /* */")), at(10_000, Say("SELECT 'x' /* */")), at(60_000, Say("COMMIT /* */"))];
+    let waits = [
+        at(15_000, Say("BEGIN /* */")),
+        at(20_000, SayAndCancel("INSERT INTO t VALUES (1) /* */")),
+        at(30_000, Cancel),
+        at(50_000, IsAnswered),
+        at(55_000, Say("INSERT INTO t VALUES (2) /* */")),
+        at(70_000, Say("COMMIT /* */")),
+        then(Say("SELECT 'x' /* */")),
+    ];
+    let report = play("", Plan::scene(vec![part(protocol, busy), part(protocol, waits)]));
+    assert_eq!((report.cancelled, report.committed, report.losses), (1, 0, 0));
 }
 
 /// A server dies under the request at its head. Only that one's client loses it; those behind are answered

@@ -230,6 +230,8 @@ settings! {
         "Maximum size of a pool whose size is auto.";
     PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
+    LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
+        "In transaction mode, BEGIN and START TRANSACTION wait for the first statement of their transaction before they take a server connection. now() is then the time of that statement.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,

@@ -41,6 +41,8 @@ pub struct Route {
     pub max_user_connections: usize,
     /// Requests that one server carries at a time.
     pub pipeline_depth: usize,
+    /// BEGIN waits for the first request of its transaction before it takes a server.
+    pub late_begin: bool,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.
@@ -191,6 +193,7 @@ impl Snapshot {
             max_user_connections: max_user_connections
                 .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
             pipeline_depth: sizes.pipeline_depth,
+            late_begin: self.values.bool(Key::LateBegin),
             share: client.and_then(|user| user.share).or(database.share).unwrap_or(0),
             reserved: client
                 .and_then(|user| user.reserved_connections)

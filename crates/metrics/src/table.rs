@@ -175,6 +175,10 @@ cells! {
         /// Clients that wait now.
         waiting_clients;
     }
+    Gauge "weir_empty_transactions", "Clients that have begun a transaction and asked nothing in it yet, so that it holds no server connection." {
+        /// Empty transactions now.
+        empty_transactions;
+    }
     Gauge "weir_pool_size", "Server connections that a pool may have now." {
         /// The limit, as one worker has told it.
         pool_size;

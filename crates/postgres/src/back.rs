@@ -12,6 +12,7 @@ use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
 use crate::follow::Questions;
+use crate::late::Facts;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
 use crate::relay::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
@@ -102,6 +103,10 @@ pub struct Back {
     pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
+    /// Whether BEGIN may wait, for all of its pool; what this server has said of it, and that it was asked.
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) facts_said: u8,
+    pub(crate) facts_asked: bool,
 }
 
 /// The unnamed statement of a server.
@@ -171,6 +176,9 @@ impl Back {
             local_defaults: Vec::new(),
             questions: None,
             temporary_path: false,
+            facts: Arc::default(),
+            facts_said: 0,
+            facts_asked: false,
         }
     }
 
@@ -288,7 +296,15 @@ impl weir_session::Back for Back {
     /// something of Weir's in front of it.
     fn is_cancellable(&self) -> bool {
         let next = self.queue.next();
-        !matches!(next, Some(Owed::Settings { .. } | Owed::Internal(_) | Owed::Shape { stops: true, .. }))
+        !matches!(
+            next,
+            Some(
+                Owed::Settings { .. }
+                    | Owed::Internal(_)
+                    | Owed::Begin { .. }
+                    | Owed::Shape { stops: true, .. }
+            )
+        )
     }
 
     fn cancel_plan(&self) -> CancelPlan {
@@ -349,6 +365,10 @@ impl weir_session::Back for Back {
 
     fn reset(&mut self, out: &mut Vec<u8>) {
         self.reset(out);
+    }
+
+    fn introduce(&mut self, out: &mut Vec<u8>) -> bool {
+        self.introduce(out)
     }
 
     fn check(&mut self, out: &mut Vec<u8>) {

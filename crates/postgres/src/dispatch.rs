@@ -11,6 +11,7 @@ use crate::back::{ACCEPTED_KEPT, Back, Held};
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
+use crate::late::Late;
 use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
 use crate::relay::{Internal, Kind, Owed};
 use crate::role::may_be_refused;
@@ -174,7 +175,9 @@ impl Back {
         // The settings of a client whose own request is the last one under way here came with that.
         let first = self.queue.tail().is_none_or(|tail| tail.owner != front.owner);
         let idle = self.boundary == Boundary::Idle;
-        let number = self.queue.push_entry(front.owner, Kind::Client, first && idle);
+        let late = std::mem::take(&mut front.late);
+        front.controls |= late != Late::No;
+        let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
         front.outstanding = front.outstanding.saturating_add(1);
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
@@ -198,6 +201,7 @@ impl Back {
         if std::mem::take(&mut front.names_matter) {
             self.take_own_names(front, true, out);
         }
+        self.begin_late(late, out);
     }
 
     /// In front of a request that asks what was drawn from a sequence: what another client has drawn here is

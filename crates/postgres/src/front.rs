@@ -13,6 +13,7 @@ use crate::dispatch::leaves_nothing;
 use crate::effects::{Effects, Judge, Traces};
 use crate::error::{Severity, put_error, put_refusal, words_of};
 use crate::frame::{ClientTag, HEADER_BYTES, body, client_header};
+use crate::late::Late;
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::message::reply::put_ready;
 use crate::own::Rare;
@@ -40,14 +41,14 @@ pub struct Front {
     pub(crate) reports_path: bool,
     /// A request under way gives or takes names of statements, and it is not known yet whether it succeeds.
     names_under_way: bool,
-    /// Its texts were read otherwise before.
-    dialect_changed: bool,
     /// A request under way may change how texts are to be read.
     dialect_under_way: bool,
     /// Every request that is under way provably leaves no trace.
     under_way_is_shareable: bool,
     /// Requests dispatched and not answered.
     pub(crate) outstanding: u16,
+    /// The transaction that it has begun and no server knows of.
+    pub(crate) late: Late,
     /// The server refused the settings of its login.
     pub(crate) welcome_refused: bool,
     /// A server has taken the settings of its login.
@@ -93,8 +94,6 @@ pub struct Front {
     pub(crate) knowledge: Arc<Knowledge>,
     /// The state of it by which the request found last was judged to be shareable.
     proven_by: u64,
-    /// The request found last may leave something that ties its client to its server.
-    may_pin: bool,
     scan: Scan,
     texts: Texts,
 }
@@ -122,6 +121,10 @@ struct Scan {
     /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is
     /// read: it waits until everything before it is answered, and is looked at again then.
     waits: bool,
+    /// The request found last may leave something that ties its client to its server.
+    may_pin: bool,
+    /// Texts were read otherwise before.
+    dialect_changed: bool,
     batch: Batch,
 }
 
@@ -178,6 +181,8 @@ struct Batch {
     changes_dialect: bool,
     /// It may leave something that ties its client to its server.
     may_pin: bool,
+    /// It only begins or ends a transaction, and may be answered without a server.
+    late: bool,
 }
 
 impl Batch {
@@ -202,6 +207,7 @@ impl Batch {
         judged_by: NOTHING_JUDGED,
         changes_dialect: false,
         may_pin: false,
+        late: false,
     };
 
     /// Another text of it was judged by this state.
@@ -270,10 +276,10 @@ impl Front {
             copy_in: false,
             reports_path: false,
             names_under_way: false,
-            dialect_changed: false,
             dialect_under_way: false,
             under_way_is_shareable: true,
             outstanding: 0,
+            late: Late::No,
             welcome_refused: false,
             confirmed: false,
             asks_sequence: false,
@@ -298,7 +304,6 @@ impl Front {
             prepared: None,
             knowledge: Arc::default(),
             proven_by: 0,
-            may_pin: false,
             scan: Scan {
                 looked: 0,
                 left: 0,
@@ -309,6 +314,8 @@ impl Front {
                 hastens: false,
                 resetting: false,
                 waits: false,
+                may_pin: false,
+                dialect_changed: false,
                 batch: Batch::EMPTY,
             },
             texts: Texts::default(),
@@ -342,6 +349,10 @@ impl Front {
                     self.scan.batch.note_sequences(&executed.effects(self.judge()));
                 }
                 self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
+                self.scan.batch.late = effects.controls
+                    && end == message.len()
+                    && !self.scan.open
+                    && self.control_of(text).is_some();
                 self.texts.push(effects, state);
                 Ok(Some(self.request(end)))
             }
@@ -492,7 +503,7 @@ impl Front {
 
     /// A text that was the unnamed statement before is not lexed again.
     fn effects_of_parse(&self, name: &[u8], text: &[u8], content: &[u8]) -> (Arc<Effects>, u64) {
-        let prepared = self.prepared.as_deref().filter(|_| !self.dialect_changed);
+        let prepared = self.prepared.as_deref().filter(|_| !self.scan.dialect_changed);
         let known = prepared.and_then(|p| p.get(name)).filter(|s| s.content() == content);
         match known {
             Some(statement) => {
@@ -529,7 +540,7 @@ impl Front {
             && self.boundary == Boundary::Idle
             && self.traces.pins().is_empty();
         self.under_way_is_shareable = shareable;
-        self.may_pin = batch.may_pin;
+        self.scan.may_pin = batch.may_pin;
         self.proven_by = if shareable && batch.judged_by != NOTHING_JUDGED { batch.judged_by } else { 0 };
         Found::Request {
             len: end,
@@ -545,6 +556,7 @@ impl Front {
                     && alone
                     && self.pins().is_empty(),
                 choosy,
+                late: batch.late && !choosy,
             },
         }
     }
@@ -801,7 +813,7 @@ impl Front {
             encoding = encoding_of(value);
         }
         let now = Dialect::Postgres { standard_conforming_strings, encoding };
-        self.dialect_changed |= now != self.dialect;
+        self.scan.dialect_changed |= now != self.dialect;
         self.dialect = now;
     }
 
@@ -965,7 +977,7 @@ impl weir_session::Front for Front {
     }
 
     fn may_pin(&self) -> bool {
-        self.may_pin
+        self.scan.may_pin
     }
 
     fn words_of(&self, request: &[u8]) -> Option<String> {
@@ -975,6 +987,7 @@ impl weir_session::Front for Front {
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {
         self.texts.clear();
         self.scan.scanner = None;
+        self.fail_late();
         put_error(out, Severity::Error, words_of(fault.kind));
         if !request.is_empty() {
             self.end_failed(out);
@@ -1022,6 +1035,11 @@ impl weir_session::Front for Front {
     /// No request has one in it.
     fn take_kill(&mut self) -> Option<(u32, bool)> {
         None
+    }
+
+    /// No server knows yet that it has begun a transaction.
+    fn is_in_empty_transaction(&self) -> bool {
+        self.late != Late::No
     }
 
     fn is_cancel_secret(&self, secret: &[u8]) -> bool {

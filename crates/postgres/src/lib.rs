@@ -20,6 +20,7 @@ pub mod error;
 mod follow;
 pub mod frame;
 pub mod front;
+mod late;
 pub mod login;
 pub mod message;
 #[cfg(test)]

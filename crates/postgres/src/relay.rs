@@ -28,6 +28,8 @@ pub(crate) enum Internal {
     Quiet,
     /// A question for what its client has set; `follow.rs`.
     Values,
+    /// The question whether BEGIN may wait; `late.rs`.
+    Facts,
 }
 
 /// What kind of request an entry is.
@@ -168,6 +170,9 @@ pub(crate) enum Owed {
         /// Its row says under which settings this statement was read.
         reading: Option<Arc<Statement>>,
     },
+    /// So many replies to a BEGIN that was held back. Where it `fails`, the error of what stands behind it to
+    /// make it fail.
+    Begin { left: u8, fails: bool },
     /// ReadyForQuery.
     Sync,
     /// ReadyForQuery for a Sync that Weir added.
@@ -192,6 +197,7 @@ impl Owed {
             | Owed::Query { undo, .. } => undo.take(),
             Owed::HiddenClose { .. }
             | Owed::Aside { .. }
+            | Owed::Begin { .. }
             | Owed::Settings { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
@@ -224,6 +230,7 @@ impl Owed {
             Owed::HiddenClose { leftover } => prepared.leftovers.extend(leftover),
             Owed::Settings { .. }
             | Owed::Aside { .. }
+            | Owed::Begin { .. }
             | Owed::Internal(_)
             | Owed::FunctionCall { .. }
             | Owed::Shape { .. }
@@ -353,6 +360,7 @@ impl Queue {
             | Owed::KnownClose { .. }
             | Owed::HiddenClose { .. }
             | Owed::Aside { .. }
+            | Owed::Begin { .. }
             | Owed::Sync
             | Owed::HiddenSync
             | Owed::CopyEnd => None,
@@ -370,6 +378,12 @@ impl Queue {
             _ => None,
         };
         entry.succeeded.iter().chain(under_way).any(|effects| effects.resets_name(name))
+    }
+
+    /// A BEGIN that was held back stands in front of the request at the head.
+    pub fn head_begins(&self) -> bool {
+        let items = self.entries.front().map_or(0, |entry| entry.items);
+        self.owed.range(..items).any(|owed| matches!(owed, Owed::Begin { .. }))
     }
 
     /// Requests of clients stand behind the head.
@@ -473,6 +487,7 @@ impl Queue {
                 | Owed::Close { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::Aside { .. }
+                | Owed::Begin { .. }
                 | Owed::HiddenSync => return false,
                 Owed::KnownClose { .. } | Owed::KnownShape { .. } => at += 1,
             }

@@ -13,7 +13,7 @@ use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
-use crate::relay::{Owed, Undo};
+use crate::relay::{Internal, Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::as_read_under;
 use std::sync::Arc;
@@ -111,6 +111,17 @@ impl Back {
                     self.reading_row(body(row));
                     return Ok(Step::Consumed(header.total));
                 }
+            }
+            if header.tag == ServerTag::DataRow
+                && header.total <= SERVER_GATHER_BYTES
+                && matches!(self.queue.next(), Some(Owed::Internal(Internal::Facts)))
+            {
+                if run > 0 {
+                    break;
+                }
+                let Some(row) = rest.get(..header.total) else { break };
+                self.facts_row(row);
+                return Ok(Step::Consumed(header.total));
             }
             let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
             if says_shape || is_gathered(header.tag) {
@@ -254,6 +265,7 @@ impl Back {
                 | Owed::HiddenClose { .. }
                 | Owed::HiddenSync
                 | Owed::Aside { .. }
+                | Owed::Begin { .. }
                 | Owed::Shape { visible: false, .. }
                 | Owed::Doomed(_)
                 | Owed::Parse { hidden: true, .. },
@@ -338,6 +350,14 @@ impl Back {
                     self.queue.pop();
                 }
             }
+            (Owed::Begin { left, fails }, T::ParseComplete | T::BindComplete | T::CommandComplete)
+                if *left > 0 =>
+            {
+                *left -= 1;
+                if *left == 0 && !*fails {
+                    self.queue.pop();
+                }
+            }
             (Owed::Shape { types, .. }, T::ParameterDescription) => *types = Some(body(message).into()),
             (Owed::Shape { .. }, T::RowDescription | T::NoData) => {
                 let columns = (tag == T::RowDescription).then(|| body(message));
@@ -385,7 +405,7 @@ impl Back {
                 if !hidden {
                     statement.answered();
                 }
-                let alone = self.queue.head().is_some_and(|entry| entry.only_prepares);
+                let alone = self.queue.head().is_some_and(|entry| entry.only_prepares && !entry.controls);
                 if alone && self.boundary == Boundary::Idle && self.traces.pins().is_empty() {
                     self.prepared.known.insert(&statement.key());
                 }

@@ -9,6 +9,7 @@
 
 use crate::back::Back;
 use crate::front::Front;
+use crate::late::Facts;
 use crate::message::query::lone_parse;
 use crate::message::reply::{PARSE_COMPLETE, put_key, put_parameter, put_ready};
 use crate::prepared::known::KnownStatements;
@@ -36,6 +37,8 @@ pub struct Welcomes {
     born: u64,
     /// What its servers have prepared.
     statements: Arc<KnownStatements>,
+    /// Whether its servers let BEGIN wait.
+    facts: Arc<Facts>,
 }
 
 #[derive(Debug)]
@@ -103,6 +106,7 @@ impl weir_session::Welcomes for Welcomes {
             self.order.clear();
             self.statements = Arc::default();
         }
+        back.facts = Arc::clone(&self.facts);
         back.prepared.known = Arc::clone(&self.statements);
         if changed || self.base.is_none() {
             self.base = Some(back.base.clone());
@@ -174,12 +178,13 @@ impl weir_session::Welcomes for Welcomes {
     }
 
     /// Answers a request that only prepares (`Needs::prepares`), when a server of this pool has taken the
-    /// same statement. False: a server must be asked.
+    /// same statement; or one that begins a transaction or ends an empty one (`Needs::late`). False: a server
+    /// must be asked.
     ///
     /// A program with one thread and several connections waits for this answer before it goes on with its
     /// other transactions, and these may hold all servers.
     fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
-        let Some(parse) = lone_parse(request) else { return false };
+        let Some(parse) = lone_parse(request) else { return front.answer_late(request, &self.facts, out) };
         let origin = Origin { plan_key: front.settings.plan_key(), ..Origin::default() };
         let prepared = front.prepared_mut();
         if !prepared.has_room()

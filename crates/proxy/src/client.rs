@@ -84,6 +84,8 @@ pub struct Flags {
     pub called: bool,
     /// Not any server will do for the request it waits with.
     pub choosy: bool,
+    /// It has begun a transaction in which it has asked nothing, and which holds no server.
+    pub empty: bool,
     /// Its transport has failed; it is to be closed.
     pub broken: bool,
     /// It is a client of the administration console: the hall has its seat.

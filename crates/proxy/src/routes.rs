@@ -200,6 +200,7 @@ impl Routes for ConfigRoutes {
             max_of_user: route.max_user_connections,
             min_size: route.min_pool_size.min(route.pool_size),
             pipeline_depth: route.pipeline_depth,
+            late_begin: route.late_begin,
             max_waiting: route.max_waiting_clients,
             share: route.share,
             reserved: route.reserved,

@@ -98,6 +98,8 @@ pub struct PoolSpec {
     pub min_size: usize,
     /// Requests that one server carries at a time when none is free; 1: servers are not shared.
     pub pipeline_depth: usize,
+    /// BEGIN waits for the first request of its transaction before it takes a server.
+    pub late_begin: bool,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.

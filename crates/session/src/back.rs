@@ -90,6 +90,10 @@ pub trait Back: Send {
     fn reset(&mut self, out: &mut Vec<u8>);
     /// Queues the cheapest question that proves the server answers.
     fn check(&mut self, out: &mut Vec<u8>);
+    /// Queues what Weir must know of a server before anybody gets it. False: nothing.
+    fn introduce(&mut self, _out: &mut Vec<u8>) -> bool {
+        false
+    }
     /// What is known of the catalogue of its database, from now on.
     fn know(&mut self, knowledge: &Arc<Knowledge>);
     /// Queues a question about the catalogue ([`weir_sql::catalogue`]). False: this wing knows no catalogue,

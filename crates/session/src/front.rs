@@ -67,6 +67,10 @@ pub trait Front: Console + Send {
     /// The request that was finished last ends with a KILL, which is still owed: of whom, and whether only of
     /// what it runs.
     fn take_kill(&mut self) -> Option<(u32, bool)>;
+    /// It has begun a transaction that no server knows of yet (`Needs::late`).
+    fn is_in_empty_transaction(&self) -> bool {
+        false
+    }
     /// The secret of a cancel request is this client's. Constant time.
     fn is_cancel_secret(&self, secret: &[u8]) -> bool;
     /// Its schema, when the settings give the one it begins in another name than the client did. PostgreSQL's

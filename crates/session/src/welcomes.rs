@@ -20,6 +20,7 @@ pub trait Welcomes: Default + Clone + Send + Sync {
     /// A server has logged in since the last change that makes others [`Back::is_outdated`].
     fn is_current(&self) -> bool;
     /// Answers a request with `Needs::prepares` from what servers of this pool have said of the same
-    /// statement. False: a server must be asked, and nothing has changed.
+    /// statement, and one with `Needs::late` where they let BEGIN wait. False: a server must be asked, and
+    /// nothing has changed.
     fn answer(&self, front: &mut Self::Front, request: &[u8], out: &mut Vec<u8>) -> bool;
 }

@@ -42,6 +42,9 @@ pub struct Needs {
     /// It does nothing but prepare a statement, outside a transaction and with nothing of its client's under
     /// way: what servers have said of the same statement may answer it.
     pub prepares: bool,
+    /// It is a lone BEGIN, or the end of a transaction that no server knows of yet: it may be answered
+    /// without a server.
+    pub late: bool,
     /// Not any server will do: the wing says which one does, and as what a new one must be opened.
     pub choosy: bool,
 }

@@ -436,6 +436,14 @@ impl Engine {
             self.ready();
             return Some(());
         }
+        if text.starts_with(FACTS) && self.transaction == Transaction::Idle {
+            put_description(&mut self.held, &["?column?"]);
+            put_row(&mut self.held, &[b"1"]);
+            put_row(&mut self.held, &[b"2"]);
+            put_complete(&mut self.held, "SELECT 2");
+            self.ready();
+            return Some(());
+        }
         self.queue = sql::split(text).iter().map(|text| Statement::read(text)).collect();
         if self.queue.is_empty() {
             put(&mut self.held, b'I', b"");
@@ -658,6 +666,10 @@ impl Engine {
         {
             self.problem = Some(format!("{tag} runs in a session where {owner} left {left}"));
         }
+        if self.owner_of_state.is_none() && self.state_left().is_some() {
+            // Weir has begun its transaction.
+            self.owner_of_state = Some(client.clone());
+        }
         let other = statement.time_zone.as_deref().is_some_and(|wanted| wanted != self.setting("timezone"));
         // A query that stood behind somebody else's and was taken back when that was to be cancelled. It is
         // asked again elsewhere, and its answer goes nowhere: should a client read it, the client will say
@@ -688,6 +700,12 @@ impl Engine {
         if statement.fails && statement.command != Command::CopyIn {
             return self.fail("22012", &format!("division by zero in {tag}"), extended);
         }
+        // A BEGIN that Weir has held back does not say whose it is: the first statement behind it that does.
+        let nobodys = tag.is_empty()
+            && match self.state_left() {
+                Some(_) => self.owner_of_state.is_none(),
+                None => statement.command == Command::Begin,
+            };
         self.open_implicit(&statement);
         if statement.has_rows() {
             self.rows(&statement, &values, portal);
@@ -698,7 +716,7 @@ impl Engine {
             self.effect(&statement, &tag, extended);
         }
         if self.state_left().is_some() {
-            self.owner_of_state = self.client.clone();
+            self.owner_of_state = self.client.clone().filter(|_| !nobodys);
         }
     }
 
@@ -1054,6 +1072,9 @@ impl Engine {
 
 /// How Weir's questions about the catalogue begin.
 const CATALOGUE: &str = "SELECT 'z', ";
+
+/// How Weir's question begins whether BEGIN may wait.
+const FACTS: &str = "SELECT 1 WHERE ";
 
 /// What wide rows are filled with.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";

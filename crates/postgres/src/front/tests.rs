@@ -24,6 +24,20 @@ fn a_client_costs_little() {
     assert!(size_of::<Front>() <= 256, "{} bytes", size_of::<Front>());
 }
 
+/// That a BEGIN was cancelled while it waited for a server says nothing of the request behind it.
+#[test]
+fn a_begin_that_was_rejected_is_forgotten() {
+    let mut f = front(1);
+    let begin = c::q("begin");
+    assert!(request(find(&mut f, &begin)).1.late);
+    f.reject(&FaultKind::Cancelled.into(), &begin, &mut Vec::new());
+    let batch = [c::parse("", "select 1"), c::bind(""), c::execute(), c::sync()].concat();
+    assert!(!request(find(&mut f, &batch)).1.late);
+    assert!(!request(find(&mut f, &c::sync())).1.late);
+    assert!(!request(find(&mut f, &c::q("commit"))).1.late);
+    assert!(request(find(&mut f, &begin)).1.late);
+}
+
 #[test]
 fn requests_are_found_however_they_are_cut() {
     let batch = [c::parse("s", "select 1"), c::bind("s"), c::execute(), c::sync()].concat();

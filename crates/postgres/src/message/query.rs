@@ -35,6 +35,13 @@ pub fn lone_parse(request: &[u8]) -> Option<Parse<'_>> {
     (header.tag == ClientTag::Parse && rest == SYNC && !parse.name.is_empty()).then_some(parse)
 }
 
+/// The text of a request that is one whole Query.
+pub fn lone_query(request: &[u8]) -> Option<&[u8]> {
+    let header = client_header(request).ok()??;
+    let text = read_query(body(request)).ok()?;
+    (header.tag == ClientTag::Query && header.total == request.len()).then_some(text)
+}
+
 /// The body of a Bind message, as far as Weir looks at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bind<'a> {

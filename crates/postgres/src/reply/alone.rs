@@ -30,6 +30,10 @@ impl Back {
                 // and under others. Whoever is told that it did not run might repeat it.
                 return Err(Fault::new(FaultKind::ServerLost, "settings refused in front of a request"));
             }
+            if self.refuses_to_begin() {
+                // Nothing behind it runs.
+                return Err(Fault::new(FaultKind::ServerLost, "a transaction was refused that had begun"));
+            }
             return Ok(self.error(front, message, to_client));
         }
         let (name, value) =
@@ -137,6 +141,7 @@ impl Back {
                 Owed::Parse { quiet: true, .. }
                     | Owed::HiddenSync
                     | Owed::Internal(Internal::Quiet | Internal::Values)
+                    | Owed::Begin { .. }
             )
         );
         match self.queue.next() {
@@ -152,12 +157,13 @@ impl Back {
                 | Owed::KnownShape { .. }
                 | Owed::HiddenClose { .. }
                 | Owed::Aside { .. }
+                | Owed::Begin { .. }
                 | Owed::CopyEnd,
             ) => {
                 taken_name = self.fail_extended(front.as_deref_mut(), body);
             }
             // Who may not read the catalogue can do everything else.
-            Some(Owed::Internal(Internal::Catalogue)) => {}
+            Some(Owed::Internal(Internal::Catalogue | Internal::Facts)) => {}
             Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }

@@ -316,11 +316,18 @@ impl Back {
         if what == Internal::Values {
             return self.values_done(front);
         }
+        if what == Internal::Facts {
+            return self.facts_done(failed);
+        }
         if failed {
             return;
         }
         match what {
-            Internal::Rollback | Internal::Catalogue | Internal::Quiet | Internal::Values => {}
+            Internal::Rollback
+            | Internal::Catalogue
+            | Internal::Quiet
+            | Internal::Values
+            | Internal::Facts => {}
             Internal::Reset => {
                 self.traces.clear();
                 self.questions = None;
@@ -352,7 +359,7 @@ impl Back {
             // Of two queries one may have taken effect; such a server is not used again.
             self.spoiled |= !owed.only;
             self.applied = owed.previous;
-            if others {
+            if others || self.queue.head_begins() {
                 // They were sent for a server that has the settings it has just refused.
                 return Err(Fault::new(FaultKind::ServerLost, "settings refused in front of other requests"));
             }

@@ -804,6 +804,7 @@ fn a_worker_that_begins_anew_has_told_others_that_it_has_nothing() {
     let pool = house.pools.iter_mut().flatten().next().expect("there is one");
     pool.told_size = 3;
     pool.note_head(1_000_000);
+    pool.cells.empty_transactions.add(2);
     assert!(pool.head_ns > 0);
     pool.begin_anew();
     assert_eq!(
@@ -819,7 +820,8 @@ fn a_worker_that_begins_anew_has_told_others_that_it_has_nothing() {
     let gauges =
         [&cells.servers_connecting, &cells.servers_idle, &cells.servers_active, &cells.servers_cleaning];
     assert_eq!(gauges.map(|gauge| gauge.get()), [0; 4]);
-    assert_eq!((cells.waiting_clients.get(), cells.pinned_servers.get()), (0, 0));
+    let of_clients = [&cells.waiting_clients, &cells.pinned_servers, &cells.empty_transactions];
+    assert_eq!(of_clients.map(|gauge| gauge.get()), [0; 3]);
 }
 
 #[test]

@@ -120,13 +120,7 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.is.console => None,
         // It waits for the answer to a KILL.
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
-        Phase::Session(front) if client.server().is_none() => {
-            let idle_ms = shorter(most.client_idle_timeout_ms, front.idle_ms());
-            let idle = bound(client.active_ms, idle_ms, FaultKind::ClientIdleTimeout);
-            // What came of a request is kept for it.
-            let rest = front.is_mid_message(0).then(stalled);
-            [idle, rest.flatten()].into_iter().flatten().min_by_key(|&(at_ms, _)| at_ms)
-        }
+        Phase::Session(front) if client.server().is_none() => idle_deadline(client, front, most),
         Phase::Session(front) => {
             let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
             let query = (client.inflight > 0).then(|| {
@@ -160,6 +154,27 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
                 .min_by_key(|&(at_ms, _)| at_ms)
         }
     }
+}
+
+/// The same of a client that holds no server and waits for none; it may have begun a transaction.
+fn idle_deadline<W: Wing, S>(
+    client: &Client<W, S>,
+    front: &W::Front,
+    most: &Timeouts,
+) -> Option<(u64, FaultKind)> {
+    let bound = |from_ms: u64, bound_ms: u64, kind| (bound_ms > 0).then(|| (from_ms + bound_ms, kind));
+    let (idle_ms, whole_ms, kind) = if client.is.empty {
+        let idle_ms = most.idle_transaction_timeout_ms;
+        (idle_ms, most.transaction_timeout_ms, FaultKind::IdleInTransactionTimeout)
+    } else {
+        (shorter(most.client_idle_timeout_ms, front.idle_ms()), 0, FaultKind::ClientIdleTimeout)
+    };
+    let idle = bound(client.active_ms, idle_ms, kind);
+    let whole = bound(client.transaction_since_ms, whole_ms, FaultKind::TransactionTimeout);
+    // What came of a request is kept for it.
+    let rest = bound(client.active_ms, most.client_read_timeout_ms, FaultKind::ClientReadTimeout);
+    let rest = rest.filter(|_| front.is_mid_message(0));
+    [idle, whole, rest].into_iter().flatten().min_by_key(|&(at_ms, _)| at_ms)
 }
 
 /// When something must be done about a server. `None`: its state has no bound.

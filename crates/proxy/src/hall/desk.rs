@@ -41,6 +41,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
+    /// This client has an empty transaction from now on, or no longer.
+    pub(super) fn note_empty(&mut self, key: Key, begun: bool) {
+        if let Some(client) = self.clients.get_mut(key)
+            && std::mem::replace(&mut client.is.empty, begun) != begun
+            && let Some(id) = client.pool
+        {
+            self.count_pool(id, |cells| cells.empty_transactions.add(if begun { 1 } else { -1 }));
+        }
+    }
+
     /// Counts an error.
     pub(crate) fn count_fault(&self, kind: FaultKind) {
         self.cells.wing.faults(kind).inc();

@@ -32,7 +32,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if boundary == Boundary::Idle {
             client.transaction_since_ms = 0;
         }
-        let quick = client.is_quick();
+        let (quick, rides) = (client.is_quick(), client.claim.ride().is_some());
         client.inflight = client.inflight.saturating_sub(1);
         let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
         self.crowd.answered += 1;
@@ -47,7 +47,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 pool.note_head(took_ns);
             }
         }
-        if self.clients.get(key).is_some_and(|client| client.claim.ride().is_none()) {
+        if !rides {
             self.note_history(key, took_ns);
         }
         self.cells.request_duration.record_ns(took_ns);
@@ -61,7 +61,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             });
         }
-        if self.clients.get(key).is_some_and(|client| client.claim.ride().is_some()) {
+        if rides {
             return self.carried(cx, key, server, boundary);
         }
         if !greeted {

@@ -60,7 +60,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.draining = true;
         for key in self.clients.keys() {
             let Some(client) = self.clients.get(key) else { continue };
-            let busy = client.inflight > 0 || client.is.part_open || client.is_waiting();
+            let busy = client.is.empty || client.inflight > 0 || client.is.part_open || client.is_waiting();
             let in_transaction = client.lease().and_then(|server| self.servers.get_mut(server));
             let in_transaction = in_transaction
                 .and_then(|server| server.back().map(|back| back.boundary()))

@@ -24,7 +24,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             held.is.used |= served.want != Some(Want::Welcome);
         }
         if let Some(client) = self.clients.get_mut(key) {
-            client.transaction_since_ms = 0;
+            if client.is.empty {
+                self.note_empty(key, false);
+            } else {
+                client.transaction_since_ms = 0;
+            }
         }
         if let Some(since_ns) = served.waited_since_ns {
             self.note_waited(cx, key, since_ns);

@@ -96,6 +96,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A client leaves the queue and its server.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.books().forget(key);
+        self.note_empty(key, false);
         if let Some(client) = self.clients.get_mut(key)
             && let Some(server) = client.chokes.take()
             && let Some(server) = self.servers.get_mut(server)

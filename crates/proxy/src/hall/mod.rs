@@ -34,6 +34,7 @@ mod drain;
 mod handshake;
 mod inquire;
 mod kept;
+mod late;
 mod lease;
 mod leave;
 mod listing;

@@ -287,11 +287,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if needs.lists {
             client.listed_ms = cx.now_ms();
         }
-        let mut lease = client.lease();
+        let (mut lease, id) = (client.lease(), client.pool);
         client.is.choosy = needs.choosy;
         client.fingerprint =
             if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
         let shares = whole && needs.shareable && self.depth_of(key) > 1 && !self.may_be_slow(key, needs);
+        let late = needs.late && lease.is_none() && self.lets_begin_wait(id);
+        if late && self.answer(cx, key, request) {
+            self.answered_late(cx, key);
+            return true;
+        }
         if needs.choosy && lease.is_some_and(|server| self.may_change(key, server)) {
             self.abandon(cx, key);
             lease = None;
@@ -316,8 +321,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         false
     }
 
-    /// No server is free, and none is needed: what servers have said of the same statement answers this
-    /// request.
+    /// No server is needed: what servers have said before answers this request.
     fn answer(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let Some(pool) = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else {

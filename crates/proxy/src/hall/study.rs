@@ -24,9 +24,17 @@ impl<W: Wing, N: Net> Hall<W, N> {
         W::HAS_CATALOGUE && knowledge.is_due(since_ms) && !knowledge.is_being_read()
     }
 
-    /// A server that is about to be free asks first, if somebody must. True: it is under way.
+    /// A server that is about to be free is asked what Weir must know of it, and asks for the catalogue, if
+    /// somebody must. True: it is under way.
     pub(super) fn study(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
-        let Some(id) = self.servers.get(key).map(|server| server.pool) else { return false };
+        let Some(server) = self.servers.get_mut(key) else { return false };
+        let id = server.pool;
+        if let Server { phase: ServerPhase::Live(back), stream, .. } = server
+            && back.introduce(stream.output.tail_mut())
+        {
+            self.books().study_begins(key);
+            return true;
+        }
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
         let knowledge = &pool.entry.knowledge;
         let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
@@ -50,6 +58,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let now_ms = cx.now_ms();
         let Some(answer) = self.servers.get_mut(key).and_then(|server| server.back()?.take_catalogue())
         else {
+            // It was introduced, if anything.
+            self.books().study_ends(key);
             return;
         };
         let Some(id) = self.servers.get(key).map(|server| server.pool) else { return };

@@ -258,6 +258,7 @@ pub(crate) mod tests {
             max_of_user: 0,
             min_size: 0,
             pipeline_depth: 1,
+            late_begin: true,
             variant: 0,
             max_prepared_statements: 0,
         }
