@@ -6,10 +6,10 @@
 //!
 //! Owns: a session's state and the rules of the protocol. Must not know: connections, Weir.
 
-use super::sql::{Command, Statement, split};
+use super::sql::{Command, Statement, VARIABLE, split};
 use super::wire::{
-    EOF, Ending, command, flag, packet, put, put_definition, put_err, put_number, put_string, status, take,
-    take_string, take_u8, take_u32,
+    EOF, Ending, command, flag, packet, put, put_definition, put_definition_of, put_err, put_number,
+    put_string, status, take, take_string, take_u8, take_u32,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -233,9 +233,6 @@ impl Engine {
         if self.temporary.is_some() {
             left.push("a temporary table");
         }
-        if self.variable.is_some() {
-            left.push("a user variable");
-        }
         if self.locked {
             left.push("a lock");
         }
@@ -398,7 +395,11 @@ impl Engine {
 
     fn definitions(&mut self, names: &[String]) {
         for name in names {
-            self.seq = put_definition(&mut self.output, self.seq, name);
+            self.seq = match (name.as_str(), &self.variable) {
+                (VARIABLE, Some(_)) => put_definition_of(&mut self.output, self.seq, name, 45, 1_020, 251),
+                (VARIABLE, None) => put_definition_of(&mut self.output, self.seq, name, 63, 65_532, 253),
+                _ => put_definition(&mut self.output, self.seq, name),
+            };
         }
         if !names.is_empty() && self.capabilities & flag::DEPRECATE_EOF == 0 {
             let ending = Ending { status: self.status(), ..Ending::default() };
@@ -625,6 +626,13 @@ impl Engine {
             }
             Command::Temporary => one(self.temporary.clone().ok_or("tmp")?),
             Command::ReadVariable => vec![vec![self.variable.clone()]],
+            Command::VariableKind => Vec::new(),
+            Command::VariableValue => {
+                let hex = |text: &String| text.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
+                let value = self.variable.as_ref().map(|text| format!("0{}", hex(text)));
+                let collation = if value.is_some() { "utf8mb4_general_ci" } else { "binary" };
+                vec![vec![Some(collation.to_owned()), value]]
+            }
             Command::Settings(names) => {
                 let value = |name: &String| match name.as_str() {
                     "CONNECTION_ID()" => self.id.to_string(),
@@ -820,9 +828,9 @@ mod tests {
     #[test]
     fn another_clients_leavings_and_schema_are_noticed() {
         let mut engine = engine();
-        run(&mut engine, &["SET @v = 'x' /* tag=a.1 */"]);
+        run(&mut engine, &["CREATE TEMPORARY TABLE tmp AS SELECT 'x' AS v /* tag=a.1 */"]);
         run(&mut engine, &["SELECT 'y' /* tag=b.1 */"]);
-        assert!(engine.problem.take().unwrap().contains("a user variable"));
+        assert!(engine.problem.take().unwrap().contains("a temporary table"));
         put_command(&mut engine.input, command::RESET_CONNECTION, &[]);
         run(&mut engine, &["SELECT 'y' /* tag=b.1 */", "USE app1", "SELECT 'y' /* tag=b.1 db=app1 */"]);
         assert_eq!(engine.problem, None);

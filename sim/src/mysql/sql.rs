@@ -20,6 +20,10 @@ pub enum Command {
     Temporary,
     /// The user variable `@v`.
     ReadVariable,
+    /// Weir's question what its column is like, if anybody has set it.
+    VariableKind,
+    /// Weir's question for its collation and value.
+    VariableValue,
     /// Assigns it.
     SetVariable(String),
     /// Settings of the session, `None` where there is no such setting, and the connection's number behind
@@ -72,6 +76,9 @@ pub enum Command {
     /// The model does not know it: a bug of the simulator, or a text that was mangled.
     Unknown,
 }
+
+/// The column in which [`Command::VariableKind`] shows what the variable is.
+pub const VARIABLE: &str = "@`v`";
 
 /// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +160,8 @@ impl Statement {
         match &self.command {
             Command::Literal(_) | Command::Parameter | Command::OwnRows | Command::Temporary => one("v"),
             Command::ReadVariable => one("@v"),
+            Command::VariableKind => one(VARIABLE),
+            Command::VariableValue => ["COLLATION(@`v`)", "value"].map(str::to_owned).to_vec(),
             Command::Settings(names) => {
                 names.iter().map(|name| name.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
             }
@@ -188,6 +197,8 @@ fn command(text: &str) -> Command {
         ["SELECT", "OWN", "FROM", "T"] => Command::OwnRows,
         ["SELECT", "V", "FROM", "TMP"] => Command::Temporary,
         ["SELECT", "@V"] => Command::ReadVariable,
+        ["SELECT", "@`V`", "LIMIT", "0"] => Command::VariableKind,
+        ["SELECT", list, ..] if list.starts_with("COLLATION(@`V`),") => Command::VariableValue,
         ["SELECT", "DATABASE()"] => Command::ShowSchema,
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
         ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
@@ -209,6 +220,9 @@ fn command(text: &str) -> Command {
         ["SELECT", value, ..] if value.starts_with('\'') => Command::Literal(literal(text)),
         ["SET", "@WEIR", ..] => Command::Clear,
         ["SET", "@V", ..] => Command::SetVariable(literal(text)),
+        ["SET", assignment, ..] if assignment.starts_with("@`V`=") => {
+            Command::SetVariable(from_hex(&literal(text)))
+        }
         ["SET", ..] => set(&text["SET ".len()..]),
         ["USE", ..] => Command::Use(text["USE ".len()..].trim().to_owned()),
         ["SHOW", "GLOBAL", "STATUS", ..] => Command::ShowStatus,
@@ -224,6 +238,13 @@ fn command(text: &str) -> Command {
         ["KILL", "QUERY", id] => id.parse().map_or(Command::Unknown, Command::KillQuery),
         _ => Command::Unknown,
     }
+}
+
+/// `X'...'`
+fn from_hex(digits: &str) -> String {
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }
 
 /// The number in `... WHERE i < 5) ...`.

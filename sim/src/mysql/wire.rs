@@ -214,11 +214,26 @@ pub fn error_of(payload: &[u8]) -> (u16, String) {
 
 /// Appends the definition of a text column.
 pub fn put_definition(out: &mut Vec<u8>, seq: u8, name: &str) -> u8 {
+    put_definition_of(out, seq, name, 45, 255, 253)
+}
+
+/// The same, of another collation, length and type.
+pub fn put_definition_of(
+    out: &mut Vec<u8>,
+    seq: u8,
+    name: &str,
+    collation: u16,
+    length: u32,
+    code: u8,
+) -> u8 {
     let mut payload = Vec::new();
     for text in ["def", "", "", "", name, ""] {
         put_string(&mut payload, text.as_bytes());
     }
-    payload.extend_from_slice(&[12, 45, 0, 255, 0, 0, 0, 253, 0, 0, 0, 0, 0]);
+    payload.push(12);
+    payload.extend_from_slice(&collation.to_le_bytes());
+    payload.extend_from_slice(&length.to_le_bytes());
+    payload.extend_from_slice(&[code, 0, 0, 0, 0, 0]);
     put(out, seq, &payload)
 }
 
