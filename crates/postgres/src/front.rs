@@ -585,7 +585,7 @@ impl Front {
         // Nothing of it is there yet: names can be brought in front of it.
         self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
         self.note_questions(self.scan.batch);
-        self.wants_own |= self.scan.batch.wants_own;
+        self.wants_own |= self.scan.batch.wants_own || self.scan.batch.unnamed_wants_own;
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {
