@@ -260,6 +260,10 @@ impl Back {
     /// prepared here in front of it.
     fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
         let Some(of) = front.request.unsettles() else { return };
+        if entry.lost_schema.is_some() {
+            // They were prepared in a schema that is gone: no server can prepare them any more.
+            return;
+        }
         let Some(statements) = front.statements.as_deref() else { return };
         let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
         if along_on == self.server_id && !front.pins().is_empty() {
