@@ -124,8 +124,10 @@ def a_reserve_is_there_for_its_user(_context):
             with busy(w, OTHER, 24):
                 eventually(lambda: connections(admin, OTHER) == 7, "the others have the rest")
                 wire.ask("begin")
+                wire.ask("select 1")
                 second = Wire(target(w, ONE))
                 second.ask("begin")
+                second.ask("select 1")
                 assert connections(admin, ONE) == 2
                 second.close()
                 wire.ask("commit")
@@ -141,6 +143,7 @@ def who_comes_when_too_many_wait_is_told_at_once(_context):
     with start(pool="max_waiting_clients = 5", max_db_connections=1) as w:
         holder = Wire(target(w, ONE))
         holder.ask("begin")
+        holder.ask("select 1")
         waiting = [Wire(target(w, ONE)) for _ in range(5)]
         late = Wire(target(w, ONE))
         for i, wire in enumerate(waiting):

@@ -381,6 +381,45 @@ impl Back {
         Ok(1)
     }
 
+    /// Variables of others are here, and a reset cannot be: they become NULL, as one is that nobody has set.
+    /// Only the type of a column tells the difference. One command, answered by one OK.
+    pub(crate) fn put_out_of_the_way(&mut self, wanted: &Wanted, front: &Front, out: &mut Vec<u8>) {
+        let but = front.unasked_variables();
+        let own = |name: &str| match wanted {
+            Wanted::All(all) => all.as_deref().and_then(|all| all.get(name)),
+            Wanted::Named(named) => {
+                named.iter().find(|(known, _)| **known == *name).and_then(|(_, value)| value.as_deref())
+            }
+        };
+        let is_meant = |name: &str| match wanted {
+            Wanted::All(_) => true,
+            Wanted::Named(named) => named.iter().any(|(known, _)| **known == *name),
+        };
+        let here = self.variables.clone().unwrap_or_default();
+        let mut set: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for (name, _) in here.iter().filter(|(name, _)| is_meant(name)) {
+            if own(name).is_none() && !but.iter().any(|unasked| **unasked == *name) {
+                set.push((name.into(), format!("@`{name}`=NULL").into()));
+            }
+        }
+        let wants: Vec<(&str, &str)> = match wanted {
+            Wanted::All(all) => all.as_deref().into_iter().flat_map(Variables::iter).collect(),
+            Wanted::Named(named) => {
+                named.iter().filter_map(|(name, value)| Some((&**name, value.as_deref()?))).collect()
+            }
+        };
+        for (name, assignment) in wants {
+            if here.get(name) != Some(assignment) && !but.iter().any(|unasked| **unasked == *name) {
+                set.push((name.into(), assignment.into()));
+            }
+        }
+        debug_assert!(!set.is_empty(), "nothing is in the way");
+        let list: Vec<&str> = set.iter().map(|(_, assignment)| &**assignment).collect();
+        let list = if list.is_empty() { "@weir=NULL".to_owned() } else { list.join(",") };
+        put_query(out, &format!("SET {list}"));
+        self.note_variables_here(set.iter().map(|(name, assignment)| (&**name, Some(&**assignment))));
+    }
+
     fn note_variables_here<'a>(&mut self, set: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
         let mut here = self.variables.as_deref().cloned().unwrap_or_default();
         for (name, assignment) in set {

@@ -132,3 +132,17 @@ fn a_statement_is_prepared_by_the_variables_it_was_prepared_with() {
     let sent = send(&mut front, &mut two, 1, &c::execute(1));
     assert_eq!(asked(&sent.to_server), ["StmtPrepare SELECT @x", "SET @`x`=1"]);
 }
+
+/// A reset would take away what ties it, and an error is no answer.
+#[test]
+fn a_variable_of_another_is_null_for_a_client_that_is_tied_to_the_server() {
+    let (mut here, mut there) = (back(7), back(8));
+    let (mut one, mut two) = (front(1, MODERN, &mut here), front(2, MODERN, &mut there));
+    sets(&mut one, &mut here, 1);
+    exchange(&mut two, &mut there, &c::query("SELECT GET_LOCK('l', 0)"), &s::result(&["x"], &[&["1"]]));
+    assert!(two.pins().contains(Pin::SessionLock));
+    let sent = send(&mut two, &mut here, 2, &c::query("SELECT @x"));
+    assert_eq!(asked(&sent.to_server), ["SET @`x`=NULL"]);
+    let got = receive(&mut here, Some(&mut two), &s::ok(IDLE));
+    assert_eq!(asked(&got.to_server), ["SELECT @x"]);
+}

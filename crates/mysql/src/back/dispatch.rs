@@ -200,8 +200,9 @@ impl Back {
             && !self.variables_ahead(entry, wanted, front, out)
             && front.may_see_variables(entry.whole)
         {
-            refuse(entry, "user variables of another session are in the way; ask outside of a transaction");
-            return Ok(());
+            // A reset would take away what ties its client to this server.
+            self.put_out_of_the_way(wanted, front, out);
+            entry.ahead.push_back(Ahead::State);
         }
         if entry.welcome {
             entry.stage = if entry.ahead.is_empty() { Stage::Finished } else { Stage::Ahead };
