@@ -241,22 +241,14 @@ impl Back {
         let asks_found = self.found_client == front.id() && front.found_rows_are_on(id);
         if !asks_found && !front.unasked().is_empty() {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
-            self.warned_client = 0;
-            self.last_client = 0;
-            self.last_rows = 0;
-            self.found_here = 0;
-            self.found_client = 0;
+            self.forget_last();
             front.phase = Phase::Busy;
             return Stage::AskSettings;
         }
         if !asks_found && !front.unasked_variables().is_empty() {
             let names = front.unasked_variables().to_vec();
             entry.reply.variables = Some(Box::new(Question::put(names, way.to_server)));
-            self.warned_client = 0;
-            self.last_client = 0;
-            self.last_rows = 0;
-            self.found_here = 0;
-            self.found_client = 0;
+            self.forget_last();
             front.phase = Phase::Busy;
             return Stage::AskVariables;
         }
@@ -275,6 +267,16 @@ impl Back {
         self.found_client = 0;
         front.phase = Phase::Busy;
         stage
+    }
+
+    /// A question of Weir's own takes the place of the last statement here: nothing can be asked of that any
+    /// more.
+    fn forget_last(&mut self) {
+        self.warned_client = 0;
+        self.last_client = 0;
+        self.last_rows = 0;
+        self.found_here = 0;
+        self.found_client = 0;
     }
 
     /// A packet of the answer about settings; true when it was the last.
