@@ -129,11 +129,15 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
         true
     }
 
-    /// From now on it wants a server of its own. One in the queue keeps its time there.
+    /// From now on it wants a server of its own. One in the queue keeps its time there, and whoever has
+    /// waited alone before keeps its place.
     ///
     /// # Errors
     /// It wants nothing.
     pub fn want_alone(&mut self, client: Key) -> Sound {
+        if self.clients.get(client).is_some_and(|it| it.claim().is_waiting() && !it.claim().shares()) {
+            return Ok(());
+        }
         let waits = self.leave_queue(client);
         match self.holding(client)? {
             Holding::Wanting(Want::Request { len, whole, .. }) => {

@@ -391,7 +391,8 @@ impl House {
                 let waits = matches!(self.holding[&client], Holding::Waiting(_));
                 let wants = self.clients.get(client).expect("is there").claim.want();
                 assert_eq!(self.books().want_alone(client).is_ok(), wants.is_some());
-                if let Some(Want::Request { len, whole, .. }) = wants {
+                // Whoever has waited alone before keeps its place among those of the same time.
+                if let Some(Want::Request { len, whole, shares: true }) = wants {
                     let want = Want::Request { len, whole, shares: false };
                     self.leaves_queue(client);
                     self.holding.insert(client, Holding::Wanting(want));
@@ -513,6 +514,17 @@ fn waiter(house: &mut House, since_ns: u64, shares: bool) -> Key {
     house.books().queue(client).expect("it wants something");
     house.holding.insert(client, Holding::Waiting(want));
     client
+}
+
+#[test]
+fn whoever_waits_alone_keeps_its_place_when_it_wants_a_server_of_its_own() {
+    let mut house = House::new();
+    let first = waiter(&mut house, 7, false);
+    let second = waiter(&mut house, 7, false);
+    house.books().want_alone(first).expect("it waits");
+    assert_eq!(house.pool().oldest(&house.clients), Some(first));
+    house.books().forget(first);
+    assert_eq!(house.pool().oldest(&house.clients), Some(second));
 }
 
 #[test]
