@@ -58,7 +58,7 @@ class Place:
             except RuntimeError:
                 time.sleep(0.1)
         admin.ask(f"CREATE DATABASE {self.database}")
-        for setting in ("lock_timeout = '30ms'", "app.tenant = ''"):
+        for setting in ("lock_timeout = '100ms'", "app.tenant = ''"):
             admin.ask(f"ALTER DATABASE {self.database} SET {setting}")
         admin.close()
         self.admin = pg.Client(self.address, {"user": "postgres", "database": self.database}, 30)
