@@ -235,12 +235,19 @@ impl Back {
     fn may_ask(&self, front: &Front) -> bool {
         self.boundary == Boundary::Idle
             && self.queue.len() == 1
-            && self.own.is_none()
+            && !(self.own.is_some() && front.is_at_home)
             && !(self.spoiled || self.skipping || self.needs_sync || self.copy_in)
             && self.held.is_none()
             && self.outgoing == 0
             && !self.traces.is_lasting()
             && !front.traces.is_lasting()
+    }
+
+    /// All that keeps the client here are settings for which the server is asked, or will be.
+    pub(crate) fn only_questions_keep(&self, front: &Front) -> bool {
+        let only_settings = front.traces.pins() == Pins::from(Pin::Setting) && !front.traces.is_lasting();
+        let asks = |questions: &Questions| !questions.in_vain && !questions.names.is_empty();
+        only_settings && self.questions.as_deref().is_some_and(asks)
     }
 
     /// A request has ended: the server is asked what its client has set, and whether what it has left is
@@ -325,13 +332,14 @@ impl Back {
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
         let expected = settings + usize::from(named) + usize::from(rights) + asked.len();
-        let front = front.filter(|_| values.len() == expected);
+        let mut front = front;
+        let answered = values.len() == expected;
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
         let (of_session, is_there) = is_there.split_at_checked(usize::from(named)).unwrap_or_default();
         let of_session = of_session.first().map(|names| names.as_deref().unwrap_or_default());
         let (needs_rights, is_there) = is_there.split_at_checked(usize::from(rights)).unwrap_or_default();
         let anybodys = needs_rights.first().is_none_or(|needs| needs.as_deref() == Some(b"f"));
-        let moved = match front {
+        let moved = match front.as_deref_mut().filter(|_| answered) {
             Some(front) => {
                 for (pin, _) in
                     asked.iter().zip(is_there).filter(|(_, is_there)| is_there.as_deref() == Some(b"f"))
@@ -348,6 +356,9 @@ impl Back {
         questions.in_vain |= !moved;
         if questions.in_vain || questions.freed || !questions.names.is_empty() {
             self.questions = Some(questions);
+        }
+        if let Some(front) = front {
+            self.keep_own(front);
         }
     }
 

@@ -164,9 +164,12 @@ impl Front {
         if Locks::ADVISORY.contains(effects.takes) {
             pins.remove(Pin::SessionLock);
         }
-        // These end, and then it may go elsewhere.
-        for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
-            pins.remove(pin);
+        // These end, and then it may go elsewhere. Who has set something where it may reset among other
+        // statements may do so here, too.
+        if !self.has_been_home {
+            for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
+                pins.remove(pin);
+            }
         }
         (!pins.is_empty() && self.ties_by_text(effects)) || (effects.pins.is_empty() && self.may_tie(effects))
     }
@@ -259,9 +262,13 @@ impl Back {
 
     /// A request has ended, outside of a transaction, on a server of its client's own. What it left there
     /// keeps both together for good: what the client resets later could not be brought behind it elsewhere.
-    /// Where it left nothing the server goes.
+    /// Settings that the client takes along do not, and where it left nothing the server goes.
     pub(crate) fn keep_own(&mut self, front: &mut Front) {
         if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
+            return;
+        }
+        front.has_been_home = true;
+        if self.only_questions_keep(front) {
             return;
         }
         front.is_at_home = true;

@@ -223,6 +223,9 @@ impl Back {
             } else if outcome != Outcome::Doubtful && (clears_settings || resets().next().is_some()) {
                 front.settings = Arc::new(front.settings_after(effects));
             }
+            if !front.is_at_home {
+                self.question(front, effects, outcome);
+            }
             return;
         }
         if outcome == Outcome::Settled {
