@@ -105,7 +105,9 @@ impl Front {
 
     /// It ties its client to a server, which has been told of placeholders by others.
     pub(crate) fn settles(&self, effects: &Effects) -> bool {
-        self.ties_by_text(effects) && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known()
+        // Who has names on a server stays there, too.
+        let ties = self.ties_by_text(effects) || effects.statement_names || effects.executes.is_some();
+        ties && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known()
     }
 
     /// It may tie its client to its server, as far as that shows in its text.
