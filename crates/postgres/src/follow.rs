@@ -167,7 +167,7 @@ impl Back {
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         let mut names: Vec<&str> = Vec::new();
         let mut in_vain = (effects.role && !effects.names_who()) || effects.seeds || effects.temporary_path;
-        let mut pins = false;
+        let (mut pins, mut by_code) = (false, false);
         if effects.sets_by_another() {
             front.rare.get_or_insert_default().sets_as_another = true;
         }
@@ -194,6 +194,8 @@ impl Back {
             (None, _) if !effects.pins.contains(Pin::Setting) => {}
             (None, Some(touched)) if !touched.sets.is_empty() => {
                 in_vain |= touched.sets.is_any();
+                // Code may set it, and may not; and a name of code is no call of it.
+                by_code = true;
                 names.extend(touched.sets.iter().filter(|name| !followed(name)));
             }
             (None, _) => in_vain = true,
@@ -218,7 +220,7 @@ impl Back {
         let questions = self.questions.get_or_insert_default();
         questions.in_vain |= in_vain;
         questions.freed |= frees;
-        questions.doubtful |= outcome != Outcome::Settled;
+        questions.doubtful |= by_code || outcome != Outcome::Settled;
         for name in names {
             questions.add(name, &followed);
         }

@@ -220,7 +220,7 @@ impl Back {
                 // A ROLLBACK would bring the value back, and nobody would say so.
                 front.traces.pin(Pin::Setting);
                 self.traces.pin(Pin::Setting);
-            } else if outcome != Outcome::Doubtful && (clears_settings || resets().next().is_some()) {
+            } else if outcome == Outcome::Settled && (clears_settings || resets().next().is_some()) {
                 front.settings = Arc::new(front.settings_after(effects));
             }
             if !front.is_at_home {
