@@ -465,6 +465,8 @@ pub struct Traces {
     names: bool,
     /// `last_result` is there only until the next request that asks for nothing.
     soft: bool,
+    /// The server was opened for this client, which has left something there.
+    home: bool,
     /// Reasons that nothing takes away: not even a full reset of the server.
     lasting: Pins,
 }
@@ -483,7 +485,7 @@ impl Traces {
 
     /// This reason is gone.
     pub fn unpin(&mut self, pin: Pin) {
-        if !self.lasting.contains(pin) {
+        if !self.lasting.contains(pin) && !(self.home && pin == Pin::Setting) {
             self.pins.remove(pin);
         }
         if pin == Pin::SessionLock {
@@ -533,15 +535,20 @@ impl Traces {
         *self = Traces { pins: self.lasting, lasting: self.lasting, ..Traces::default() };
     }
 
-    /// The server is this client's until it leaves, and nobody's afterwards.
-    pub fn pin_for_good(&mut self, pin: Pin) {
-        self.lasting.insert(pin);
-        self.pins.insert(pin);
+    /// The server is this client's until it leaves or nothing is left (DISCARD ALL), and nobody's afterwards.
+    pub fn stay_home(&mut self) {
+        self.home = true;
+        self.pins.insert(Pin::Setting);
     }
 
-    /// Something is left that no reset takes away.
+    /// See [`Traces::stay_home`].
+    pub fn is_home(&self) -> bool {
+        self.home
+    }
+
+    /// No answer of the server takes this away.
     pub fn is_lasting(&self) -> bool {
-        !self.lasting.is_empty()
+        self.home || !self.lasting.is_empty()
     }
 
     /// A text succeeded. `followed` says of a setting whether its value moves with the client.
@@ -589,7 +596,7 @@ impl Traces {
         self.names &= !effects.ends_names_now(settled);
         for pin in effects.releases.iter() {
             let stays = pin == Pin::SessionLock
-                || (pin == Pin::Setting && self.role)
+                || (pin == Pin::Setting && (self.role || self.home))
                 || (pin == Pin::SqlPrepare && self.names);
             if !stays && (settled || AT_ONCE.contains(&pin)) {
                 self.pins.remove(pin);
@@ -604,7 +611,7 @@ impl Traces {
         if effects.clears.contains(Clears::DISCARD_SEQUENCES) {
             self.pins.remove(Pin::LastResult);
         }
-        if settled && effects.clears.contains(Clears::RESET_ALL) && !self.role {
+        if settled && effects.clears.contains(Clears::RESET_ALL) && !self.role && !self.home {
             self.pins.remove(Pin::Setting);
         }
         if settled && effects.clears.contains(Clears::UNLISTEN_ALL) {

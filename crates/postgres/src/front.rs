@@ -75,8 +75,6 @@ pub struct Front {
     pub(crate) startup_differs: bool,
     /// It has a server of its own.
     pub(crate) is_at_home: bool,
-    /// It has set something on a server of its own, and did not stay there.
-    pub(crate) has_been_home: bool,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
     pub(crate) asks_later: bool,
     /// Its server's farewell was passed on.
@@ -295,7 +293,6 @@ impl Front {
             rare: Rare::of(&settings),
             startup_differs: !settings.is_empty(),
             is_at_home: false,
-            has_been_home: false,
             asks_later: false,
             told_fatal: false,
             private_statements: 0,

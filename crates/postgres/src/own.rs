@@ -4,7 +4,7 @@
 //! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source.
 //! So a client whose startup parameters are not the server's own, and whose text may go back to them where
 //! that can be seen before the text is over, gets a server that was opened with them. It keeps that until it
-//! leaves, or for one answer when nothing is left by that; nobody has it afterwards.
+//! leaves or discards all, or for one answer when nothing is left by that; nobody has it afterwards.
 //!
 //! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or
 //! RESET for good: with `''` where a new session has NULL or an error. A server knows which it was told of, a
@@ -31,6 +31,8 @@ pub(crate) struct Rare {
     pub told: SettingNames,
     /// Placeholders that the request found last may ask for.
     pub reads: SettingNames,
+    /// It has set something on a server of its own.
+    pub has_been_home: bool,
     /// Its settings were reset on the server, and these they were before. The client is told its own behind
     /// that.
     pub were_reset: Option<Arc<Settings>>,
@@ -168,7 +170,7 @@ impl Front {
         }
         // These end, and then it may go elsewhere. Who has set something where it may reset among other
         // statements may do so here, too.
-        if !self.has_been_home {
+        if !self.rare.as_deref().is_some_and(|rare| rare.has_been_home) {
             for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
                 pins.remove(pin);
             }
@@ -269,13 +271,13 @@ impl Back {
         if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
             return;
         }
-        front.has_been_home = true;
+        front.rare.get_or_insert_default().has_been_home = true;
         if self.only_questions_keep(front) {
             return;
         }
         front.is_at_home = true;
-        front.traces.pin_for_good(Pin::Setting);
-        self.traces.pin_for_good(Pin::Setting);
+        front.traces.stay_home();
+        self.traces.stay_home();
     }
 
     /// To add placeholders that it is told of.

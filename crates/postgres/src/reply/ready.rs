@@ -212,6 +212,7 @@ impl Back {
             // It goes back by itself to what its client began with, and says so where it reports it.
             let Some(front) = front else { return };
             front.traces.apply(effects, outcome, followed);
+            front.is_at_home &= front.traces.is_home();
             let returns = |name: &str| !followed(name) && front.has_set(name);
             let may_return = outcome == Outcome::InTransaction
                 && (resets().any(|set| returns(&set.name))
