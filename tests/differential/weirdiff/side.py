@@ -132,11 +132,15 @@ class Player:
     def settle(self, number, play, like):
         """A session's end takes effect a moment after its client has gone, on either side. Waits until what the database's
         sessions hold is what it was at this point on the database itself."""
+        end = time.monotonic() + SETTLE_S
         if like is None:
-            play.held[number] = self.place.held()
+            # Nobody says what it ought to be: what two looks in turn agree on.
+            found = None
+            while (before := found) != (found := self.place.held()) and time.monotonic() < end:
+                time.sleep(0.003)
+            play.held[number] = found
             return
         wanted = like.held.get(number)
-        end = time.monotonic() + SETTLE_S
         while (found := self.place.held()) != wanted and time.monotonic() < end:
             time.sleep(0.003)
         play.held[number] = found
