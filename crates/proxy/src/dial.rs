@@ -59,14 +59,8 @@ pub fn open<N: Net>(net: &mut N, target: &Target, token: Token) -> io::Result<N:
 
 /// How a server is to be asked for TLS: at the first try, or at the second by the other transport.
 pub fn tls_wish(mode: Option<SslMode>, second: bool) -> TlsWish {
-    match (mode, second) {
-        (None | Some(SslMode::Disable), _)
-        | (Some(SslMode::Allow), false)
-        | (Some(SslMode::Prefer), true) => TlsWish::Off,
-        (Some(SslMode::Prefer), false) => TlsWish::IfOffered,
-        (Some(SslMode::Allow), true) => TlsWish::Required,
-        (Some(SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull), _) => TlsWish::Required,
-    }
+    let wishes = weir_config::tls_wishes(mode.unwrap_or(SslMode::Disable));
+    wishes.get(usize::from(second)).or(wishes.last()).copied().unwrap_or_default()
 }
 
 impl<W: Wing> Dial<W> {

@@ -63,8 +63,12 @@ pub trait Protocol: 'static {
 
     /// A login that has not begun.
     fn login(params: ConnectParams) -> Self::Login;
+    /// Reads the payload of an ErrorResponse or ERR packet.
+    fn read_refusal(payload: &[u8]) -> Refusal;
     /// Why the server refused the login.
-    fn refusal(login: &Self::Login) -> Option<Refusal>;
+    fn refusal(login: &Self::Login) -> Option<Refusal> {
+        login.rejection().map(Self::read_refusal)
+    }
     /// After `LoggedIn`.
     fn into_session(login: Self::Login) -> Self::Session;
 

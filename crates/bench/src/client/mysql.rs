@@ -10,7 +10,6 @@ use crate::plan::Mode;
 use crate::statement::{Got, Query, Statement, Value};
 use crate::url::Dialect;
 use weir_mysql::Connect;
-use weir_session::Connect as _;
 use weir_session::login::ConnectParams;
 use weir_wire::{Reader, Short};
 
@@ -101,8 +100,8 @@ impl Protocol for Mysql {
         Connect::bare(params)
     }
 
-    fn refusal(login: &Connect) -> Option<Refusal> {
-        login.rejection().map(refusal)
+    fn read_refusal(payload: &[u8]) -> Refusal {
+        refusal(payload)
     }
 
     fn into_session(_login: Connect) -> Session {

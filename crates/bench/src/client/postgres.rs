@@ -63,8 +63,8 @@ impl Protocol for Postgres {
         Connect::new(params)
     }
 
-    fn refusal(login: &Connect) -> Option<Refusal> {
-        login.rejection().map(refusal)
+    fn read_refusal(payload: &[u8]) -> Refusal {
+        refusal(payload)
     }
 
     fn into_session(_login: Connect) -> Session {

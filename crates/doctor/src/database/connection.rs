@@ -1,6 +1,6 @@
 //! One connection that blocks: login by the wings' machines, then text queries.
 //!
-//! Owns: sockets and their time limits, the reading of replies. Must not know: what is asked.
+//! Owns: time limits, the reading of replies. Must not know: what is asked; sockets.
 //!
 //! Invariants: a reply is bounded ([`REPLY_BYTES_MAX`]); a server that says nothing is given up
 //! ([`ANSWER_TIMEOUT`]).
@@ -9,19 +9,17 @@ use super::Place;
 use crate::root::NUMBER_MAX;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use weir_auth::Secret;
-use weir_config::{Protocol, ServerTls};
+use weir_blocking::{Failure, Line, Way};
+use weir_config::Protocol;
 use weir_mysql::message::{lenenc, ok};
 use weir_net::Target;
 use weir_postgres::frame::{ServerTag, server_header};
 use weir_session::Connect;
-use weir_session::login::{ConnectParams, ConnectStep, TlsWish};
-use weir_tls::{Blocking, SslMode};
+use weir_session::login::{ConnectParams, TlsWish};
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
 /// Maximum time for a connect.
@@ -110,27 +108,10 @@ fn broken(why: &str) -> DbError {
     DbError { code: String::new(), text: format!("not the protocol: {why}"), fatal: true }
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
-
 /// A logged-in connection that blocks.
 pub struct Connection {
-    stream: Box<dyn Stream>,
+    line: Line,
     protocol: Protocol,
-    input: Vec<u8>,
-}
-
-/// A login that failed.
-struct Failed {
-    error: DbError,
-    /// By another transport it may succeed.
-    by_transport: bool,
-}
-
-impl<E: Into<DbError>> From<E> for Failed {
-    fn from(error: E) -> Self {
-        Failed { error: error.into(), by_transport: false }
-    }
 }
 
 impl Connection {
@@ -140,78 +121,25 @@ impl Connection {
     /// The server cannot be reached, has not the TLS that the URL asks for, refuses the login, or breaks the
     /// protocol.
     pub fn open(place: &Place) -> Result<Connection, DbError> {
-        let mode = place.tls.as_ref().map_or(SslMode::Disable, |tls| tls.mode);
-        let mut wishes = weir_config::tls_wishes(mode).iter();
-        loop {
-            let wish = wishes.next().copied().unwrap_or_default();
-            let opened = match place.url.protocol {
-                Protocol::Postgres => {
-                    Self::open_by(place, wish, weir_postgres::Connect::new(params(place, wish)))
-                }
-                Protocol::Mysql => Self::open_by(place, wish, weir_mysql::Connect::bare(params(place, wish))),
-            };
-            match opened {
-                Ok(connection) => return Ok(connection),
-                Err(failed) if failed.by_transport && !wishes.as_slice().is_empty() => {}
-                Err(failed) => return Err(failed.error),
-            }
-        }
-    }
-
-    fn open_by(place: &Place, wish: TlsWish, mut machine: impl Connect) -> Result<Connection, Failed> {
-        let mut stream: Box<dyn Stream> = match &place.target {
-            Target::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-                stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-                Box::new(stream)
-            }
-            Target::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-                stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-                Box::new(stream)
-            }
+        let protocol = place.url.protocol;
+        let way = Way {
+            target: &place.target,
+            tls: place.tls.as_deref(),
+            connect: CONNECT_TIMEOUT,
+            silence: Some(ANSWER_TIMEOUT),
         };
-        let tls = place.tls.as_deref().filter(|_| wish != TlsWish::Off);
-        let mut output = Vec::new();
-        if let Some(tls) = tls.filter(|tls| tls.direct) {
-            stream = secure(stream, tls, &mut machine, &mut output)?;
-        }
-        let mut input = Vec::new();
-        machine.start(&mut output);
-        loop {
-            stream.write_all(&output)?;
-            output.clear();
-            match advance(&mut machine, &mut input, &mut output) {
-                Ok(ConnectStep::LoggedIn) => break,
-                Ok(ConnectStep::Tls) => {
-                    stream.write_all(&output)?;
-                    output.clear();
-                    let tls = tls.ok_or_else(|| broken("TLS that nobody wished for"))?;
-                    // Whoever put them there is not the server: what it encrypts comes behind the handshake.
-                    if !input.is_empty() {
-                        return Err(broken("unencrypted bytes in front of TLS").into());
-                    }
-                    stream = secure(stream, tls, &mut machine, &mut output)?;
-                }
-                Ok(ConnectStep::More | ConnectStep::Work(_)) if output.is_empty() => {
-                    if let Err(error) = receive(stream.as_mut(), &mut input) {
-                        return Err(refusal(place.url.protocol, &machine)
-                            .unwrap_or_else(|| error.into())
-                            .into());
-                    }
-                }
-                Ok(ConnectStep::More | ConnectStep::Work(_)) => {}
-                Err(error) => {
-                    let error = refusal(place.url.protocol, &machine).unwrap_or(error);
-                    return Err(Failed { error, by_transport: machine.is_transport_refused() });
-                }
+        let opened = match protocol {
+            Protocol::Postgres => {
+                Line::open(&way, |wish| Ok(weir_postgres::Connect::new(params(place, wish))))
+                    .map(|(line, _)| line)
             }
+            Protocol::Mysql => Line::open(&way, |wish| Ok(weir_mysql::Connect::bare(params(place, wish))))
+                .map(|(line, _)| line),
+        };
+        match opened {
+            Ok(line) => Ok(Connection { line, protocol }),
+            Err(failure) => Err(failed(protocol, failure)),
         }
-        stream.write_all(&output)?;
-        Ok(Connection { stream, protocol: place.url.protocol, input })
     }
 
     /// Runs a statement and returns its rows.
@@ -229,7 +157,7 @@ impl Connection {
                 });
             }
         }
-        self.stream.write_all(&output)?;
+        self.line.send(&output)?;
         match self.protocol {
             Protocol::Postgres => self.postgres_reply(),
             Protocol::Mysql => self.mysql_reply(),
@@ -288,21 +216,21 @@ impl Connection {
 
     fn postgres_message(&mut self, total: &mut usize) -> Result<(ServerTag, Vec<u8>), DbError> {
         loop {
-            if let Some(header) = server_header(&self.input)?
-                && self.input.len() >= header.total
+            if let Some(header) = server_header(&self.line.input)?
+                && self.line.input.len() >= header.total
             {
                 *total += header.total;
-                return Ok((header.tag, self.input.drain(..header.total).collect()));
+                return Ok((header.tag, self.line.input.drain(..header.total).collect()));
             }
             self.receive_bounded(*total)?;
         }
     }
 
     fn receive_bounded(&mut self, total: usize) -> Result<(), DbError> {
-        if total + self.input.len() > REPLY_BYTES_MAX {
+        if total + self.line.input.len() > REPLY_BYTES_MAX {
             return Err(broken("a reply that does not end"));
         }
-        Ok(receive(self.stream.as_mut(), &mut self.input)?)
+        Ok(self.line.receive()?)
     }
 
     fn mysql_reply(&mut self) -> Result<Vec<Row>, DbError> {
@@ -330,11 +258,12 @@ impl Connection {
 
     fn mysql_packet(&mut self, total: &mut usize) -> Result<Vec<u8>, DbError> {
         loop {
-            let whole = weir_mysql::frame::whole(&self.input, REPLY_BYTES_MAX, FaultKind::ServerTooLarge)?;
+            let whole =
+                weir_mysql::frame::whole(&self.line.input, REPLY_BYTES_MAX, FaultKind::ServerTooLarge)?;
             if let Some((header, payload)) = whole {
                 let payload = payload.to_vec();
                 *total += header.total();
-                self.input.drain(..header.total());
+                self.line.input.drain(..header.total());
                 return Ok(payload);
             }
             self.receive_bounded(*total)?;
@@ -354,54 +283,8 @@ impl Drop for Connection {
             }
         }
         // A server that has gone needs none.
-        let _ = self.stream.write_all(&goodbye);
+        let _ = self.line.send(&goodbye);
     }
-}
-
-/// Gives the login what has come. `More`: there is nothing more to give.
-fn advance(
-    machine: &mut impl Connect,
-    input: &mut Vec<u8>,
-    output: &mut Vec<u8>,
-) -> Result<ConnectStep, DbError> {
-    loop {
-        let (n, mut step) = machine.handle_input(input, output)?;
-        input.drain(..n);
-        while let ConnectStep::Work(job) = step {
-            step = machine.handle_job(job.run(), output)?;
-        }
-        if n == 0 || matches!(step, ConnectStep::LoggedIn | ConnectStep::Tls) {
-            return Ok(step);
-        }
-    }
-}
-
-fn receive(stream: &mut dyn Stream, input: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = [0; 64 * 1024];
-    let n = stream.read(&mut buffer)?;
-    if n == 0 {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
-    }
-    input.extend_from_slice(buffer.get(..n).unwrap_or_default());
-    Ok(())
-}
-
-/// Puts TLS over a stream and tells the login.
-fn secure(
-    stream: Box<dyn Stream>,
-    tls: &ServerTls,
-    machine: &mut impl Connect,
-    output: &mut Vec<u8>,
-) -> Result<Box<dyn Stream>, Failed> {
-    let failed = |text: String| Failed {
-        error: DbError { code: String::new(), text: format!("TLS: {text}"), fatal: true },
-        by_transport: !tls.mode.is_required(),
-    };
-    let begun = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
-    let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
-    let facts = line.facts().ok_or_else(|| failed("the handshake has no end".to_owned()))?;
-    machine.handle_secured(Arc::new(weir_config::secured(facts)), output)?;
-    Ok(Box::new(line))
 }
 
 fn params(place: &Place, tls: TlsWish) -> ConnectParams {
@@ -429,12 +312,18 @@ fn params(place: &Place, tls: TlsWish) -> ConnectParams {
     }
 }
 
-/// What the server that refused this login said, in its words.
-fn refusal(protocol: Protocol, login: &impl Connect) -> Option<DbError> {
-    login.rejection().map(|body| match protocol {
-        Protocol::Postgres => postgres_refusal(body),
-        Protocol::Mysql => DbError { fatal: true, ..mysql_refusal(body) },
-    })
+/// Why nobody logged in; a refusal in the server's words.
+fn failed(protocol: Protocol, failure: Failure) -> DbError {
+    match failure {
+        Failure::Io(error) => error.into(),
+        Failure::Tls(text) => DbError { code: String::new(), text: format!("TLS: {text}"), fatal: true },
+        Failure::Broken(why) => broken(why),
+        Failure::Refused(body) => match protocol {
+            Protocol::Postgres => postgres_refusal(&body),
+            Protocol::Mysql => DbError { fatal: true, ..mysql_refusal(&body) },
+        },
+        Failure::Login(fault) => fault.into(),
+    }
 }
 
 fn postgres_refusal(body: &[u8]) -> DbError {

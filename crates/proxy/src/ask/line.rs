@@ -1,25 +1,22 @@
 //! One connection that blocks, over which PostgreSQL is asked for passwords.
 //!
-//! Owns: the socket, its time limits, the messages of the question. Must not know: who asked.
+//! Owns: the messages of the question and how long each answer may take. Must not know: who asked; sockets.
 //!
 //! Invariants: the login carries no parameter of a client's; a name goes as a parameter of the extended
 //! protocol; an answer is bounded, and every name is answered apart.
 
 use super::Question;
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_auth::Secret;
-use weir_config::ServerTls;
+use weir_blocking::{self as blocking, Failure, Way};
 use weir_net::Target;
 use weir_postgres::error::field;
 use weir_postgres::frame::{ServerTag, body, put, put_cstr, server_header};
 use weir_postgres::message::query::{SYNC, TERMINATE, put_parse};
 use weir_session::Connect;
-use weir_session::login::{ConnectParams, ConnectStep, TlsWish};
-use weir_tls::{Blocking, SslMode};
+use weir_session::login::{ConnectParams, TlsWish};
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Fault, FaultKind, Reader, Short};
 
@@ -35,13 +32,9 @@ const EPOCH_SHIFT_US: i64 = 946_684_800_000_000;
 /// What the database stores for one user; `None`: who cannot log in.
 pub(super) type Found = Result<Option<Arc<Secret>>, Fault>;
 
-trait Stream: Read + Write + Send {}
-impl<T: Read + Write + Send> Stream for T {}
-
 /// A connection that has asked for nothing yet, or whose answers were all read.
 pub(super) struct Line {
-    stream: Box<dyn Stream>,
-    input: Vec<u8>,
+    line: blocking::Line,
     /// The query returns until when a password is valid.
     has_time: bool,
 }
@@ -67,66 +60,35 @@ fn refusal(kind: FaultKind, payload: &[u8]) -> Fault {
     Fault::new(kind, format!("auth_query: the database says: {} ({})", of(b'M'), of(b'C')))
 }
 
+/// Why nobody logged in.
+fn failed(failure: Failure) -> Fault {
+    match failure {
+        Failure::Io(error) => broken(error),
+        Failure::Tls(text) => Fault::new(FaultKind::ServerTls, format!("auth_query: TLS: {text}")),
+        Failure::Broken(what) => unavailable(what),
+        Failure::Refused(said) => refusal(FaultKind::ServerLoginFailed, &said),
+        Failure::Login(fault) => fault,
+    }
+}
+
 impl Line {
     /// Connects to one of the addresses, logs in and prepares the query.
     pub(super) fn open(question: &Question) -> Result<Line, Fault> {
-        let mode = question.asked.entry.tls.as_ref().map_or(SslMode::Disable, |tls| tls.mode);
+        let longest = patience(question);
+        let tls = question.asked.entry.tls.as_deref();
         let mut last = unavailable("no address for this host");
         for target in question.targets.all() {
-            for &wish in weir_config::tls_wishes(mode) {
-                match Line::open_by(question, &target, wish) {
-                    Ok(mut line) => {
-                        line.prepare(&question.asked.asking.query)?;
-                        return Ok(line);
-                    }
-                    Err((fault, by_transport)) => {
-                        last = fault;
-                        if !by_transport {
-                            break;
-                        }
-                    }
+            let way = Way { target: &target, tls, connect: longest, silence: Some(longest) };
+            match blocking::Line::open(&way, |wish| login(question, &target, wish)) {
+                Ok((line, _)) => {
+                    let mut line = Line { line, has_time: false };
+                    line.prepare(&question.asked.asking.query)?;
+                    return Ok(line);
                 }
+                Err(failure) => last = failed(failure),
             }
         }
         Err(last)
-    }
-
-    fn open_by(question: &Question, target: &Target, wish: TlsWish) -> Result<Line, (Fault, bool)> {
-        let mut stream = connect(target, question).map_err(|error| (broken(error), false))?;
-        let tls = question.asked.entry.tls.as_deref().filter(|_| wish != TlsWish::Off);
-        let mut machine = weir_postgres::Connect::new(params(question, target, wish)?);
-        let mut out = Vec::new();
-        if let Some(tls) = tls.filter(|tls| tls.direct) {
-            stream = secure(stream, tls, &mut machine, &mut out)?;
-        }
-        let mut input = Vec::new();
-        machine.start(&mut out);
-        loop {
-            stream.write_all(&out).map_err(|error| (broken(error), false))?;
-            out.clear();
-            match advance(&mut machine, &mut input, &mut out) {
-                Ok(ConnectStep::LoggedIn) => break,
-                Ok(ConnectStep::Tls) => {
-                    stream.write_all(&out).map_err(|error| (broken(error), false))?;
-                    out.clear();
-                    let tls = tls.ok_or_else(|| (unavailable("TLS that nobody wished for"), false))?;
-                    if !input.is_empty() {
-                        return Err((unavailable("unencrypted bytes in front of TLS"), false));
-                    }
-                    stream = secure(stream, tls, &mut machine, &mut out)?;
-                }
-                Ok(ConnectStep::More | ConnectStep::Work(_)) if out.is_empty() => {
-                    receive(stream.as_mut(), &mut input).map_err(|error| (broken(error), false))?;
-                }
-                Ok(ConnectStep::More | ConnectStep::Work(_)) => {}
-                Err(fault) => {
-                    let said = machine.rejection().map(|said| refusal(FaultKind::ServerLoginFailed, said));
-                    return Err((said.unwrap_or(fault), machine.is_transport_refused()));
-                }
-            }
-        }
-        stream.write_all(&out).map_err(|error| (broken(error), false))?;
-        Ok(Line { stream, input, has_time: false })
     }
 
     /// Prepares the query as the unnamed statement, and looks at what it takes and returns.
@@ -135,7 +97,7 @@ impl Line {
         put_parse(&mut out, b"", &[query.as_bytes(), b"\0\0\0"].concat());
         put(&mut out, b'D', |out| out.extend_from_slice(b"S\0"));
         out.extend_from_slice(SYNC);
-        self.stream.write_all(&out).map_err(broken)?;
+        self.line.send(&out).map_err(broken)?;
         let (mut parameters, mut columns, mut third) = (0, 0, 0);
         self.replies(|tag, payload| {
             let mut reader = Reader::new(payload);
@@ -184,7 +146,7 @@ impl Line {
             put(&mut out, b'E', |out| out.extend_from_slice(&[0, 0, 0, 0, 2]));
             out.extend_from_slice(SYNC);
         }
-        self.stream.write_all(&out).map_err(broken)?;
+        self.line.send(&out).map_err(broken)?;
         names.iter().map(|name| self.look_up_reply(name)).collect()
     }
 
@@ -213,18 +175,19 @@ impl Line {
     ) -> Result<Option<Fault>, Fault> {
         let mut refused = None;
         loop {
-            let header = server_header(&self.input)?.filter(|header| self.input.len() >= header.total);
+            let header =
+                server_header(&self.line.input)?.filter(|header| self.line.input.len() >= header.total);
             let Some(header) = header else {
-                if self.input.len() > SERVER_GATHER_BYTES {
+                if self.line.input.len() > SERVER_GATHER_BYTES {
                     return Err(Fault::new(
                         FaultKind::ServerTooLarge,
                         "auth_query: an answer without an end",
                     ));
                 }
-                receive(self.stream.as_mut(), &mut self.input).map_err(broken)?;
+                self.line.receive().map_err(broken)?;
                 continue;
             };
-            let message: Vec<u8> = self.input.drain(..header.total).collect();
+            let message: Vec<u8> = self.line.input.drain(..header.total).collect();
             match header.tag {
                 ServerTag::ErrorResponse => {
                     refused = Some(refusal(FaultKind::ServerUnavailable, body(&message)));
@@ -239,7 +202,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         // A server that has gone needs none.
-        let _ = self.stream.write_all(TERMINATE);
+        let _ = self.line.send(TERMINATE);
     }
 }
 
@@ -274,30 +237,10 @@ fn patience(question: &Question) -> Duration {
     }
 }
 
-fn connect(target: &Target, question: &Question) -> io::Result<Box<dyn Stream>> {
-    let longest = patience(question);
-    let patience = Some(longest);
-    Ok(match target {
-        Target::Tcp(address) => {
-            let stream = TcpStream::connect_timeout(address, longest)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(patience)?;
-            stream.set_write_timeout(patience)?;
-            Box::new(stream)
-        }
-        Target::Unix(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(patience)?;
-            stream.set_write_timeout(patience)?;
-            Box::new(stream)
-        }
-    })
-}
-
-fn params(question: &Question, target: &Target, tls: TlsWish) -> Result<ConnectParams, (Fault, bool)> {
+fn login(question: &Question, target: &Target, tls: TlsWish) -> io::Result<weir_postgres::Connect> {
     let mut nonce = [0; 64];
-    weir_net::random::fill(&mut nonce).map_err(|error| (unavailable(error), false))?;
-    Ok(ConnectParams {
+    weir_net::random::fill(&mut nonce)?;
+    Ok(weir_postgres::Connect::new(ConnectParams {
         user: question.asked.asking.user.clone(),
         secret: question.asked.secret.clone(),
         database: question.asked.database.clone(),
@@ -310,51 +253,5 @@ fn params(question: &Question, target: &Target, tls: TlsWish) -> Result<ConnectP
         variant: 0,
         max_prepared_statements: 0,
         changes: Default::default(),
-    })
-}
-
-/// Gives the login what has come. `More`: there is nothing more to give.
-fn advance(
-    machine: &mut weir_postgres::Connect,
-    input: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-) -> Result<ConnectStep, Fault> {
-    loop {
-        let (used, mut step) = machine.handle_input(input, out)?;
-        input.drain(..used);
-        while let ConnectStep::Work(job) = step {
-            step = machine.handle_job(job.run(), out)?;
-        }
-        if used == 0 || matches!(step, ConnectStep::LoggedIn | ConnectStep::Tls) {
-            return Ok(step);
-        }
-    }
-}
-
-fn receive(stream: &mut dyn Stream, input: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = [0; 16 * 1024];
-    let read = stream.read(&mut buffer)?;
-    if read == 0 {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
-    }
-    input.extend_from_slice(buffer.get(..read).unwrap_or_default());
-    Ok(())
-}
-
-/// Puts TLS over a stream and tells the login.
-fn secure(
-    stream: Box<dyn Stream>,
-    tls: &ServerTls,
-    machine: &mut weir_postgres::Connect,
-    out: &mut Vec<u8>,
-) -> Result<Box<dyn Stream>, (Fault, bool)> {
-    let failed = |text: String| {
-        let fault = Fault::new(FaultKind::ServerTls, format!("auth_query: TLS: {text}"));
-        (fault, !tls.mode.is_required())
-    };
-    let begun = tls.connector.connect(&tls.host).map_err(|error| failed(error.to_string()))?;
-    let line = Blocking::handshake(begun, stream).map_err(|error| failed(error.to_string()))?;
-    let facts = line.facts().ok_or_else(|| failed("the handshake has no end".to_owned()))?;
-    machine.handle_secured(Arc::new(weir_config::secured(facts)), out).map_err(|fault| (fault, false))?;
-    Ok(Box::new(line))
+    }))
 }
