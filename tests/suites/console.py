@@ -584,6 +584,7 @@ def shutdown_has_three_modes(_context):
     with weir_of_ini() as w:
         client, wire = Wire(w.target()), console(w)
         client.ask("begin")
+        client.ask("select 1")
         wire.send(query("shutdown"))
         assert [k for k, _ in wire.closed_by_peer()] in ([], ["E"]), "no answer but the end"
         assert w.wait() == 0

@@ -212,6 +212,7 @@ def pins_give_right_answers_and_end(_context):
             wires = [Wire(w.target()) for _ in range(3)]
             for wire in wires:
                 wire.ask("begin")
+                wire.ask("select 1")
             for wire in wires:
                 with contextlib.suppress(ServerError):
                     got = wire.ask(check)
@@ -375,6 +376,7 @@ def vanish_anywhere(_context):
         wires = [Wire(w.target()) for _ in range(3)]
         for wire in wires:
             wire.ask("begin")
+            wire.ask("select 1")
         for wire in wires:
             got = wire.ask("select current_setting('geqo_effort'), (select count(*) from pg_locks where locktype = 'advisory'), "
                            "to_regclass('pg_temp.left_over')")

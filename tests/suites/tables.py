@@ -112,6 +112,7 @@ def workers_come_with_the_clients_and_go_with_them(_context):
                 last = max(came, key=worker_of)
                 number = worker_of(last)
                 last.ask("begin")
+                last.ask("select 1")
                 for wire in came:
                     if wire is not last:
                         assert wire.ask("select 'once more'") == [["once more"]]
@@ -203,6 +204,7 @@ def weir_ends_in_peace_with_further_workers(_context):
         assert workers(w) > 2
         last = max(came, key=worker_of)
         last.ask("begin")
+        last.ask("select 1")
         w.signal(signal.SIGTERM)
         eventually(lambda: "lets transactions end" in w.log(), "it stops")
         assert last.ask("select 'in a transaction'") == [["in a transaction"]]
