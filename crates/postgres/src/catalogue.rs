@@ -194,10 +194,10 @@ impl Back {
         }
     }
 
-    /// Rows of an answer are on their way.
+    /// An answer is still read.
     #[inline]
-    pub(crate) fn reads_catalogue(&self) -> bool {
-        self.study.is_some() && matches!(self.queue.next(), Some(Owed::Internal(Internal::Catalogue)))
+    pub(crate) fn studies(&self) -> bool {
+        self.study.is_some()
     }
 
     /// A row of the answer that is too long to be looked at.

@@ -312,10 +312,9 @@ impl Back {
         asks && self.queue.len() == 2 && self.queue.head().is_some_and(|entry| entry.items == 1)
     }
 
-    /// The answer to such a question is being told.
-    pub(crate) fn reads_values(&self) -> bool {
+    /// Such a question is on its way.
+    pub(crate) fn asks_for_values(&self) -> bool {
         self.questions.as_deref().is_some_and(|questions| questions.asked.is_some())
-            && matches!(self.queue.next(), Some(Owed::Internal(Internal::Values)))
     }
 
     /// It is this: the body of a DataRow.

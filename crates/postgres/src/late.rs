@@ -355,9 +355,9 @@ impl Back {
         true
     }
 
-    /// A row of the answer, which begins with this: the body of a DataRow of one column.
-    pub(crate) fn facts_row(&mut self, message: &[u8]) {
-        self.facts_said |= match message.last() {
+    /// A row of the answer: the body of a DataRow of one column.
+    pub(crate) fn facts_row(&mut self, body: &[u8]) {
+        self.facts_said |= match body.last() {
             Some(b'1') => Facts::LETS_WAIT,
             Some(b'2') => Facts::IS_PRIMARY,
             _ => 0,

@@ -7,15 +7,13 @@
 //! head's owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
 
 use crate::back::Back;
-use crate::follow::read_values;
 use crate::frame::{Header, ServerTag, body, put, server_header};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
-use crate::relay::{Internal, Owed, Undo};
+use crate::relay::{Owed, Undo};
 use crate::reset::put_bind_nobody;
-use crate::session_state::as_read_under;
 use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Step, name_of};
@@ -80,48 +78,18 @@ impl Back {
             }
             let rest = input.get(run..).unwrap_or_default();
             let Some(header) = server_header(rest)? else { break };
-            if header.tag == ServerTag::DataRow && self.reads_catalogue() {
-                if run > 0 {
-                    break;
-                }
-                if header.total <= SERVER_GATHER_BYTES {
-                    let Some(row) = rest.get(..header.total) else { break };
-                    self.catalogue_row(body(row));
-                    return Ok(Step::Consumed(header.total));
-                }
-                self.catalogue_row_too_long();
-            }
-            if header.tag == ServerTag::DataRow && self.reads_values() {
-                if run > 0 {
-                    break;
-                }
-                // As long as the settings of a client may be, and as any other; or the question was in vain.
-                if header.total <= SERVER_GATHER_BYTES {
-                    let Some(row) = rest.get(..header.total) else { break };
-                    self.values_row(body(row));
-                    return Ok(Step::Consumed(header.total));
-                }
-            }
-            if header.tag == ServerTag::DataRow && self.tells_reading() {
-                if run > 0 {
-                    break;
-                }
-                if header.total <= SERVER_GATHER_BYTES {
-                    let Some(row) = rest.get(..header.total) else { break };
-                    self.reading_row(body(row));
-                    return Ok(Step::Consumed(header.total));
-                }
-            }
             if header.tag == ServerTag::DataRow
-                && header.total <= SERVER_GATHER_BYTES
-                && matches!(self.queue.next(), Some(Owed::Internal(Internal::Facts)))
+                && let Some(what) = self.hidden_row()
             {
                 if run > 0 {
                     break;
                 }
-                let Some(row) = rest.get(..header.total) else { break };
-                self.facts_row(row);
-                return Ok(Step::Consumed(header.total));
+                if header.total <= SERVER_GATHER_BYTES {
+                    let Some(row) = rest.get(..header.total) else { break };
+                    self.take_hidden_row(what, body(row));
+                    return Ok(Step::Consumed(header.total));
+                }
+                self.hidden_row_too_long(what);
             }
             let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
             if says_shape || is_gathered(header.tag) {
@@ -378,26 +346,6 @@ impl Back {
         Ok(way)
     }
 
-    /// The next row says under which settings a statement was read.
-    fn tells_reading(&self) -> bool {
-        matches!(self.queue.next(), Some(Owed::Aside { reading: Some(_), .. }))
-    }
-
-    /// It is this: the body of a DataRow, behind which other replies of the aside follow.
-    fn reading_row(&mut self, row: &[u8]) {
-        let values = read_values(row).unwrap_or_default();
-        let settings = as_read_under(&self.applied, &values).map(Arc::new);
-        if let Some(Owed::Aside { left, reading: Some(statement) }) = self.queue.next_mut() {
-            *left = left.saturating_sub(1);
-            if let Some(settings) = &settings {
-                statement.was_read_under(settings);
-            }
-        }
-        if let Some(entry) = self.queue.head_mut() {
-            entry.raw |= settings.is_none();
-        }
-    }
-
     fn parse_complete(&mut self, front: Option<&mut Front>) {
         match self.queue.pop() {
             Some(Owed::Parse { statement: Some((statement, number)), hidden, .. }) => {
@@ -508,3 +456,4 @@ fn stands_alone(tag: ServerTag) -> bool {
 
 mod alone;
 mod ready;
+mod row;
