@@ -5,17 +5,15 @@ Owns: starting and ending them. Must not know: what is asked of them, when somet
 
 import atexit
 import contextlib
-import ctypes
-import glob
 import os
 import resource
 import shutil
 import signal
-import subprocess
 import time
 
+from weirtest import ordeal
 from weirtest.case import eventually
-from weirtest.private import TOOL, PrivateServer
+from weirtest.private import PrivateServer
 from weirtest.weir import ROOT, Weir, free_port
 from weirtorture import my, pg
 from weirtorture.words import DEADLINE_S, Lost, Refused
@@ -23,7 +21,6 @@ from weirtorture.words import DEADLINE_S, Lost, Refused
 PASSWORD = "weir-secret"
 DATABASES = ("postgres", "mariadb", "mysql")
 POOL = 8
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class Database:
@@ -33,7 +30,7 @@ class Database:
         self.kind, self.dialect = kind, pg if kind == "postgres" else my
         self.name = {"postgres": "app", "mariadb": "maria", "mysql": "my"}[kind]
         # Its directory is named after this, and goes when the server has been taken down, which makes it anew.
-        os.environ["WEIR_SUITE"] = f"soak-{kind}-{os.getpid()}"
+        ordeal.name_suite("soak", kind)
         atexit.register(shutil.rmtree, os.path.join(ROOT, f"target/servers-soak-{kind}-{os.getpid()}"), ignore_errors=True)
         self.server = PrivateServer(kind, max_connections=100)
         self.process = int(self.server.env["PID"])
@@ -55,20 +52,8 @@ class Database:
         scheme = "postgres" if self.kind == "postgres" else "mysql"
         return f"{scheme}://{self.dialect.USER}:{PASSWORD}@127.0.0.1:{port or self.server.port}/{self.name}{more}"
 
-    def pids(self):
-        """The server's main process, then its children."""
-        main = int(self.server.env["PID"])
-        found = [main]
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError, IndexError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as f:
-                if int(f.read().rsplit(")", 1)[1].split()[1]) == main:
-                    found.append(int(entry))
-        return found
-
     def signal(self, sig):
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sig)
+        ordeal.signal_family(int(self.server.env["PID"]), sig)
 
     def restart(self, crash):
         """Until it answers again: a server refuses its own old port now and then when it is started at once."""
@@ -90,9 +75,8 @@ class Ground:
     """`with Ground(kinds) as ground:`. `skipped`: the databases that are not installed."""
 
     def __init__(self, kinds):
-        # The databases' processes become children of this one when who has started them ends.
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        tidy_after_others()
+        ordeal.adopt_orphans()
+        ordeal.tidy_after_others("soak")
         self.databases, self.skipped = [], []
         for kind in kinds:
             try:
@@ -135,38 +119,17 @@ class Ground:
 
     def reload(self, pool):
         self.configure(pool)
-        before = self.weir.log().count("was read again")
-        self.weir.signal(signal.SIGHUP)
-        eventually(lambda: self.weir.log().count("was read again") > before, "the configuration is read again", DEADLINE_S)
+        ordeal.reload(self.weir, DEADLINE_S)
 
     def port(self, database):
         return self.weir.port if database.kind == "postgres" else self.mysql_port
 
     def descriptors(self):
-        """Distinct ones of all of Weir's threads, which may have tables of their own."""
-        found = set()
-        root = f"/proc/{self.weir.process.pid}/task"
-        for task in os.listdir(root):
-            with contextlib.suppress(OSError):
-                for fd in os.listdir(f"{root}/{task}/fd"):
-                    with contextlib.suppress(OSError):
-                        name = os.readlink(f"{root}/{task}/fd/{fd}")
-                        # Sockets have a name each; of others, such as an epoll, the number tells.
-                        found.add(name if name.startswith("socket:") else f"{fd} {name}")
-        return len(found)
+        return len(ordeal.descriptors(self.weir))
 
     def cpu_s(self):
-        with open(f"/proc/{self.weir.process.pid}/stat", encoding="utf-8") as f:
-            words = f.read().rsplit(")", 1)[1].split()
+        words = ordeal.status(self.weir.process.pid)
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def tidy_after_others():
-    """What runs that were killed have left: they could not take it down."""
-    for path in glob.glob(os.path.join(ROOT, "target/servers-soak-*-*")):
-        if not os.path.exists(f"/proc/{path.rsplit('-', 1)[1]}"):
-            subprocess.run([TOOL, "--dir", path, "down"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def more_descriptors():

@@ -5,7 +5,6 @@ Owns: their processes and everything that must be undone. Must not know: when an
 
 import atexit
 import contextlib
-import ctypes
 import glob
 import os
 import re
@@ -17,9 +16,10 @@ import subprocess
 import tempfile
 import time
 
+from weirtest import ordeal
 from weirtest.case import eventually
-from weirtest.private import TOOL, PrivateServer
-from weirtest.weir import ROOT, Weir, free_port
+from weirtest.private import PrivateServer
+from weirtest.weir import Weir, free_port
 
 from . import my, pg
 from .network import Network, Unavailable
@@ -29,7 +29,6 @@ from .words import DEADLINE_S, Lost, Refused, Wrong
 POOL = 4
 DISK_MB, MEMORY_MB = 900, 512
 RETRIES_S = 1
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class Place:
@@ -41,8 +40,7 @@ class Place:
         self.skipped = {}
         self.undo = contextlib.ExitStack()
         atexit.register(self.tidy)
-        # The database's processes become children of this one when who has started them ends.
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ordeal.adopt_orphans()
         self.tidy_after_others()
         self.port, self.http_port = free_port(), free_port()
         self.weir = self.directory = self.disk = None
@@ -81,13 +79,10 @@ class Place:
 
     def tidy_after_others(self):
         """What runs that were killed have left: they could not undo anything."""
-        for path in glob.glob(os.path.join(ROOT, "target/servers-torture-*-*")):
-            if not self.runs(int(path.rsplit("-", 1)[1])):
-                subprocess.run([TOOL, "--dir", path, "down"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
-                shutil.rmtree(path, ignore_errors=True)
-        Network.left_behind(self.runs)
+        ordeal.tidy_after_others("torture")
+        Network.left_behind(ordeal.runs)
         for path in glob.glob(os.path.join(tempfile.gettempdir(), "weir-torture-*")):
-            if (mark := path.rsplit("-", 1)[1]).isdigit() and not self.runs(int(mark)):
+            if (mark := path.rsplit("-", 1)[1]).isdigit() and not ordeal.runs(int(mark)):
                 subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL, check=False)
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -114,8 +109,7 @@ class Place:
             os.environ["WEIR_TEST_DATA"] = self.disk
         else:
             os.environ.pop("WEIR_TEST_DATA", None)
-        # Its directory is named after this, and so are Weir's logs.
-        os.environ["WEIR_SUITE"] = f"torture-{self.kind}-{os.getpid()}"
+        ordeal.name_suite("torture", self.kind)
         private = PrivateServer(self.kind, max_connections=60, options=self.dialect.SERVER_OPTIONS)
         self.directory = private.dir
         self.undo.callback(private.tool, "down")
@@ -205,9 +199,7 @@ class Place:
 
     def reload(self, pool):
         self.configure(pool)
-        before = self.weir.log().count("was read again")
-        self.weir.signal(signal.SIGHUP)
-        eventually(lambda: self.weir.log().count("was read again") > before, "the configuration is read again", DEADLINE_S)
+        ordeal.reload(self.weir, DEADLINE_S)
 
     def complain_of_log(self, weir):
         weir.check_log()
@@ -216,61 +208,22 @@ class Place:
             raise Wrong(f"Weir's log has errors: {errors[:3]}")
 
     def sockets(self):
-        """Distinct sockets of all of Weir's threads, which may have descriptor tables of their own."""
-        found = set()
-        root = f"/proc/{self.weir.process.pid}/task"
-        for task in os.listdir(root):
-            with contextlib.suppress(OSError):
-                for fd in os.listdir(f"{root}/{task}/fd"):
-                    with contextlib.suppress(OSError):
-                        name = os.readlink(f"{root}/{task}/fd/{fd}")
-                        if name.startswith("socket:"):
-                            found.add(name)
-        return len(found)
+        return sum(name.startswith("socket:") for name in ordeal.descriptors(self.weir))
 
     # --- The database's processes ---
 
-    def pids(self):
-        """The server's main process, then its children."""
-        main = int(self.database.env["PID"])
-        found = [main]
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                with contextlib.suppress(OSError, IndexError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as f:
-                    if int(f.read().rsplit(")", 1)[1].split()[1]) == main:
-                        found.append(int(entry))
-        return found if os.path.exists(f"/proc/{main}") else []
+    def main_process(self):
+        return int(self.database.env["PID"])
 
     def to_database(self, sig):
-        """A signal to all of its processes; the main one first, so that no further ones come."""
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sig)
+        ordeal.signal_family(self.main_process(), sig)
 
     def kill_database(self):
-        pids = self.pids()
-        if pids:
-            os.kill(pids[0], signal.SIGSTOP)
-            pids = self.pids()
-        for pid in reversed(pids):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        eventually(lambda: not any(self.runs(pid) for pid in pids), "the database is dead", DEADLINE_S)
-        # Until somebody has waited for it, a dead process looks alive to its successor.
-        for pid in pids:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-    def runs(self, pid):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
-                return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-        except OSError:
-            return False
+        ordeal.kill_family(self.main_process(), DEADLINE_S)
 
     def database_up(self):
         """Starts it if it has ended, whatever ended it."""
-        if not self.runs(int(self.database.env["PID"])):
+        if not ordeal.runs(self.main_process()):
             self.database.start()
 
     @contextlib.contextmanager
