@@ -22,14 +22,13 @@ impl Span {
 }
 
 macro_rules! bit_set {
-    ($(#[doc = $set_doc:literal])* $set:ident($int:ty) { $($(#[doc = $doc:literal])* $name:ident = $bit:literal,)* }) => {
+    ($(#[doc = $set_doc:literal])* $set:ident($int:ty) { $($(#[doc = $doc:literal])* $name:ident,)* }) => {
         $(#[doc = $set_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct $set($int);
         impl $set {
             /// Nothing.
             pub const NONE: $set = $set(0);
-            $($(#[doc = $doc])* pub const $name: $set = $set(1 << $bit);)*
             /// Adds everything of `other`.
             #[inline]
             pub fn insert(&mut self, other: $set) { self.0 |= other.0; }
@@ -46,6 +45,15 @@ macro_rules! bit_set {
             #[inline]
             pub fn is_empty(self) -> bool { self.0 == 0 }
         }
+        // Their order numbers them; more of them than the integer has bits do not compile.
+        const _: () = {
+            #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names of the constants")]
+            #[derive(Clone, Copy)]
+            enum Bit { $($name,)* }
+            impl $set {
+                $($(#[doc = $doc])* pub const $name: $set = $set(1 << Bit::$name as u32);)*
+            }
+        };
         impl std::ops::BitOr for $set {
             type Output = $set;
             fn bitor(self, other: $set) -> $set { $set(self.0 | other.0) }
@@ -57,98 +65,98 @@ bit_set! {
     /// What a text makes use of, in any of its statements.
     Uses(u64) {
         /// Any transaction control: the boundary may move inside this text.
-        TRANSACTION = 0,
+        TRANSACTION,
         /// `currval()`.
-        CURRVAL = 1,
+        CURRVAL,
         /// `lastval()`.
-        LASTVAL = 2,
+        LASTVAL,
         /// `nextval()`: a later `currval` or `lastval` on the same server would see it. No pin is stated,
         /// most clients use the value returned.
-        NEXTVAL = 3,
+        NEXTVAL,
         /// `setval()`.
-        SETVAL = 4,
+        SETVAL,
         /// `CONNECTION_ID()`, `@@pseudo_thread_id`, `pg_backend_pid()`.
-        CONNECTION_ID = 5,
+        CONNECTION_ID,
         /// Reads `LAST_INSERT_ID()`, `@@identity`, `@@last_insert_id`.
-        LAST_INSERT_ID = 6,
+        LAST_INSERT_ID,
         /// `LAST_INSERT_ID(expr)`: sets it. After INSERT, REPLACE and UPDATE the OK packet says to what;
         /// elsewhere the pin `LastResult` goes with it.
-        LAST_INSERT_ID_SET = 7,
+        LAST_INSERT_ID_SET,
         /// `FOUND_ROWS()`.
-        FOUND_ROWS = 8,
+        FOUND_ROWS,
         /// `ROW_COUNT()`.
-        ROW_COUNT = 9,
+        ROW_COUNT,
         /// `SHOW WARNINGS`, `SHOW ERRORS`, `@@warning_count`, `@@error_count`.
-        WARNINGS = 10,
+        WARNINGS,
         /// `GET DIAGNOSTICS`.
-        DIAGNOSTICS = 11,
+        DIAGNOSTICS,
         /// `SQL_CALC_FOUND_ROWS`: `FOUND_ROWS()` is about to be asked.
-        CALC_FOUND_ROWS = 12,
+        CALC_FOUND_ROWS,
         /// Reads a MySQL user variable.
-        USER_VARIABLE_READ = 13,
+        USER_VARIABLE_READ,
         /// Writes a MySQL user variable: `SET @a`, `@a :=`, `INTO @a`, an argument of CALL.
-        USER_VARIABLE_WRITE = 14,
+        USER_VARIABLE_WRITE,
         /// Reads a MySQL system variable, `@@name`.
-        SYSTEM_VARIABLE = 15,
+        SYSTEM_VARIABLE,
         /// `LOAD DATA LOCAL INFILE`, `LOAD XML LOCAL INFILE`: the server will ask the client for a file.
-        LOAD_LOCAL = 16,
+        LOAD_LOCAL,
         /// `/*! */` or `/*M! */` code.
-        EXECUTABLE_COMMENT = 17,
+        EXECUTABLE_COMMENT,
         /// `DO $$...$$`, `CALL`: code the scanner does not see runs on the server.
-        BLOCK = 18,
+        BLOCK,
         /// `COPY ... FROM STDIN`.
-        COPY_IN = 19,
+        COPY_IN,
         /// `COPY ... TO STDOUT`.
-        COPY_OUT = 20,
+        COPY_OUT,
         /// DECLARE, FETCH, MOVE, CLOSE, HANDLER.
-        CURSOR = 21,
+        CURSOR,
         /// DECLARE ... WITH HOLD.
-        WITH_HOLD = 22,
+        WITH_HOLD,
         /// A function that is not in the list of harmless built-in functions, or one of a named schema.
-        UNKNOWN_FUNCTION = 23,
+        UNKNOWN_FUNCTION,
         /// `EXPLAIN FOR CONNECTION n`: n is a number of Weir's.
-        EXPLAIN_CONNECTION = 24,
+        EXPLAIN_CONNECTION,
         /// `SHOW PROCESSLIST` and what else shows numbers of connections (`processlist`, `pg_stat_activity`,
         /// `innodb_trx`, `sys`...).
-        PROCESS_LIST = 25,
+        PROCESS_LIST,
         /// More calls or assignments were met than are listed.
-        OVERFLOW = 26,
+        OVERFLOW,
         /// A sleep (`pg_sleep`, `SLEEP`, `BENCHMARK`): slow on purpose.
-        SLEEP = 27,
+        SLEEP,
         /// SQL-level PREPARE, EXECUTE or DEALLOCATE.
-        SQL_PREPARE = 28,
+        SQL_PREPARE,
         /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE`.
-        ROW_LOCK = 29,
+        ROW_LOCK,
         /// SET ROLE, SET SESSION AUTHORIZATION, `setseed()`, or something that may do the same: the pin
         /// `Setting` that goes with it outlives RESET ALL.
-        ROLE = 30,
+        ROLE,
         /// `WITH x AS (INSERT ...)`: it writes though the verb may be SELECT.
-        WITH_WRITES = 31,
+        WITH_WRITES,
         /// `setseed()`, `SET seed`: nothing takes it back, not even DISCARD ALL. Comes with the pin
         /// `Setting`.
-        SEED = 32,
+        SEED,
         /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
-        TEMPORARY_PATH = 33,
+        TEMPORARY_PATH,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
-        SETTING_SOURCE = 34,
+        SETTING_SOURCE,
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema`
         /// and their like. Setting them is meant, too.
-        TRACKERS = 35,
+        TRACKERS,
         /// MySQL's LOAD DATA and LOAD XML: the OK does not tell the id that it makes.
-        LOAD = 36,
+        LOAD,
         /// MySQL: code that it runs reads `ROW_COUNT()`, perhaps before it runs a statement of its own.
-        CODE_ROW_COUNT = 37,
+        CODE_ROW_COUNT,
         /// The same of `FOUND_ROWS()`.
-        CODE_FOUND_ROWS = 38,
+        CODE_FOUND_ROWS,
         /// The same of [`Uses::TRACKERS`].
-        CODE_TRACKERS = 39,
+        CODE_TRACKERS,
         /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs
         /// what is not read.
-        CODE_SELECTS = 40,
+        CODE_SELECTS,
         /// MySQL: code that it runs has `CONNECTION_ID()`, which is the server's number there.
-        CODE_CONNECTION_ID = 41,
+        CODE_CONNECTION_ID,
         /// A function of the database's own is called, of which the catalogue tells what it does.
-        USER_FUNCTION = 42,
+        USER_FUNCTION,
     }
 }
 
@@ -157,19 +165,19 @@ bit_set! {
     /// it is gone when all that were taken are freed.
     Locks(u32) {
         /// `LOCK TABLES`, `FLUSH TABLES ... FOR EXPORT`, `FLUSH TABLES WITH READ LOCK`.
-        TABLES = 0,
+        TABLES,
         /// `LOCK INSTANCE FOR BACKUP`.
-        INSTANCE = 1,
+        INSTANCE,
         /// `GET_LOCK()`.
-        NAMED = 2,
+        NAMED,
         /// `BACKUP STAGE`, `BACKUP LOCK` (MariaDB).
-        BACKUP = 3,
+        BACKUP,
         /// `pg_advisory_lock()` and its session-wide kin.
-        ADVISORY = 4,
+        ADVISORY,
         /// An XA transaction between START and COMMIT or ROLLBACK.
-        XA = 5,
+        XA,
         /// A backup of PostgreSQL begun by `pg_backup_start()`.
-        PG_BACKUP = 6,
+        PG_BACKUP,
     }
 }
 
@@ -177,22 +185,22 @@ bit_set! {
     /// Statements that clear much at once.
     Clears(u32) {
         /// `DISCARD ALL`.
-        DISCARD_ALL = 0,
+        DISCARD_ALL,
         /// `RESET ALL`. Releases the pin `Setting`, unless it comes with [`Uses::ROLE`]. States no pin: who
         /// carries settings must know that they are gone.
-        RESET_ALL = 1,
+        RESET_ALL,
         /// `UNLISTEN *`.
-        UNLISTEN_ALL = 2,
+        UNLISTEN_ALL,
         /// `DEALLOCATE ALL`. Deallocates statements prepared by the protocol, too.
-        DEALLOCATE_ALL = 3,
+        DEALLOCATE_ALL,
         /// `CLOSE ALL`.
-        CLOSE_ALL = 4,
+        CLOSE_ALL,
         /// `DISCARD TEMP`.
-        DISCARD_TEMP = 5,
+        DISCARD_TEMP,
         /// `DISCARD PLANS`.
-        DISCARD_PLANS = 6,
+        DISCARD_PLANS,
         /// `DISCARD SEQUENCES`.
-        DISCARD_SEQUENCES = 7,
+        DISCARD_SEQUENCES,
     }
 }
 
