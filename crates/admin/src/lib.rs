@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use weir_wire::limits::HTTP_CONNECTIONS;
 
 /// Where the pages get what they show.
 pub struct Pages {
@@ -35,9 +36,6 @@ pub struct Pages {
     pub version: &'static str,
 }
 
-/// Connections served at a time; the next ones wait in the kernel's queue. A monitoring system needs two or
-/// three, and somebody who opens thousands must not take the descriptors of database clients.
-const CONNECTIONS: usize = 128;
 /// A request must have come within this time, and its answer have been taken within the other.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -48,7 +46,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Errors of single connections end that connection only.
 pub async fn serve(listener: TcpListener, pages: Arc<Pages>) {
     let router = router(pages);
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    let seats = Arc::new(Semaphore::new(HTTP_CONNECTIONS));
     // It is never closed.
     while let Ok(seat) = seats.clone().acquire_owned().await {
         let stream = match listener.accept().await {

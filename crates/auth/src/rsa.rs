@@ -12,10 +12,8 @@ use aws_lc_rs::rsa::{
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
+use weir_wire::limits::PUBLIC_KEY_BYTES;
 use zeroize::Zeroizing;
-
-/// Bytes of a public key in PEM that are read at most: RSA-8192 needs 1,400.
-const PEM_BYTES: usize = 4096;
 
 /// An RSA key pair for password exchange without TLS. Made once for a process.
 pub struct RsaKey {
@@ -83,7 +81,7 @@ fn to_pem(der: &[u8]) -> String {
 }
 
 fn from_pem(pem: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(pem).ok().filter(|text| text.len() <= PEM_BYTES)?;
+    let text = std::str::from_utf8(pem).ok().filter(|text| text.len() <= PUBLIC_KEY_BYTES)?;
     let (_, text) = text.split_once("-----BEGIN PUBLIC KEY-----")?;
     let (text, _) = text.split_once("-----END PUBLIC KEY-----")?;
     let digits: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();

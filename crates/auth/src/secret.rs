@@ -11,11 +11,8 @@ use crate::scram::{ScramKeys, ScramVerifier};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use subtle::ConstantTimeEq;
+use weir_wire::limits::SCRAM_KEYS;
 use zeroize::Zeroizing;
-
-/// Sets of SCRAM keys kept for one secret: one for our own salt, the others for servers that use
-/// different salts for the same user.
-const SCRAM_KEYS_KEPT: usize = 8;
 
 /// What Weir knows of a user's password.
 pub struct Secret {
@@ -103,7 +100,7 @@ impl Secret {
     pub fn remember_scram_keys(&self, salt: &[u8], iterations: u32, keys: ScramKeys) {
         let mut cache = self.scram.lock().unwrap_or_else(PoisonError::into_inner);
         cache.retain(|c| c.iterations != iterations || *c.salt != *salt);
-        if cache.len() >= SCRAM_KEYS_KEPT {
+        if cache.len() >= SCRAM_KEYS {
             cache.remove(0);
         }
         cache.push(CachedKeys { salt: salt.into(), iterations, keys });
@@ -159,7 +156,7 @@ mod tests {
         for n in 0..50u32 {
             secret.remember_scram_keys(&n.to_be_bytes(), 1, ScramKeys::derive("x", &n.to_be_bytes(), 1));
         }
-        assert_eq!(secret.scram.lock().unwrap().len(), SCRAM_KEYS_KEPT);
+        assert_eq!(secret.scram.lock().unwrap().len(), SCRAM_KEYS);
         assert!(secret.scram_keys(&49u32.to_be_bytes(), 1).is_some());
         assert!(secret.scram_keys(&0u32.to_be_bytes(), 1).is_none());
         assert!(secret.scram_keys(&49u32.to_be_bytes(), 2).is_none());

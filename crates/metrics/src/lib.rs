@@ -16,5 +16,5 @@ pub mod table;
 
 pub use cell::{BUCKETS, Counter, Gauge, Histogram, HistogramTotals, bucket_end_us};
 pub use exposition::{CONTENT_TYPE, expose};
-pub use metrics::{Metrics, NAMED_POOLS, OTHER, PoolLabels, Totals, TurnCells, TurnTotals, WorkerCells};
+pub use metrics::{Metrics, OTHER, PoolLabels, Totals, TurnCells, TurnTotals, WorkerCells};
 pub use table::{PoolCells, PoolTotals, WingCells, WingTotals};

@@ -4,10 +4,8 @@ use crate::cell::{CountTotals, Counts, Gauge, Histogram, HistogramTotals};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use weir_wire::limits::NAMED_POOLS;
 
-/// Pools with names of their own in the metrics. A fallback database lets clients name new pools; the
-/// pools beyond this bound are counted together, so that no client can fill a monitoring system.
-pub const NAMED_POOLS: usize = 1000;
 /// Database and user of the pools beyond [`NAMED_POOLS`].
 pub const OTHER: &str = "(other)";
 

@@ -24,9 +24,6 @@ use weir_sql::catalogue::Proof;
 use weir_sql::{Class, Dialect, Kill, classify_in};
 use weir_wire::{Reader, Short, limits};
 
-/// Bytes of long data kept for one client; more of it goes to a pinned server as it comes.
-pub(crate) const LONG_DATA_BYTES: usize = 256 * 1024;
-
 /// The number that means "the statement prepared last" (MariaDB's drivers prepare and execute in one go).
 pub(crate) const LAST_PREPARED: u32 = u32::MAX;
 
@@ -554,13 +551,10 @@ impl Execute {
     }
 }
 
-/// A longer execution is not kept.
-const EXAMPLE_BYTES: usize = 1024;
-
 impl Execute {
     /// The execution with its types in it, for another copy; `None` if it is long.
     pub(crate) fn with_types(&self, payload: &[u8], types: &[u8]) -> Option<Box<[u8]>> {
-        let at = self.types_flag_at.filter(|_| payload.len() + types.len() <= EXAMPLE_BYTES)?;
+        let at = self.types_flag_at.filter(|_| payload.len() + types.len() <= limits::EXECUTION_BYTES)?;
         if self.has_types {
             return Some(payload.into());
         }

@@ -18,13 +18,8 @@ use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
 use crate::session_state::Flavour;
 use weir_sql::{Class, Span, Uses, Verb};
+use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS};
 use weir_wire::{Reader, Short};
-
-/// Bytes of messages kept for one client. A longer list stays on its server, and the server with its client.
-const WARNINGS_BYTES: usize = 64 * 1024;
-
-/// Rows that errors of commands can make of it (max_error_count of MySQL).
-const MOST_ROWS: usize = 1024;
 
 /// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
 const SIGNAL_BYTES: usize = 128;
@@ -153,7 +148,7 @@ impl Warnings {
         }
         self.own = false;
         self.rows.append(&mut added.rows);
-        self.rows.truncate(MOST_ROWS);
+        self.rows.truncate(WARNINGS_ROWS);
     }
 
     /// A server would show them in other columns, and can be made to.

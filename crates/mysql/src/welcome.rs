@@ -17,9 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_session::login::Changes;
-
-/// Pairs of schema and charset remembered; beyond that all are asked for anew.
-const PAIRS: usize = 4096;
+use weir_wire::limits::GREETED_PAIRS;
 
 /// What clients of one pool are greeted with.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +104,7 @@ impl weir_session::Welcomes for Welcomes {
         if front.refused {
             return false;
         }
-        if self.good.len() >= PAIRS {
+        if self.good.len() >= GREETED_PAIRS {
             self.good.clear();
         }
         front.confirmed = true;

@@ -131,9 +131,6 @@ pub(crate) struct Held {
     pub stops: VecDeque<usize>,
 }
 
-/// Plan keys remembered as accepted by a server.
-pub(crate) const ACCEPTED_KEPT: usize = 64;
-
 impl Back {
     pub(crate) fn new(key: ServerKey, reported: Reported, max_prepared_statements: usize) -> Back {
         Back {

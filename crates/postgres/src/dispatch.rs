@@ -7,7 +7,7 @@
 //! is ever put between a client's messages, so its implicit transactions stay whole; what is added is
 //! answered in secret.
 
-use crate::back::{ACCEPTED_KEPT, Back, Held};
+use crate::back::{Back, Held};
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
@@ -18,7 +18,7 @@ use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_session::Front as _;
-use weir_wire::limits::REQUEST_GATHER_BYTES;
+use weir_wire::limits::{PLANS_ACCEPTED, REQUEST_GATHER_BYTES};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
 
 /// A portal and a statement that never exist: closing them is the cheapest question inside a batch.
@@ -459,7 +459,7 @@ pub(crate) fn leaves_nothing(body: &[u8]) -> bool {
 /// Remembers that a server took these settings.
 pub(crate) fn remember_accepted(accepted: &mut Vec<u64>, plan_key: u64) {
     if plan_key != 0 && !accepted.contains(&plan_key) {
-        if accepted.len() >= ACCEPTED_KEPT {
+        if accepted.len() >= PLANS_ACCEPTED {
             accepted.remove(0);
         }
         accepted.push(plan_key);

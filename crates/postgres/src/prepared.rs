@@ -23,7 +23,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use weir_wire::limits::{CLIENT_PREPARED, CLIENT_PREPARED_BYTES, SERVER_PREPARED_BYTES, STATEMENT_VERSIONS};
+use weir_wire::limits::{
+    CLIENT_PREPARED, CLIENT_PREPARED_BYTES, PORTALS, SERVER_PREPARED_BYTES, STATEMENT_VERSIONS,
+};
 use weir_wire::{Owner, Reader};
 
 /// What a text is known by, wherever it is prepared: 128 bits of SHA-256 of the text, its types and settings.
@@ -322,9 +324,6 @@ pub struct ClientPrepared {
     /// What those do for which there was no place: any portal of another name may be one of them.
     other_portals: Option<Arc<Effects>>,
 }
-
-/// Named portals with effects that are remembered, each by itself.
-const PORTALS: usize = 64;
 
 impl ClientPrepared {
     /// The statement of a name; the unnamed one for "".

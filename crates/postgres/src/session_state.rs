@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use weir_sql::Scope;
-use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES};
+use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMETERS, REPORTED_VALUE_BYTES};
 
 /// Settings beyond a server's own defaults. Cheap to share, never changed in place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -169,12 +169,6 @@ fn compare_names(have: &str, name: &str) -> Ordering {
 pub struct Reported {
     entries: Vec<(Box<str>, Box<[u8]>)>,
 }
-
-/// Parameters a server may report; PostgreSQL 18 has 16 and extensions add few.
-const REPORTED_PARAMETERS: usize = 128;
-
-/// Bytes of one reported value. `search_path` is the longest in practice.
-const REPORTED_VALUE_BYTES: usize = 8 * 1024;
 
 impl Reported {
     /// Notes a value. False when the server reports more than Weir keeps.

@@ -21,9 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_session::Front as _;
 use weir_session::login::Changes;
 use weir_wire::Boundary;
-
-/// Sets of settings remembered for one pool; the oldest leaves.
-const WELCOMES_KEPT: usize = 256;
+use weir_wire::limits::WELCOMES;
 
 /// Settings that clients have begun with, and what servers reported under them.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +69,7 @@ impl Welcomes {
         if self.by_key.insert(key, Arc::new(Welcome { named, settings, reported })).is_none() {
             self.order.push(key);
         }
-        if self.order.len() > WELCOMES_KEPT {
+        if self.order.len() > WELCOMES {
             let oldest = self.order.remove(0);
             self.by_key.remove(&oldest);
         }

@@ -7,9 +7,8 @@
 //! addresses or names that fall together are late together.
 
 use std::net::IpAddr;
+use weir_wire::limits::REFUSED_ADDRESSES;
 
-/// Addresses and names that are told apart.
-const SLOTS: usize = 1024;
 /// So many are answered at once: a typing error, a fleet that has not heard of the new password yet.
 const FREE: u32 = 5;
 /// The first wait, which doubles up to the last.
@@ -37,7 +36,7 @@ struct Slot {
 
 impl Default for Failures {
     fn default() -> Self {
-        Failures { slots: vec![Slot::default(); SLOTS].into() }
+        Failures { slots: vec![Slot::default(); REFUSED_ADDRESSES].into() }
     }
 }
 
@@ -60,7 +59,7 @@ impl Failures {
         let hash = name.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
         });
-        let at = usize::try_from(hash >> 32).unwrap_or_default() % SLOTS;
+        let at = usize::try_from(hash >> 32).unwrap_or_default() % REFUSED_ADDRESSES;
         let Some(slot) = self.slots.get_mut(at) else { return 0 };
         let halves = now_ms.saturating_sub(slot.since_ms) / HALF_MS;
         if halves > 0 {

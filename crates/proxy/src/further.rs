@@ -18,10 +18,7 @@ use std::thread::JoinHandle;
 use weir_net::fleet::{Fleet, Nursery, Seat};
 use weir_net::{Address, Kernel, Mailbox, mailbox};
 use weir_session::login::KillOutcome;
-
-/// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
-/// requests); this is the bound on our own mistakes.
-const MAILBOX_MESSAGES: usize = 1 << 20;
+use weir_wire::limits::MAILBOX_MESSAGES;
 
 /// The mailboxes of all workers.
 pub(crate) struct Posts {

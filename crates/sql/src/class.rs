@@ -4,6 +4,7 @@
 //! doubt, a release only when it is certain.
 
 use weir_wire::Pins;
+use weir_wire::limits::TEXT_SETTINGS;
 
 /// Bytes `start..end` of the scanned text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -412,12 +413,6 @@ impl SetTarget {
     }
 }
 
-/// Assignments that are listed of one SET; more make the list incomplete.
-pub const MAX_ASSIGNMENTS: usize = 64;
-/// SETs at the head of a text that are listed.
-pub const MAX_HEADS: usize = 4;
-/// Calls that are listed; more set [`Uses::OVERFLOW`].
-pub const MAX_CALLS: usize = 32;
 /// Bytes of a name that are kept; a longer one counts as unknown.
 pub const MAX_NAME_BYTES: usize = 64;
 
@@ -501,16 +496,13 @@ pub struct SettingNames {
     any: bool,
 }
 
-/// Names of settings that are kept of one text; with more it may be any.
-const SETTING_NAMES: usize = 64;
-
 impl SettingNames {
     /// One more.
     pub fn add(&mut self, name: &str) {
         if self.contains(name) {
             return;
         }
-        if self.names.len() >= SETTING_NAMES || name.len() > MAX_NAME_BYTES * 2 {
+        if self.names.len() >= TEXT_SETTINGS || name.len() > MAX_NAME_BYTES * 2 {
             return self.add_any();
         }
         self.names.push(name.to_ascii_lowercase().into());
@@ -661,7 +653,7 @@ impl Class {
     }
 
     /// MySQL: what the SETs change with which a text of several statements begins, up to the first that is
-    /// not understood. At most [`MAX_HEADS`].
+    /// not understood. At most [`weir_wire::limits::TEXT_HEADS`].
     pub fn heads(&self) -> &[SetTarget] {
         self.details.as_deref().map_or(&[], |details| &details.heads)
     }
@@ -674,7 +666,7 @@ impl Class {
         }
     }
 
-    /// Places that ask about the session, in order. At most [`MAX_CALLS`].
+    /// Places that ask about the session, in order. At most [`weir_wire::limits::TEXT_CALLS`].
     pub fn calls(&self) -> &[Call] {
         self.details.as_deref().map_or(&[], |details| &details.calls)
     }

@@ -22,8 +22,8 @@ mod token;
 mod words;
 
 pub use class::{
-    Assignment, Call, CallKind, Class, Clears, Kill, Locks, MAX_ASSIGNMENTS, MAX_CALLS, MAX_HEADS,
-    MAX_NAME_BYTES, Scope, SetTarget, SettingNames, Span, Touched, Transaction, Uses, Verb,
+    Assignment, Call, CallKind, Class, Clears, Kill, Locks, MAX_NAME_BYTES, Scope, SetTarget, SettingNames,
+    Span, Touched, Transaction, Uses, Verb,
 };
 pub use dialect::{Dialect, Encoding};
 pub use scan::{Scanner, classify, classify_in};

@@ -1,7 +1,8 @@
 //! Every bound on what a peer can make Weir keep, in one place.
 //!
 //! Over a bound Weir refuses or closes, counts and logs; it never grows. A bound that an operator may
-//! move is a setting in `config` with this value as its default or its ceiling.
+//! move is a setting in `config` with this value as its default or its ceiling. Elsewhere stand sizes that a
+//! protocol fixes, and what `tls` keeps of half a message, which knows nothing of this crate.
 
 /// Bytes one read takes from a socket into the worker's scratch buffer. 256 kB measured best for large
 /// rows (design.md, section 2); small replies are not affected, the buffer is shared by all clients.
@@ -44,6 +45,24 @@ pub const ASKED_DATABASES: usize = 64;
 /// Users of one database whose last answer is remembered. Strangers choose the names.
 pub const ASKED_USERS: usize = 10_000;
 
+/// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
+/// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
+pub const REFUSED_CONNECTIONS: usize = 128;
+
+/// Addresses and names whose wrong passwords a worker tells apart.
+pub const REFUSED_ADDRESSES: usize = 1_024;
+
+/// Sets of SCRAM keys kept for one secret: one for Weir's own salt, the others for servers that use different
+/// salts for the same user.
+pub const SCRAM_KEYS: usize = 8;
+
+/// Bytes of a server's public key in PEM that are read: RSA-8192 needs 1,400.
+pub const PUBLIC_KEY_BYTES: usize = 4 * 1024;
+
+/// HTTP connections served at a time; the next ones wait in the kernel's queue. A monitoring system needs two
+/// or three, and somebody who opens thousands must not take the descriptors of database clients.
+pub const HTTP_CONNECTIONS: usize = 128;
+
 /// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
 /// prepare replies, column definitions). Rows are never gathered.
 pub const SERVER_GATHER_BYTES: usize = 1024 * 1024;
@@ -68,6 +87,26 @@ pub const STATEMENT_VERSIONS: usize = 4;
 /// Requests one client may have queued on servers at a time (it pipelines without reading).
 pub const CLIENT_PIPELINE: usize = 1_024;
 
+/// Assignments that are listed of one SET; more make the list incomplete.
+pub const TEXT_ASSIGNMENTS: usize = 64;
+/// SETs at the head of a text that are listed.
+pub const TEXT_HEADS: usize = 4;
+/// Calls of a text that are listed; of one with more it is known that there are.
+pub const TEXT_CALLS: usize = 32;
+/// Names of settings that are kept of one text; with more it may be any.
+pub const TEXT_SETTINGS: usize = 64;
+
+/// Bytes of all names and texts of one database's catalogue that are looked at; beyond that nothing is
+/// trusted. A database with 5,000 functions of 2 kB has 10 MB.
+pub const CATALOGUE_BYTES: usize = 256 * 1024 * 1024;
+
+/// Words, calls and assignments that are kept of one piece of the database's code; one with more counts as
+/// unknown.
+pub const CODE_FACTS: usize = 8_192;
+
+/// Words that are noted of one piece of code.
+pub const CODE_NAMES: usize = 8_192;
+
 /// Session settings Weir carries for one client, and the bytes of their names and values.
 pub const CLIENT_SETTINGS: usize = 128;
 /// See [`CLIENT_SETTINGS`].
@@ -77,6 +116,21 @@ pub const CLIENT_SETTINGS_BYTES: usize = 16 * 1024;
 /// more keeps its server.
 pub const SETTINGS_ASKED: usize = 64;
 
+/// PostgreSQL: parameters a server may report; PostgreSQL 18 has 16 and extensions add few.
+pub const REPORTED_PARAMETERS: usize = 128;
+
+/// PostgreSQL: bytes of one reported value. `search_path` is the longest in practice.
+pub const REPORTED_VALUE_BYTES: usize = 8 * 1024;
+
+/// PostgreSQL: named portals with effects that are remembered of a client, each by itself.
+pub const PORTALS: usize = 64;
+
+/// PostgreSQL: plans of settings remembered as accepted by a server.
+pub const PLANS_ACCEPTED: usize = 64;
+
+/// PostgreSQL: sets of settings that clients of one pool began with; the oldest leaves.
+pub const WELCOMES: usize = 256;
+
 /// MySQL: user variables that go along with a client. Who has more keeps its server.
 pub const USER_VARIABLES: usize = 64;
 /// Bytes of the value of one of them.
@@ -84,8 +138,56 @@ pub const USER_VARIABLE_BYTES: usize = 4 * 1024;
 /// Bytes of all of them, as they are written to be set again.
 pub const USER_VARIABLES_BYTES: usize = 16 * 1024;
 
+/// MySQL: bytes of warnings kept for one client. A longer list stays on its server, and the server with its
+/// client.
+pub const WARNINGS_BYTES: usize = 64 * 1024;
+
+/// MySQL: rows that errors of commands can make of the list (max_error_count has 1,024 by default).
+pub const WARNINGS_ROWS: usize = 1_024;
+
+/// MySQL: bytes of a request that is kept until it is answered; a longer one is not kept.
+pub const REQUEST_TEXT_BYTES: usize = 4 * 1024;
+
+/// MySQL: bytes of such texts that are over, before they are taken away.
+pub const REQUEST_TEXTS_OVER_BYTES: usize = 16 * 1024;
+
+/// MySQL: bytes of a result looked at ahead to see whether it holds OUT parameters.
+pub const OUT_PARAMS_BYTES: usize = 64 * 1024;
+
+/// MySQL: bytes of long data kept for one client; more of it goes to a pinned server as it comes.
+pub const LONG_DATA_BYTES: usize = 256 * 1024;
+
+/// MySQL: bytes of an execution kept as an example of its statement; a longer one is not kept.
+pub const EXECUTION_BYTES: usize = 1024;
+
+/// MySQL: names of one kind (temporary tables, locks) that are kept for a client; with more it keeps its
+/// server.
+pub const HELD_NAMES: usize = 64;
+
+/// MySQL: bytes of a text that is read for what it holds; a longer one is not understood.
+pub const HELD_TEXT_BYTES: usize = 16 * 1024;
+
+/// MySQL: pairs of schema and charset remembered of one pool; beyond that all are asked for anew.
+pub const GREETED_PAIRS: usize = 4_096;
+
 /// Users of pools that are logged in as another one whose own names a worker keeps for its log.
 pub const LOGGED_NAMES: usize = 1024;
+
+/// Statements of one worker and pool that are known to be slow. An application has some hundreds of
+/// statements; slow ones among them are few.
+pub const SLOW_STATEMENTS: usize = 1_024;
+
+/// Statements of one worker and pool remembered as answered, in pairs of places that a number can stand at:
+/// 16 kB at most. One that is forgotten has a server to itself once more.
+pub const SEEN_STATEMENTS: usize = 4_096;
+
+/// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
+/// requests); this is the bound on Weir's own mistakes.
+pub const MAILBOX_MESSAGES: usize = 1 << 20;
+
+/// Pools with names of their own in the metrics. A fallback database lets clients name new pools; the pools
+/// beyond are counted together, so that no client can fill a monitoring system.
+pub const NAMED_POOLS: usize = 1_000;
 
 /// Clients of the administration console at a time, in the whole process.
 pub const CONSOLES: usize = 128;

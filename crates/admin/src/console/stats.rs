@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use weir_metrics::{NAMED_POOLS, OTHER, PoolTotals};
+use weir_metrics::{OTHER, PoolTotals};
 use weir_proxy::Proxy;
 use weir_proxy::pool::{PoolId, Served};
 use weir_session::Protocol;
+use weir_wire::limits::NAMED_POOLS;
 
 /// The twelve figures of [`super::tables::STATS_TOTALS`], in its order; times in microseconds.
 pub type Figures = [u64; 12];

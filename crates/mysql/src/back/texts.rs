@@ -5,15 +5,10 @@
 //! if the client wants to know.
 //!
 //! Owns: those texts. Must not know: replies.
-//! Invariant: bounded by the texts of a full queue and [`SLACK_BYTES`].
+//! Invariant: bounded by the texts of a full queue and [`REQUEST_TEXTS_OVER_BYTES`].
 
 use std::ops::Range;
-
-/// A longer request is not kept.
-const TEXT_BYTES: usize = 4 * 1024;
-
-/// Bytes of texts that are over, before they are taken away.
-const SLACK_BYTES: usize = 16 * 1024;
+use weir_wire::limits::{REQUEST_TEXT_BYTES, REQUEST_TEXTS_OVER_BYTES};
 
 /// The texts, one behind the other.
 #[derive(Debug, Default)]
@@ -27,12 +22,12 @@ impl Texts {
     /// Keeps a text behind all others; returns its place, which is empty when it is too long.
     pub(crate) fn keep(&mut self, text: &[u8], oldest: Option<u64>) -> Range<u64> {
         let end = self.base + self.bytes.len() as u64;
-        if text.len() > TEXT_BYTES {
+        if text.len() > REQUEST_TEXT_BYTES {
             return end..end;
         }
         let over = oldest.map_or(self.bytes.len() as u64, |oldest| oldest.saturating_sub(self.base));
         let over = usize::try_from(over).unwrap_or(usize::MAX).min(self.bytes.len());
-        if over == self.bytes.len() || over > SLACK_BYTES {
+        if over == self.bytes.len() || over > REQUEST_TEXTS_OVER_BYTES {
             self.bytes.drain(..over);
             self.base += over as u64;
         }
@@ -59,7 +54,7 @@ mod tests {
         assert_eq!((texts.get(&first), texts.get(&second)), (Some(&b"one"[..]), Some(&b"second"[..])));
         let third = texts.keep(b"3", None);
         assert_eq!((texts.get(&first), texts.get(&third)), (None, Some(&b"3"[..])));
-        let long = texts.keep(&vec![b'x'; TEXT_BYTES + 1], None);
+        let long = texts.keep(&vec![b'x'; REQUEST_TEXT_BYTES + 1], None);
         assert_eq!(texts.get(&long), None);
     }
 
@@ -75,6 +70,6 @@ mod tests {
             }
         }
         assert!(under_way.iter().all(|place| texts.get(place).is_some()));
-        assert!(texts.bytes.capacity() < 4 * SLACK_BYTES);
+        assert!(texts.bytes.capacity() < 4 * REQUEST_TEXTS_OVER_BYTES);
     }
 }

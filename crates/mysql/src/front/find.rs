@@ -542,9 +542,7 @@ impl Front {
         self.request.number = statements.resolve(number);
         let Some(statement) = statements.get_mut(number) else { return Ok(Found::Incomplete) };
         match command {
-            Command::StmtSendLongData
-                if !statement.sent_ahead && kept + len <= crate::prepared::LONG_DATA_BYTES =>
-            {
+            Command::StmtSendLongData if !statement.sent_ahead && kept + len <= limits::LONG_DATA_BYTES => {
                 let header = Header { len: payload.len(), seq: 0 };
                 header.write(&mut statement.long_data);
                 statement.long_data.extend_from_slice(payload);

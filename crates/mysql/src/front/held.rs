@@ -10,13 +10,8 @@ use super::{Front, Outcome};
 use crate::message::lenenc;
 use crate::warnings::{Piece, Words};
 use weir_sql::{Class, Locks, Uses, Verb};
+use weir_wire::limits::{HELD_NAMES, HELD_TEXT_BYTES};
 use weir_wire::{Pin, Reader};
-
-/// Names of one kind that are kept for a client; with more of them it keeps its server.
-const MOST_NAMES: usize = 64;
-
-/// Bytes of a text that is read for what it holds; a longer one is not understood.
-const TEXT_BYTES: usize = 16 * 1024;
 
 /// Things of one kind by their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +30,7 @@ impl Names {
     fn add(&mut self, name: Option<Box<[u8]>>) {
         match (&mut *self, name) {
             (Names::Known(names), Some(name)) if names.contains(&name) => {}
-            (Names::Known(names), Some(name)) if names.len() < MOST_NAMES => names.push(name),
+            (Names::Known(names), Some(name)) if names.len() < HELD_NAMES => names.push(name),
             _ => *self = Names::Unknown,
         }
     }
@@ -127,7 +122,7 @@ impl Front {
         }
         let words = || Words::new(text);
         if matches!(class.verb, Verb::Alter | Verb::Catalogue) {
-            let renames = text.len() > TEXT_BYTES || words().any(|piece| piece.is(b"RENAME"));
+            let renames = text.len() > HELD_TEXT_BYTES || words().any(|piece| piece.is(b"RENAME"));
             return if renames { Act::Renames } else { Act::Other };
         }
         // A backslash may end a string or not; executable comments are skipped here.
@@ -135,7 +130,7 @@ impl Front {
             && !class.doubtful
             && !class.uses.intersects(unread)
             && class.code.is_empty()
-            && text.len() <= TEXT_BYTES
+            && text.len() <= HELD_TEXT_BYTES
             && !text.contains(&b'\\');
         if !clear {
             return Act::Other;
@@ -360,7 +355,7 @@ mod tests {
     #[test]
     fn too_many_names_are_unknown() {
         let mut names = Names::default();
-        for n in 0..MOST_NAMES {
+        for n in 0..HELD_NAMES {
             names.add(Some(n.to_string().into_bytes().into()));
         }
         assert_ne!(names, Names::Unknown);

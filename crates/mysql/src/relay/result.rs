@@ -13,6 +13,7 @@ use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
 use weir_sql::Uses;
+use weir_wire::limits::OUT_PARAMS_BYTES;
 use weir_wire::{Fault, Reader};
 
 /// ER_UNKNOWN_STMT_HANDLER.
@@ -20,9 +21,6 @@ const UNKNOWN_STATEMENT: u16 = 1243;
 
 /// ER_PARSE_ERROR.
 const PARSE_ERROR: u16 = 1064;
-
-/// Bytes of a result looked at ahead to see whether it holds OUT parameters.
-const OUT_PARAMS_BYTES: usize = 64 * 1024;
 
 impl Back {
     pub(super) fn read_reply(

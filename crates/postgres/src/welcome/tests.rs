@@ -7,6 +7,7 @@ use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_session::Welcomes as _;
 use weir_wire::FaultKind;
+use weir_wire::limits::WELCOMES;
 
 fn parameters(bytes: &[u8]) -> Vec<String> {
     let (mut rest, mut all) = (bytes, Vec::new());
@@ -145,7 +146,7 @@ fn the_cache_is_bounded() {
         receive(&mut b, Some(&mut f), &s::settings_done());
         assert!(welcomes.record(&mut f, &b));
     }
-    assert!(welcomes.by_key.len() <= super::WELCOMES_KEPT && welcomes.order.len() == welcomes.by_key.len());
+    assert!(welcomes.by_key.len() <= WELCOMES && welcomes.order.len() == welcomes.by_key.len());
 }
 
 #[test]

@@ -23,10 +23,6 @@ use weir_session::login::{AcceptParams, AcceptStep};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, limits};
 
-/// Connections over `max_client_conn` at a time, so that those who log in can be told why they are refused.
-/// Beyond, the oldest that has said nothing is closed unheard, or else the newest.
-const REFUSAL_SEATS: usize = 128;
-
 /// How a client's connection comes to its worker.
 pub(super) enum Arrival<N: Net> {
     /// Accepted here.
@@ -57,7 +53,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
         inject::here("accepted");
         let counted = Counted::new(cx);
-        let seats = cx.settings.max_client_conn + REFUSAL_SEATS;
+        let seats = cx.settings.max_client_conn + limits::REFUSED_CONNECTIONS;
         let full = cx.client_total() > seats && !self.give_up_a_silent_login(cx);
         if full || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
             self.count_fault(FaultKind::TooManyClients);

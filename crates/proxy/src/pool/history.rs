@@ -4,16 +4,12 @@
 //!
 //! Owns: the statements that were slow, and how slow; the mean of all. Of quick ones, nearly all, it is only
 //! kept that they were there. Must not know: what a statement is; it has numbers. Invariant: no more than
-//! [`MOST`] slow ones are kept, the one noted longest ago goes first; and [`SEEN`] of all, where a new one
-//! takes the place of one with a like number.
+//! [`SLOW_STATEMENTS`] slow ones are kept, the one noted longest ago goes first; and [`SEEN_STATEMENTS`] of
+//! all, where a new one takes the place of one with a like number.
 
 use std::collections::HashMap;
+use weir_wire::limits::{SEEN_STATEMENTS, SLOW_STATEMENTS};
 
-/// Statements kept. An application has some hundreds; slow ones among them are few.
-const MOST: usize = 1_024;
-/// Statements remembered as answered, in pairs of places that a number can stand at: 16 kB for each worker
-/// and pool at most. One that is forgotten has a server to itself once more.
-const SEEN: usize = 4_096;
 /// Entries it has room for at first.
 const SEEN_FIRST: usize = 64;
 /// A statement at the head of its server for longer is slow: a point select takes a hundredth of that.
@@ -69,7 +65,7 @@ impl History {
                 self.slow.remove(&fingerprint);
             }
         } else if slow {
-            if self.slow.len() >= MOST
+            if self.slow.len() >= SLOW_STATEMENTS
                 && let Some(oldest) = self.slow.iter().min_by_key(|(_, entry)| entry.noted).map(|(&f, _)| f)
             {
                 self.slow.remove(&oldest);
@@ -91,7 +87,7 @@ impl History {
         }
         let (at, len) = (self.place_of(fingerprint), self.seen.len());
         let full = self.seen.get(at + 1).is_none_or(|&second| second != 0);
-        if full && len < SEEN {
+        if full && len < SEEN_STATEMENTS {
             let larger = vec![0; (len * 2).max(SEEN_FIRST)].into();
             let before = std::mem::replace(&mut self.seen, larger);
             before.iter().filter(|&&number| number != 0).for_each(|&number| self.put_seen(number));
@@ -140,9 +136,12 @@ mod tests {
         numbers(300).for_each(|number| history.note(number, QUICK_NS, QUICK_NS));
         assert_eq!(numbers(300).filter(|&number| history.is_new(number)).count(), 0);
         numbers(100_000).for_each(|number| history.note(number, QUICK_NS, QUICK_NS));
-        assert_eq!(history.seen.len(), SEEN);
-        (1..=3).for_each(|turn| history.note(7 + turn * SEEN as u32, QUICK_NS, QUICK_NS));
-        assert_eq!([1, 2, 3].map(|turn| history.is_new(7 + turn * SEEN as u32)), [true, false, false]);
+        assert_eq!(history.seen.len(), SEEN_STATEMENTS);
+        (1..=3).for_each(|turn| history.note(7 + turn * SEEN_STATEMENTS as u32, QUICK_NS, QUICK_NS));
+        assert_eq!(
+            [1, 2, 3].map(|turn| history.is_new(7 + turn * SEEN_STATEMENTS as u32)),
+            [true, false, false]
+        );
     }
 
     #[test]
@@ -208,10 +207,10 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_the_oldest_goes() {
         let mut history = History::default();
-        for fingerprint in 0..3 * MOST as u32 {
+        for fingerprint in 0..3 * SLOW_STATEMENTS as u32 {
             history.note(fingerprint, 100 * MS, QUICK_NS);
         }
-        assert_eq!(history.slow.len(), MOST);
-        assert!(history.is_slow(3 * MOST as u32 - 1, QUICK_NS) && !history.is_slow(0, QUICK_NS));
+        assert_eq!(history.slow.len(), SLOW_STATEMENTS);
+        assert!(history.is_slow(3 * SLOW_STATEMENTS as u32 - 1, QUICK_NS) && !history.is_slow(0, QUICK_NS));
     }
 }

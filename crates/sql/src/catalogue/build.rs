@@ -8,6 +8,7 @@ use super::{Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
 use crate::Dialect;
 use crate::class::{SettingNames, Uses};
 use weir_wire::Pin;
+use weir_wire::limits::CATALOGUE_BYTES;
 
 /// The language of a routine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +102,6 @@ const QUIET: &[&[u8]] = &[
 
 /// Their functions that leave something after all.
 const TRACES: &[&[u8]] = &[b"set_limit", b"postgis_cache_bbox"];
-
-/// Bytes of all names and texts of one catalogue that are looked at; beyond that nothing is trusted. A
-/// database with 5,000 functions of 2 kB has 10 MB.
-const CATALOGUE_BYTES: usize = 256 * 1024 * 1024;
 
 /// One thing of the catalogue, before what it mentions is followed.
 #[derive(Debug)]

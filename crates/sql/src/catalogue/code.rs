@@ -15,6 +15,7 @@ use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::token::{Kind, Sink, Token};
 use crate::words::{Word, lookup};
+use weir_wire::limits::CODE_FACTS;
 use weir_wire::{Pin, Pins};
 
 /// What is known of a piece of code by itself.
@@ -35,9 +36,6 @@ pub(super) struct Facts {
     /// It may end transactions: what it has left by then stays, also when the rest of it fails.
     pub commits: bool,
 }
-
-/// Words, calls and assignments of one piece of code that are kept; one with more counts as unknown.
-const FACTS: usize = 8192;
 
 /// Cuts code into statements.
 #[derive(Debug)]
@@ -89,7 +87,7 @@ impl Code {
         facts.names = noted.names;
         facts.calls = noted.calls;
         let overflow =
-            [facts.names.len(), facts.calls.len(), facts.assigned.len()].iter().any(|&n| n >= FACTS);
+            [facts.names.len(), facts.calls.len(), facts.assigned.len()].iter().any(|&n| n >= CODE_FACTS);
         // Executable comments hold code for some versions only.
         if lexer.doubtful || lexer.executable || class.doubtful || overflow {
             facts.own.add(Doings::unknown());
@@ -208,7 +206,7 @@ impl Code {
             // Names without a scope are local variables, unless the system has one of that name.
             self.recogniser.set_pins(self.pins_before);
             let keys = target.assignments.iter().map(|set| NameKey::of(set.name.as_bytes()));
-            self.facts.assigned.extend(keys.take(FACTS));
+            self.facts.assigned.extend(keys.take(CODE_FACTS));
         }
     }
 

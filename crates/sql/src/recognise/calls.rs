@@ -1,9 +1,10 @@
 //! Functions and variables, in any statement.
 
 use weir_wire::Pin;
+use weir_wire::limits::TEXT_CALLS;
 
 use super::{Mode, Recogniser, Target, position};
-use crate::class::{Call, CallKind, Locks, MAX_CALLS, Span, Uses, Verb};
+use crate::class::{Call, CallKind, Locks, Span, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::{Func, Word};
 
@@ -223,7 +224,7 @@ impl Recogniser {
 
     fn found_call(&mut self, kind: CallKind, end: u64) {
         let span = Span { start: self.now.call_start, end: position(end) };
-        if span.end == u32::MAX || self.details().calls.len() >= MAX_CALLS {
+        if span.end == u32::MAX || self.details().calls.len() >= TEXT_CALLS {
             self.uses(Uses::OVERFLOW);
             return;
         }

@@ -14,11 +14,12 @@ mod steps;
 mod touched;
 mod verbs;
 
+use weir_wire::limits::TEXT_HEADS;
 use weir_wire::{Pin, Pins};
 
 use crate::Dialect;
 use crate::catalogue::NameKey;
-use crate::class::{CallKind, Class, Clears, Details, Locks, MAX_HEADS, Transaction, Uses, Verb};
+use crate::class::{CallKind, Class, Clears, Details, Locks, Transaction, Uses, Verb};
 use crate::fingerprint::Fingerprint;
 use crate::token::{Kind, Sink, Token};
 use crate::words::{Func, Word, lookup};
@@ -345,7 +346,7 @@ impl Recogniser {
     fn note_head(&mut self) {
         let understood = |set: &mut crate::SetTarget| set.complete && set.user_variables.is_empty();
         let set = match self.class.details.as_deref_mut().filter(|_| self.in_heads) {
-            Some(details) if details.heads.len() < MAX_HEADS => details.set.take_if(understood),
+            Some(details) if details.heads.len() < TEXT_HEADS => details.set.take_if(understood),
             Some(_) | None => None,
         };
         match set {
@@ -419,7 +420,7 @@ impl Recogniser {
         self.note_verb(self.now.verb);
         self.class.statements = self.class.statements.saturating_add(1);
         let calls = self.class.details.as_deref().map_or(0, |details| details.calls.len());
-        // There are at most MAX_CALLS.
+        // There are at most TEXT_CALLS.
         let calls_before = u8::try_from(calls).unwrap_or(u8::MAX);
         self.now = Statement { calls_before, ..Statement::default() };
     }

@@ -6,6 +6,7 @@ use crate::catalogue::{Catalogue, Doings, NameKey, reads_only};
 use crate::class::{Class, Uses, Verb};
 use crate::token::{Kind, Token};
 use std::sync::Arc;
+use weir_wire::limits::CODE_NAMES;
 use weir_wire::{Pin, Pins};
 
 /// What is done with the words of a text.
@@ -80,9 +81,6 @@ pub(crate) struct Noted {
     operator: Operator,
 }
 
-/// Words that are noted of one piece of code.
-const NOTED: usize = 8192;
-
 impl Recogniser {
     /// Looks words up in a catalogue from now on. `holds`: it is that of the database now.
     pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>, holds: bool) {
@@ -128,7 +126,7 @@ impl Recogniser {
                 }
             }
             Watch::Code(noted) => {
-                if noted.names.len() < NOTED {
+                if noted.names.len() < CODE_NAMES {
                     noted.names.push(key);
                 }
             }
@@ -167,7 +165,7 @@ impl Recogniser {
                     let key = NameKey::of_operator(signs.get(from..).unwrap_or_default());
                     // The last few repeat themselves.
                     let known = noted.names.iter().rev().take(16).any(|known| *known == key);
-                    if noted.names.len() < NOTED && !known {
+                    if noted.names.len() < CODE_NAMES && !known {
                         noted.names.push(key);
                     }
                 }
@@ -197,7 +195,7 @@ impl Recogniser {
                 }
             },
             Watch::Code(noted) => {
-                if noted.calls.len() < NOTED {
+                if noted.calls.len() < CODE_NAMES {
                     noted.calls.push(key);
                 }
                 true

@@ -1,10 +1,11 @@
 //! SET and RESET: which names they change, how far, and where the values stand.
 
 use weir_wire::Pin;
+use weir_wire::limits::TEXT_ASSIGNMENTS;
 
 use super::steps::is_temporary_schema;
 use super::{Mode, Past, Recogniser, position};
-use crate::class::{Assignment, MAX_ASSIGNMENTS, Scope, SetTarget, Span, Transaction, Uses, Verb};
+use crate::class::{Assignment, Scope, SetTarget, Span, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::{Word, lookup};
 
@@ -159,7 +160,7 @@ impl Recogniser {
     }
 
     fn assign(&mut self, name: &str, scope: Scope) {
-        if self.set().assignments.len() >= MAX_ASSIGNMENTS {
+        if self.set().assignments.len() >= TEXT_ASSIGNMENTS {
             self.incomplete();
             self.pin(Pin::Unrecognised);
             self.set().assignments.pop();
@@ -345,7 +346,7 @@ impl Recogniser {
         }
         let name = std::str::from_utf8(token.text).ok().filter(|_| !token.is_cut()).map(str::to_lowercase);
         match name {
-            Some(name) if self.set().user_variables.len() < MAX_ASSIGNMENTS => {
+            Some(name) if self.set().user_variables.len() < TEXT_ASSIGNMENTS => {
                 self.set().user_variables.push(name);
             }
             _ => self.incomplete(),
