@@ -14,6 +14,7 @@
 //! filled, and nobody rides on any other; it stands in the idle list exactly while it is idle; one that a
 //! cancel may still hit changes hands only to whom the cancel is about; the gauges are what is there.
 
+mod broken;
 mod claim;
 mod next;
 mod pool;
@@ -21,6 +22,7 @@ mod post;
 #[cfg(test)]
 mod tests;
 
+pub use broken::{Broken, Sound};
 pub use claim::{Claim, Claimant, Holding, Want};
 pub use next::{Fit, HAND_OVER_NS, Next};
 pub(crate) use pool::LACKS_TOLD;
@@ -29,22 +31,8 @@ pub use post::{Post, ServerState, Tenant};
 
 use crate::ids::{Arena, Key};
 use crate::pool::PoolId;
+use broken::broken;
 use weir_wire::Pins;
-
-/// What was asked for cannot be: a defect of Weir. Nothing has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
-pub struct Broken {
-    /// What cannot be.
-    pub what: &'static str,
-    /// Whom it would have harmed.
-    pub client: Option<Key>,
-    /// The server that nobody must get.
-    pub server: Option<Key>,
-}
-
-/// A transition that was made, or is impossible.
-pub type Sound<T = ()> = Result<T, Broken>;
 
 /// A client has got what it wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -547,22 +535,4 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
 #[inline]
 fn pool_in<X>(pools: &mut [Option<Box<Pool<X>>>], id: PoolId) -> Option<&mut Pool<X>> {
     pools.get_mut(id.0 as usize)?.as_deref_mut()
-}
-
-fn broken(what: &'static str) -> Broken {
-    Broken { what, client: None, server: None }
-}
-
-impl Broken {
-    fn of(self, client: Key) -> Self {
-        Broken { client: Some(client), ..self }
-    }
-
-    fn on(self, server: Key) -> Self {
-        Broken { server: Some(server), ..self }
-    }
-
-    fn both(self, client: Key, server: Key) -> Self {
-        self.of(client).on(server)
-    }
 }
