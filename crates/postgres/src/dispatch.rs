@@ -211,6 +211,11 @@ impl Back {
         let draws = std::mem::take(&mut front.draws);
         let outright = std::mem::take(&mut front.asks_outright);
         front.ties = false;
+        if std::mem::take(&mut front.only_prepares) {
+            // Drivers prepare in one request and run in the next: who has drawn may ask there.
+            (front.asks_sequence, front.controls) = (false, false);
+            return;
+        }
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
@@ -238,7 +243,9 @@ impl Back {
             return;
         }
         (self.drawn_by, self.mixes_drawn) = (0, false);
-        front.asks_later |= asks_what_it_drew;
+        if asks_what_it_drew {
+            front.rare.get_or_insert_default().asks_later = true;
+        }
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
         self.queue.push(Owed::Internal(Internal::Quiet));

@@ -61,6 +61,8 @@ pub struct Front {
     pub(crate) draws: bool,
     /// It has transaction control: what it has drawn may be asked behind it in the same transaction.
     pub(crate) controls: bool,
+    /// It prepares, and runs nothing: what the last one has drawn may still be asked by the next one.
+    pub(crate) only_prepares: bool,
     /// It may tie the client to its server.
     pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
@@ -75,8 +77,6 @@ pub struct Front {
     pub(crate) startup_differs: bool,
     /// It has a server of its own.
     pub(crate) is_at_home: bool,
-    /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
-    pub(crate) asks_later: bool,
     /// Its server's farewell was passed on.
     pub(crate) told_fatal: bool,
     /// Statements that are this client's own have been numbered up to here.
@@ -286,6 +286,7 @@ impl Front {
             asks_outright: false,
             draws: false,
             controls: false,
+            only_prepares: false,
             ties: false,
             names_matter: false,
             drew_at: 0,
@@ -293,7 +294,6 @@ impl Front {
             rare: Rare::of(&settings),
             startup_differs: !settings.is_empty(),
             is_at_home: false,
-            asks_later: false,
             told_fatal: false,
             private_statements: 0,
             owner: INTERNAL,
@@ -529,6 +529,7 @@ impl Front {
         self.scan.resetting = batch.resets && !self.startup.is_empty();
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
         self.note_questions(batch);
+        self.only_prepares = batch.parses && !batch.binds && !was_open;
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let choosy = self.is_choosy();
         let shareable = batch.shareable
@@ -585,6 +586,7 @@ impl Front {
         // Nothing of it is there yet: names can be brought in front of it.
         self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
         self.note_questions(self.scan.batch);
+        self.only_prepares = false;
         self.wants_own |= self.scan.batch.wants_own || self.scan.batch.unnamed_wants_own;
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));

@@ -33,6 +33,8 @@ pub(crate) struct Rare {
     pub reads: SettingNames,
     /// It has set something on a server of its own.
     pub has_been_home: bool,
+    /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
+    pub asks_later: bool,
     /// Its settings were reset on the server, and these they were before. The client is told its own behind
     /// that.
     pub were_reset: Option<Arc<Settings>>,
@@ -115,8 +117,13 @@ impl Front {
     /// It may tie its client to its server, as far as that shows in its text.
     pub(crate) fn may_tie(&self, effects: &Effects) -> bool {
         self.ties_by_text(effects)
-            || (effects.draws && self.asks_later)
+            || (effects.draws && self.asks_later())
             || (effects.creates && self.has_temporary_path())
+    }
+
+    /// It has asked in vain what it had drawn.
+    pub(crate) fn asks_later(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| rare.asks_later)
     }
 
     /// It says that it leaves something on its server, and not only settings that move.

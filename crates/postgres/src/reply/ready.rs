@@ -160,9 +160,10 @@ impl Back {
     /// server from then on; who has named the sequence, or where any have asked at all, until its next
     /// request.
     fn keep_drawn(&mut self, front: &mut Front, outright: bool, asked: bool) {
+        let later = front.asks_later();
         let may_ask = outright || (!asked && front.knowledge.are_sequences_asked());
         for traces in [&mut self.traces, &mut front.traces] {
-            if front.asks_later {
+            if later {
                 traces.pin(Pin::LastResult);
             } else if may_ask && front.outstanding <= 1 {
                 // Of several under way the last decides.
