@@ -485,7 +485,8 @@ impl Traces {
 
     /// This reason is gone.
     pub fn unpin(&mut self, pin: Pin) {
-        if !self.lasting.contains(pin) && !(self.home && pin == Pin::Setting) {
+        let stays = self.lasting.contains(pin) || (self.home && pin == Pin::Setting);
+        if !stays {
             self.pins.remove(pin);
         }
         if pin == Pin::SessionLock {
