@@ -638,6 +638,7 @@ impl Front {
             return Ok(Found::Incomplete);
         }
         self.under_way_is_shareable = false;
+        self.only_prepares = false;
         self.scan.left = total;
         match tag {
             ClientTag::Query => {

@@ -38,6 +38,19 @@ fn a_begin_that_was_rejected_is_forgotten() {
     assert!(request(find(&mut f, &begin)).1.late);
 }
 
+/// What others have drawn is forgotten in front of a long text that asks, whatever came before it.
+#[test]
+fn a_long_text_behind_a_rejected_parse_is_not_taken_for_one() {
+    let mut f = front(1);
+    let parse = [c::parse("s", "select 1"), c::sync()].concat();
+    request(find(&mut f, &parse));
+    assert!(f.only_prepares);
+    f.reject(&FaultKind::Cancelled.into(), &parse, &mut Vec::new());
+    let long = c::q(&format!("select currval('s'), '{}'", "x".repeat(REQUEST_GATHER_BYTES)));
+    assert!(matches!(find(&mut f, &long), Found::Part { .. } | Found::Request { .. }));
+    assert!(!f.only_prepares && f.asks_sequence);
+}
+
 #[test]
 fn requests_are_found_however_they_are_cut() {
     let batch = [c::parse("s", "select 1"), c::bind("s"), c::execute(), c::sync()].concat();
