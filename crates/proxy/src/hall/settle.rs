@@ -175,6 +175,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.clean_on(cx, key);
         }
         cleaning.needs_reset |= back.wants_reset();
+        if cleaning.needs_reset && back.is_reserved() {
+            // What its client has there would be gone, and is not brought there twice.
+            self.close_server(cx, key, "it is one client's, and would have to be reset");
+            return;
+        }
         if cleaning.needs_reset && !cleaning.reset {
             cleaning.reset = true;
             back.reset(stream.output.tail_mut());
