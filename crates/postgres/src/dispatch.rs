@@ -277,7 +277,7 @@ impl Back {
         self.run(effects);
         self.read_anew_behind_temporary(front, effects);
         if let Some(touched) = &effects.touched {
-            self.note_told(front, touched);
+            self.note_told(touched);
         }
         self.temporary_path |= effects.temporary_path;
         if effects.draws {

@@ -281,6 +281,7 @@ impl Effects {
             && self.deallocates.is_none()
             && self.executes.is_none()
             && !self.statement_names
+            && self.touched.as_deref().is_none_or(|touched| touched.tells.is_empty())
     }
 
     /// What may be left of it although it failed: what no ROLLBACK takes back.

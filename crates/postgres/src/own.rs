@@ -121,6 +121,13 @@ impl Front {
             || (effects.creates && self.has_temporary_path())
     }
 
+    /// A text of these effects has run, or a part of it: which placeholders the client has named.
+    pub(crate) fn note_named(&mut self, effects: &Effects) {
+        if let Some(touched) = effects.touched.as_deref().filter(|touched| !touched.tells.is_empty()) {
+            self.rare.get_or_insert_default().told.add_all(&touched.tells);
+        }
+    }
+
     /// It has asked in vain what it had drawn.
     pub(crate) fn asks_later(&self) -> bool {
         self.rare.as_deref().is_some_and(|rare| rare.asks_later)
@@ -333,10 +340,9 @@ impl Back {
         self.write(&bytes, out);
     }
 
-    /// A text of these effects runs here now: which placeholders are known from then on.
-    pub(crate) fn note_told(&mut self, front: &mut Front, touched: &Touched) {
+    /// A text of these effects runs here now: which placeholders may be known from then on.
+    pub(crate) fn note_told(&mut self, touched: &Touched) {
         if !touched.tells.is_empty() {
-            front.rare.get_or_insert_default().told.add_all(&touched.tells);
             self.told().add_all(&touched.tells);
         }
     }

@@ -390,10 +390,13 @@ impl Back {
         }
     }
 
-    fn execute_complete(&mut self, front: Option<&mut Front>) {
+    fn execute_complete(&mut self, mut front: Option<&mut Front>) {
         if let Some(Owed::Execute { effects: Some(effects), .. }) = self.queue.pop()
             && let Some(entry) = self.queue.head_mut()
         {
+            if let Some(front) = front.as_deref_mut() {
+                front.note_named(&effects);
+            }
             entry.succeeded.push(effects);
         }
         self.end_copy(front);

@@ -225,6 +225,9 @@ impl Back {
         if let Owed::Execute { effects: Some(effects), .. } = &owed
             && let Some(entry) = self.queue.head_mut()
         {
+            if let Some(front) = front.as_deref_mut() {
+                front.note_named(effects);
+            }
             entry.succeeded.extend(effects.of_failure());
         }
         if let Owed::Parse { undo: Some(undo), .. } = &owed
@@ -329,12 +332,8 @@ fn contains_server_name(body: &[u8]) -> bool {
     server_name_at(body).is_some()
 }
 
-/// The error of a text whose grammar the server does not know: it stands at a place in the text itself (field
-/// P), and no code was run that could have come upon another text (fields q and W).
+/// The error of a statement that the server has not begun to run: it stands at a place in the text itself
+/// (field P), and no code was run that could have come upon another text (fields q and W).
 fn is_of_reading(body: &[u8]) -> bool {
-    const SYNTAX_ERROR: &[u8] = b"42601";
-    field(body, b'C') == Some(SYNTAX_ERROR)
-        && field(body, b'P').is_some()
-        && field(body, b'q').is_none()
-        && field(body, b'W').is_none()
+    field(body, b'P').is_some() && field(body, b'q').is_none() && field(body, b'W').is_none()
 }

@@ -185,9 +185,12 @@ impl Back {
             prepared.answered = None;
         }
         // Of several statements some may have taken effect before the error.
-        let left = match effects {
-            // No statement of a text runs before all of it is read.
-            Some(_) if entry.misread && !entry.completed => None,
+        // Of several, the first that cannot be read ends the text, and none has run before it.
+        let ran = effects.filter(|_| entry.completed || !entry.misread);
+        if let (Some(front), Some(effects)) = (front.as_deref_mut(), &ran) {
+            front.note_named(effects);
+        }
+        let left = match ran {
             Some(effects) if entry.failed && !entry.completed => effects.of_failure(),
             effects => effects,
         };

@@ -161,7 +161,8 @@ impl Knowledge {
     #[inline]
     pub fn is_due(&self, since_ms: u64) -> bool {
         if self.group.under_way.load(SeqCst) > 0 {
-            return false;
+            // Its end is worth waiting for, but somebody has to say what ties a client to its server.
+            return self.known.load().is_none();
         }
         if self.failures.load(SeqCst) > 0 && self.failed_ms.load(SeqCst) >= since_ms {
             return false;
@@ -169,28 +170,32 @@ impl Knowledge {
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
 
-    /// A server is reading it.
+    /// A server is reading it, and that is enough: what is known may hold meanwhile.
     pub fn is_being_read(&self) -> bool {
-        self.reading.load(SeqCst) > 0
+        self.reading.load(SeqCst) > 0 && self.state() != 0
     }
 
-    /// Takes the right to read it; none while another server does and there is something to go by.
+    /// Takes the right to read it; none while another server does and what is known may hold.
     pub fn begin_reading(self: &Arc<Self>, now_ms: u64) -> Option<Reading> {
-        // Before anything is known, every server reads it for itself before anybody gets it.
+        // Before anything is known, and behind a change, every server reads it for itself before anybody gets
+        // it: code that is new would leave on it what nobody expects there.
         let others = self.reading.fetch_add(1, SeqCst);
-        let reading = Reading { changes: self.changes(), started_ms: now_ms, knowledge: Arc::clone(self) };
-        (others == 0 || self.known.load().is_none()).then_some(reading)
+        let reading = Reading {
+            changes: self.changes(),
+            started_ms: now_ms,
+            whole: false,
+            knowledge: Arc::clone(self),
+        };
+        (others == 0 || self.state() == 0).then_some(reading)
     }
 
     fn changes(&self) -> u64 {
         self.group.changes.load(SeqCst)
     }
 
-    /// What tells the state that was read last from others, if nothing that is known of here has happened
-    /// since.
+    /// What tells the state that was read last from others, whether it holds or not.
     pub fn fingerprint(&self) -> Option<Box<[u8]>> {
-        let known = self.known.load();
-        known.as_deref().filter(|known| self.holds(known)).map(|known| known.fingerprint.clone())
+        self.known.load().as_deref().map(|known| known.fingerprint.clone())
     }
 
     /// What a new session of this pool's user would begin with, or whether there would be one, is not what it
@@ -202,9 +207,23 @@ impl Knowledge {
         self.account.swap(Some(Arc::new(now.into()))).is_some_and(|before| **before != *now)
     }
 
-    fn confirm(&self, now_ms: u64) {
+    /// What was known is so still, as of these changes.
+    fn confirm(&self, changes: u64, fingerprint: &[u8], now_ms: u64) -> bool {
+        let is_it = |known: &Known| *known.fingerprint == *fingerprint;
+        if !self.known.load().as_deref().is_some_and(is_it) {
+            return false;
+        }
+        self.known.rcu(|known| match known.as_deref() {
+            Some(known) if is_it(known) && known.changes < changes => Some(Arc::new(Known {
+                changes,
+                catalogue: Arc::clone(&known.catalogue),
+                fingerprint: fingerprint.into(),
+            })),
+            _ => known.clone(),
+        });
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
+        true
     }
 
     /// Somebody has changed it: nothing is known until it has been read again.
@@ -213,8 +232,13 @@ impl Knowledge {
     }
 
     fn learn(&self, changes: u64, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
-        let known = Known { changes, catalogue: Arc::new(catalogue), fingerprint: fingerprint.into() };
-        self.known.store(Some(Arc::new(known)));
+        let read = Known { changes, catalogue: Arc::new(catalogue), fingerprint: fingerprint.into() };
+        let read = Some(Arc::new(read));
+        // Another server may have read a later state meanwhile.
+        self.known.rcu(|known| match known {
+            Some(later) if later.changes > changes => Some(Arc::clone(later)),
+            _ => read.clone(),
+        });
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
     }
@@ -228,6 +252,8 @@ pub struct Reading {
     changes: u64,
     /// When that was.
     started_ms: u64,
+    /// What was known is not so any more.
+    whole: bool,
     knowledge: Arc<Knowledge>,
 }
 
@@ -255,7 +281,7 @@ impl Reading {
 
     /// A fingerprint is known to compare with: everything need not be asked for.
     pub fn has_fingerprint(&self) -> bool {
-        self.knowledge.fingerprint().is_some()
+        !self.whole && self.knowledge.fingerprint().is_some()
     }
 
     /// From when the interval to the next question counts: a question that takes long is asked less often, so
@@ -268,16 +294,15 @@ impl Reading {
     pub(crate) fn again(mut self, now_ms: u64) -> Reading {
         self.started_ms = now_ms;
         self.changes = self.knowledge.changes();
+        self.whole = true;
         self
     }
 
     /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be
     /// read.
     pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
-        let holds = self.knowledge.fingerprint().is_some_and(|known| *known == *fingerprint);
-        if holds {
-            self.knowledge.confirm(self.rested_ms(now_ms));
-        } else {
+        let holds = self.knowledge.confirm(self.changes, fingerprint, self.rested_ms(now_ms));
+        if !holds && self.knowledge.changes() == self.changes && self.knowledge.state() != 0 {
             // Others have changed it. Until it has been read nobody trusts what was known.
             self.knowledge.distrust();
         }
@@ -312,7 +337,7 @@ mod tests {
         drop(change);
         assert_eq!(knowledge.state(), 0, "what was read while it was under way may miss it");
         assert_eq!(knowledge.proof().map(|proof| proof.state), Some(0));
-        assert!(knowledge.is_due(0) && knowledge.fingerprint().is_none());
+        assert!(knowledge.is_due(0) && knowledge.fingerprint().is_some());
         knowledge.learn(knowledge.changes(), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
