@@ -290,7 +290,9 @@ def a_catalogue_that_cannot_be_read_for_a_moment_keeps_nobody_waiting(_context):
             eventually(lambda: pinned(w) == 0, "nobody keeps the server")
             reads = w.metric("weir_catalogue_reads", protocol="postgres")
             locker.ask("commit")
+            locker.ask("create function made_meanwhile() returns int language sql as 'select 1'")
             eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="postgres") > reads, "it is read again")
             assert other.ask("select plain(2)") == [["3"]]
+            locker.ask("drop function made_meanwhile()")
         with admin() as a:
             a.ask("alter role app_md5 reset lock_timeout")

@@ -162,7 +162,8 @@ impl Back {
     /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has
     /// changed. True: this wing has one.
     pub(crate) fn ask_catalogue(&mut self, reading: Reading, out: &mut Vec<u8>) -> bool {
-        let whole = !reading.has_fingerprint();
+        // Behind a change of Weir's own clients the counters of definitions are others anyway.
+        let whole = !reading.has_fingerprint() || reading.is_behind_a_change();
         let text = match (whole, self.session.flavour) {
             (false, _) => FINGERPRINT,
             (true, Flavour::MySql) => WHOLE_MYSQL,

@@ -400,7 +400,7 @@ impl Back {
         }
         self.accounts |= effects.accounts;
         if self.unsettled.is_none() {
-            self.unsettled = Some(self.knowledge.unsettle());
+            self.unsettled = Some(self.knowledge.unsettle(true));
         }
         if let Some(tail) = self.queue.tail_mut() {
             tail.ddl = true;

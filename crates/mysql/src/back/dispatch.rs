@@ -5,7 +5,7 @@
 use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
 use crate::follow::{InTheWay, Named, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves, Unsettles, runs_user_code};
+use crate::front::{AsksSession, Front, Leaves, Request, Unsettles, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
@@ -97,7 +97,7 @@ impl Back {
             self.doubtful |= runs_user_code(&request.class);
         }
         if changes {
-            entry.unsettled = Some(self.knowledge.unsettle());
+            entry.unsettled = Some(self.knowledge.unsettle(changes_code(&front.request, bytes)));
         }
     }
 
@@ -719,6 +719,25 @@ fn is_temporary(front: &mut Front, bytes: &[u8]) -> bool {
     begins(&[b"DROP", b"TEMPORARY"])
         || begins(&[b"CREATE", b"TEMPORARY"])
         || begins(&[b"CREATE", b"OR", b"REPLACE", b"TEMPORARY"])
+}
+
+/// Code may do something else afterwards: it is not about a table or an index alone. (`RENAME TABLE` renames
+/// views; a column's default may draw from a sequence.)
+fn changes_code(request: &Request, bytes: &[u8]) -> bool {
+    let class = &request.class;
+    let text = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+    if request.command != Command::Query
+        || class.statements != 1
+        || class.doubtful
+        || class.uses.contains(Uses::EXECUTABLE_COMMENT)
+        || !matches!(class.verb, Verb::Create | Verb::Alter | Verb::Drop)
+    {
+        return true;
+    }
+    let words: Vec<Piece<'_>> = Words::new(text).take(2).collect();
+    let of_tables = words.get(1).is_some_and(|word| word.is(b"TABLE") || word.is(b"INDEX"));
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    !of_tables || has(b"nextval") || has(b"next value") || has(b"lastval")
 }
 
 /// The text may ask which schema is the default one: DATABASE() or SCHEMA().

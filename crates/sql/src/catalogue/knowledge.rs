@@ -25,6 +25,8 @@ const FAILURES: usize = 10;
 pub struct Group {
     /// Changes that have begun or ended. 0 is never current.
     changes: AtomicU64,
+    /// Those of them through Weir that may have changed code.
+    code_changes: AtomicU64,
     /// Changes under way.
     under_way: AtomicUsize,
 }
@@ -54,6 +56,8 @@ pub struct Knowledge {
 struct Known {
     /// `Group::changes` when it began to be read.
     changes: u64,
+    /// `Group::code_changes` then.
+    code_changes: u64,
     catalogue: Arc<Catalogue>,
     /// What tells this state of the catalogue from others.
     fingerprint: Box<[u8]>,
@@ -71,12 +75,16 @@ pub struct Proof {
 
 /// A change of the catalogue is under way as long as this lives.
 #[derive(Debug)]
-pub struct Unsettled(Arc<Group>);
+pub struct Unsettled {
+    group: Arc<Group>,
+    code: bool,
+}
 
 impl Drop for Unsettled {
     fn drop(&mut self) {
-        self.0.changes.fetch_add(1, SeqCst);
-        self.0.under_way.fetch_sub(1, SeqCst);
+        self.group.code_changes.fetch_add(u64::from(self.code), SeqCst);
+        self.group.changes.fetch_add(1, SeqCst);
+        self.group.under_way.fetch_sub(1, SeqCst);
     }
 }
 
@@ -89,7 +97,7 @@ impl Knowledge {
     /// Of a database whose catalogue is known and never changes: for tests and models.
     pub fn settled(catalogue: Catalogue) -> Arc<Knowledge> {
         let knowledge = Knowledge::default();
-        knowledge.learn(0, catalogue, b"settled", u64::MAX);
+        knowledge.learn((0, 0), catalogue, b"settled", u64::MAX);
         Arc::new(knowledge)
     }
 
@@ -127,11 +135,18 @@ impl Knowledge {
     }
 
     /// A text that changes the catalogue, or may, is about to be sent. Nothing is known until what this
-    /// returns is dropped and the catalogue has been read again.
-    pub fn unsettle(&self) -> Unsettled {
+    /// returns is dropped and the catalogue has been read again. `code`: a routine, view, trigger or the like
+    /// may do something else afterwards.
+    pub fn unsettle(&self, code: bool) -> Unsettled {
         self.group.under_way.fetch_add(1, SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
-        Unsettled(Arc::clone(&self.group))
+        Unsettled { group: Arc::clone(&self.group), code }
+    }
+
+    /// What is known of code is from before a change through Weir: there is nothing to go by.
+    fn is_of_other_code(&self) -> bool {
+        let code_changes = self.group.code_changes.load(SeqCst);
+        self.known.load().as_deref().is_none_or(|known| known.code_changes != code_changes)
     }
 
     /// A client of the pool has asked `currval` or `lastval` behind the request that drew: others will.
@@ -170,23 +185,24 @@ impl Knowledge {
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
 
-    /// A server is reading it, and that is enough: what is known may hold meanwhile.
+    /// A server is reading it, and the others need not.
     pub fn is_being_read(&self) -> bool {
-        self.reading.load(SeqCst) > 0 && self.state() != 0
+        self.reading.load(SeqCst) > 0 && !self.is_of_other_code()
     }
 
-    /// Takes the right to read it; none while another server does and what is known may hold.
+    /// Takes the right to read it; none while another server does and there is something to go by.
     pub fn begin_reading(self: &Arc<Self>, now_ms: u64) -> Option<Reading> {
-        // Before anything is known, and behind a change, every server reads it for itself before anybody gets
-        // it: code that is new would leave on it what nobody expects there.
+        // Before anything is known, and behind a change of code, every server reads it for itself before
+        // anybody gets it: what is new would leave on it what nobody expects there.
         let others = self.reading.fetch_add(1, SeqCst);
         let reading = Reading {
             changes: self.changes(),
+            code_changes: self.group.code_changes.load(SeqCst),
             started_ms: now_ms,
             whole: false,
             knowledge: Arc::clone(self),
         };
-        (others == 0 || self.state() == 0).then_some(reading)
+        (others == 0 || self.is_of_other_code()).then_some(reading)
     }
 
     fn changes(&self) -> u64 {
@@ -208,7 +224,7 @@ impl Knowledge {
     }
 
     /// What was known is so still, as of these changes.
-    fn confirm(&self, changes: u64, fingerprint: &[u8], now_ms: u64) -> bool {
+    fn confirm(&self, (changes, code_changes): (u64, u64), fingerprint: &[u8], now_ms: u64) -> bool {
         let is_it = |known: &Known| *known.fingerprint == *fingerprint;
         if !self.known.load().as_deref().is_some_and(is_it) {
             return false;
@@ -216,6 +232,7 @@ impl Knowledge {
         self.known.rcu(|known| match known.as_deref() {
             Some(known) if is_it(known) && known.changes < changes => Some(Arc::new(Known {
                 changes,
+                code_changes,
                 catalogue: Arc::clone(&known.catalogue),
                 fingerprint: fingerprint.into(),
             })),
@@ -231,8 +248,15 @@ impl Knowledge {
         self.group.changes.fetch_add(1, SeqCst);
     }
 
-    fn learn(&self, changes: u64, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
-        let read = Known { changes, catalogue: Arc::new(catalogue), fingerprint: fingerprint.into() };
+    fn learn(
+        &self,
+        (changes, code_changes): (u64, u64),
+        catalogue: Catalogue,
+        fingerprint: &[u8],
+        now_ms: u64,
+    ) {
+        let fingerprint = fingerprint.into();
+        let read = Known { changes, code_changes, catalogue: Arc::new(catalogue), fingerprint };
         let read = Some(Arc::new(read));
         // Another server may have read a later state meanwhile.
         self.known.rcu(|known| match known {
@@ -250,6 +274,8 @@ impl Knowledge {
 pub struct Reading {
     /// `Group::changes` before anything was asked.
     changes: u64,
+    /// `Group::code_changes` then.
+    code_changes: u64,
     /// When that was.
     started_ms: u64,
     /// What was known is not so any more.
@@ -260,7 +286,12 @@ pub struct Reading {
 impl Reading {
     /// This is what was read; `fingerprint` tells it from other states.
     pub fn learn(self, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
-        self.knowledge.learn(self.changes, catalogue, fingerprint, self.rested_ms(now_ms));
+        self.knowledge.learn(
+            (self.changes, self.code_changes),
+            catalogue,
+            fingerprint,
+            self.rested_ms(now_ms),
+        );
     }
 
     /// The server has refused to answer. True: what was known before goes on to count as it does while a
@@ -284,6 +315,11 @@ impl Reading {
         !self.whole && self.knowledge.fingerprint().is_some()
     }
 
+    /// What was known is no more, by what went through Weir.
+    pub fn is_behind_a_change(&self) -> bool {
+        self.knowledge.state() == 0
+    }
+
     /// From when the interval to the next question counts: a question that takes long is asked less often, so
     /// that asking never takes a server for more than a fiftieth of the time.
     fn rested_ms(&self, now_ms: u64) -> u64 {
@@ -293,7 +329,8 @@ impl Reading {
     /// The same right, for a new question.
     pub(crate) fn again(mut self, now_ms: u64) -> Reading {
         self.started_ms = now_ms;
-        self.changes = self.knowledge.changes();
+        (self.changes, self.code_changes) =
+            (self.knowledge.changes(), self.knowledge.group.code_changes.load(SeqCst));
         self.whole = true;
         self
     }
@@ -301,7 +338,8 @@ impl Reading {
     /// The catalogue was asked for its fingerprint only. True: it is what it was. False: everything must be
     /// read.
     pub fn confirm(&self, fingerprint: &[u8], now_ms: u64) -> bool {
-        let holds = self.knowledge.confirm(self.changes, fingerprint, self.rested_ms(now_ms));
+        let holds =
+            self.knowledge.confirm((self.changes, self.code_changes), fingerprint, self.rested_ms(now_ms));
         if !holds && self.knowledge.changes() == self.changes && self.knowledge.state() != 0 {
             // Others have changed it. Until it has been read nobody trusts what was known.
             self.knowledge.distrust();
@@ -325,20 +363,20 @@ mod tests {
         let knowledge = Knowledge::default();
         assert!(knowledge.proof().is_none() && knowledge.state() == 0 && knowledge.is_due(0));
         let before = knowledge.changes();
-        knowledge.learn(before, Catalogue::default(), b"1", 5);
+        knowledge.learn((before, 0), Catalogue::default(), b"1", 5);
         let state = knowledge.state();
         assert!(state != 0 && !knowledge.is_due(5) && knowledge.is_due(6));
-        let change = knowledge.unsettle();
+        let change = knowledge.unsettle(true);
         assert_eq!(knowledge.state(), 0);
         assert!(!knowledge.is_due(9), "its end is worth waiting for");
         let during = knowledge.changes();
-        knowledge.learn(during, Catalogue::default(), b"2", 6);
+        knowledge.learn((during, 0), Catalogue::default(), b"2", 6);
         assert_eq!(knowledge.state(), 0);
         drop(change);
         assert_eq!(knowledge.state(), 0, "what was read while it was under way may miss it");
         assert_eq!(knowledge.proof().map(|proof| proof.state), Some(0));
         assert!(knowledge.is_due(0) && knowledge.fingerprint().is_some());
-        knowledge.learn(knowledge.changes(), Catalogue::default(), b"3", 7);
+        knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
     }
@@ -348,9 +386,9 @@ mod tests {
         let one = Knowledge::default();
         let other = Knowledge::new(Arc::clone(one.group()));
         for knowledge in [&one, &other] {
-            knowledge.learn(knowledge.changes(), Catalogue::default(), b"", 1);
+            knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"", 1);
         }
-        drop(one.unsettle());
+        drop(one.unsettle(true));
         assert_eq!(other.state(), 0);
     }
 
