@@ -477,9 +477,10 @@ def who_leaves_after_code_leaves_nothing(_context):
         def script(room, statement=statement):
             room.note("a", statement)
             room.clients.pop("a").leave()
+            # A session of the database itself ends a moment after its connection: the lock is waited for.
             room.play(f"""b {TRACES}
                           b select count(*) from ptmp
-                          b select get_lock('fl', 0)""")
+                          b select get_lock('fl', 8)""")
 
         same(script, CODE)
 

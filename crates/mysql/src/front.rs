@@ -545,30 +545,61 @@ impl Front {
     }
 
     /// Changes of the session behind an error or rows without room for them: MySQL tells them with its next
-    /// OK. (MariaDB, with the next one that has more to tell.)
+    /// OK; MariaDB, with the next one that has more to tell, and in an order of variables that nobody else
+    /// knows, so that only the schema is kept for that.
     pub(crate) fn keep_untold(&mut self, words: &[u8]) {
-        if self.traits.flavour != Flavour::MySql || !self.capabilities.has(Capabilities::SESSION_TRACK) {
+        if !self.capabilities.has(Capabilities::SESSION_TRACK) {
             return;
         }
+        let is_mysql = self.traits.flavour == Flavour::MySql;
         let mut new = Vec::new();
         for (change, entry) in changes(words) {
-            if matches!(change, Change::Variable | Change::Schema(_) | Change::Other) {
-                new.extend_from_slice(entry);
+            match change {
+                Change::Schema(_) => new.extend_from_slice(entry),
+                Change::Variable | Change::Other if is_mysql => new.extend_from_slice(entry),
+                Change::Variable
+                | Change::Other
+                | Change::State
+                | Change::Characteristics(_)
+                | Change::Transaction => {}
             }
         }
         if new.is_empty() {
             return;
         }
         let untold = &mut self.rare.get_or_insert_default().untold;
-        let all = told_once(untold, &new);
+        let all = told_once(untold, &new, is_mysql);
         if all.len() <= limits::CLIENT_SETTINGS_BYTES {
             *untold = all;
         }
     }
 
-    /// What it has not been told, for an OK to it.
+    /// There is something that it has not been told.
+    pub(crate) fn has_untold(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| !rare.untold.is_empty())
+    }
+
+    /// What it has not been told, for an OK to it that tells nothing else.
     pub(crate) fn take_untold(&mut self) -> Vec<u8> {
+        if self.traits.flavour == Flavour::MariaDb {
+            return Vec::new();
+        }
         self.rare.as_deref_mut().map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default()
+    }
+
+    /// What an OK to it tells that has these changes to tell.
+    pub(crate) fn told_with(&mut self, new: Vec<u8>) -> Vec<u8> {
+        let is_mysql = self.traits.flavour == Flavour::MySql;
+        let untold = self.rare.as_deref_mut().filter(|_| is_mysql || !new.is_empty());
+        let untold = untold.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
+        if untold.is_empty() { new } else { told_once(&untold, &new, is_mysql) }
+    }
+
+    /// The session that they belonged to is over.
+    pub(crate) fn forget_untold(&mut self) {
+        if let Some(rare) = self.rare.as_deref_mut() {
+            rare.untold = Vec::new();
+        }
     }
 
     /// What its server knew of it is gone with that: it finds its connection closed, as with a server of its

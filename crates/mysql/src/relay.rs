@@ -27,6 +27,7 @@ mod result;
 
 use self::file::FileShift;
 pub(crate) use self::file::put_refusal;
+pub(crate) use self::result::put_schema;
 use crate::back::{Back, Entry, PrepareAhead, Stage};
 use crate::follow::Question;
 use crate::frame::{self, HEADER_BYTES, Header};

@@ -10,7 +10,7 @@
 
 use super::{Front, Phase};
 use crate::frame;
-use crate::message::ok::{self, OkPacket, told_once};
+use crate::message::ok::{self, OkPacket};
 use crate::message::{Capabilities, Command, lenenc, status};
 use crate::session_state::{Changes, Flavour, Slot};
 use crate::warnings::Kept;
@@ -57,7 +57,7 @@ impl Front {
                 self.status |= if &**value == "1" { status::AUTOCOMMIT } else { 0 };
             }
         }
-        let all = told_once(&self.take_untold(), &told);
+        let all = self.told_with(told);
         let status = self.status & !status::OF_THE_REPLY;
         let ok = OkPacket { status, changes: &all, ..OkPacket::default() };
         frame::put(out, self.reply_seq, |out| ok.write(ok::OK, self.capabilities, out));

@@ -7,7 +7,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Execute, Text, statement_id};
-use crate::relay::put_refusal;
+use crate::relay::{put_refusal, put_schema};
 use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
 use crate::warnings::{Kept, Says, Shown, Skipped};
@@ -248,16 +248,32 @@ impl Front {
             && let Some(wanted) = warnings::wanted(text)
         {
             let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
-            let rare = self.rare.as_deref_mut().filter(|_| has_room);
-            let untold = rare.map(|rare| std::mem::take(&mut rare.untold)).unwrap_or_default();
+            let came_back = if binary { self.comes_back() } else { Vec::new() };
+            if !has_room {
+                self.keep_untold(&came_back);
+            }
+            let told = if has_room { self.told_with(came_back) } else { Vec::new() };
+            let Some(Kept::Answer(warnings)) = self.warnings.as_deref() else { return false };
             let status = self.status & !status::OF_THE_REPLY;
-            let to = Shown { capabilities: self.capabilities, status, changes: &untold, binary };
+            let to = Shown { capabilities: self.capabilities, status, changes: &told, binary };
             warnings.put(wanted, to, self.reply_seq, out);
             self.answered_here(-1);
             self.shift = 0;
             return true;
         }
         false
+    }
+
+    /// What a server of the client's own tells behind the statement that it executes: on MariaDB that it has
+    /// come back from the statement's schema.
+    fn comes_back(&mut self) -> Vec<u8> {
+        let (number, mut told) = (self.request.number, Vec::new());
+        let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+        let elsewhere = statement.is_some_and(|statement| statement.text.shape.schema != self.state.schema);
+        if elsewhere && self.traits.flavour == Flavour::MariaDb {
+            put_schema(&mut told, self.state.schema.as_deref().unwrap_or_default());
+        }
+        told
     }
 
     /// A text of several statements whose first asks for warnings that are kept here, and no server can be

@@ -129,8 +129,8 @@ pub fn changes(bytes: &[u8]) -> impl Iterator<Item = (Change<'_>, &[u8])> {
 }
 
 /// What has not been told yet and then `new`, as a server tells it: the schema and each variable once, as
-/// they are now.
-pub fn told_once(untold: &[u8], new: &[u8]) -> Vec<u8> {
+/// they are now. `by_name`: the variables in MySQL's order; else in that of `new`.
+pub fn told_once(untold: &[u8], new: &[u8], by_name: bool) -> Vec<u8> {
     let again = |change: &Change<'_>, entry: &[u8]| {
         changes(new).any(|(other, later)| match (change, other) {
             (Change::Schema(_), Change::Schema(_)) => true,
@@ -142,8 +142,9 @@ pub fn told_once(untold: &[u8], new: &[u8]) -> Vec<u8> {
     };
     let left = changes(untold).filter(|(change, entry)| !again(change, entry));
     let mut told: Vec<&[u8]> = left.chain(changes(new)).map(|(_, entry)| entry).collect();
-    // As MySQL orders them: by kind, variables by name.
-    told.sort_by_key(|entry| (entry.first().copied(), variable(entry).filter(|_| entry.first() == Some(&0))));
+    told.sort_by_key(|entry| {
+        (entry.first().copied(), variable(entry).filter(|_| by_name && entry.first() == Some(&0)))
+    });
     told.concat()
 }
 

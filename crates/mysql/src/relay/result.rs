@@ -8,7 +8,7 @@ use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::{Back, Entry};
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::{Front, Outcome, tells_one};
-use crate::message::ok::{Change, ErrPacket, OkPacket, changes, told_once};
+use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
@@ -261,7 +261,7 @@ impl Back {
         }
         if let Some(front) = way.front.as_deref_mut().filter(|_| entry.command == Command::ResetConnection) {
             // What it has not been told belonged to the session that is over.
-            drop(front.take_untold());
+            front.forget_untold();
         }
         let told = way.front.as_deref().filter(|front| comes_back(entry, front));
         let more = end.status & status::MORE_RESULTS != 0;
@@ -521,7 +521,7 @@ fn with_schema(end: &OkPacket<'_>, schema: Option<&str>) -> Vec<u8> {
     changes
 }
 
-fn put_schema(changes: &mut Vec<u8>, schema: &str) {
+pub(crate) fn put_schema(changes: &mut Vec<u8>, schema: &str) {
     let mut entry = Vec::new();
     lenenc::put_string(&mut entry, schema.as_bytes());
     changes.push(1);
@@ -555,7 +555,6 @@ pub(super) fn pass_end(
     let capabilities = front.capabilities;
     let has = |flag| capabilities.has(flag);
     let old_end = first == ok::EOF && !has(Capabilities::DEPRECATE_EOF);
-    let untold = if old_end { Vec::new() } else { front.take_untold() };
     // A client that has set trackers of its own sees all of them.
     let filter = !end.changes.is_empty() && front.own_trackers == 0;
     let plain = end.changes.is_empty() && end.status & status::STATE_CHANGED == 0 && end.info.is_empty();
@@ -563,7 +562,7 @@ pub(super) fn pass_end(
         && !old_end
         && same
         && !filter
-        && untold.is_empty()
+        && !front.has_untold()
         && (plain || has(Capabilities::SESSION_TRACK))
     {
         return pass(way, 0, header, &[]);
@@ -582,9 +581,8 @@ pub(super) fn pass_end(
     }
     if old_end {
         front.keep_untold(&kept);
-    }
-    if !untold.is_empty() {
-        kept = told_once(&untold, &kept);
+    } else {
+        kept = front.told_with(kept);
     }
     let end = OkPacket { changes: &kept, ..*end };
     way.put(header, shift, |out, capabilities| end.write(first, capabilities, out));
