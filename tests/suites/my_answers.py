@@ -257,6 +257,28 @@ def settings_that_only_the_server_knows_move_with_their_client(_context):
 
 
 @weir
+def settings_of_any_kind_move_with_their_client(_context):
+    """Nobody keeps the only server for one of these."""
+    named = ["default_week_format", "max_sort_length", "read_buffer_size", "read_rnd_buffer_size", "bulk_insert_buffer_size", "optimizer_search_depth",
+             "optimizer_prune_level", "eq_range_index_dive_limit", "auto_increment_increment", "auto_increment_offset", "max_sp_recursion_depth",
+             "max_heap_table_size", "join_buffer_size", "sql_big_selects", "innodb_strict_mode", "innodb_table_locks", "low_priority_updates",
+             "max_recursive_iterations" if KIND == "mariadb" else "cte_max_recursion_depth"]
+    ask = "select " + ", ".join(f"@@{name}" for name in named)
+    found = differences([[f"set session {name} = 1", ask, f"set session {name} = default", ask] for name in named]
+                        + [["set " + ", ".join(f"{name} = 1" for name in named), ask, "select week('2024-06-01')"]], pool_size=1)
+    assert not found, (len(found), found[:3])
+
+
+@weir
+def a_routine_that_is_not_there_keeps_nobody(_context):
+    """The server looks for all routines before it runs anything: nothing has been left, and the other client has the only server."""
+    found = differences([[one, "select @kept"] for one in (
+        "select no_such_function(1)", "do no_such_function(sleep(0))", "call no_such_procedure(1)",
+        "insert into given values (no_such_function(@kept := 5), 1)", "P:select no_such_function(1)")], pool_size=1)
+    assert not found, (len(found), found[:3])
+
+
+@weir
 def row_count_is_that_of_the_clients_own_statement(_context):
     acts = ["update five set i = i + 100 where i > 2", "delete from given where id = 77", "insert into given values (7, 7), (8, 8)", "select i from five",
             "selec", "do 0", "begin", PING, "P:update five set i = i + 100 where i > 3", "P:select i from five", "call makes_one()",

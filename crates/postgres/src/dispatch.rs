@@ -301,7 +301,10 @@ impl Back {
     /// even where it was accepted before. None when the server has them.
     fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> Option<bool> {
         let previous = std::mem::replace(&mut self.applied, Arc::clone(&front.settings));
-        let changes = difference(&previous, &front.settings, &self.base);
+        let mut changes = difference(&previous, &front.settings, &self.base);
+        // What a ROLLBACK may have brought back is as it should be here, whatever it is.
+        changes
+            .retain(|change| !self.is_to_be_asked(change.name) || front.startup.get(change.name).is_some());
         if changes.is_empty() {
             return None;
         }

@@ -312,6 +312,13 @@ impl Back {
         asks && self.queue.len() == 2 && self.queue.head().is_some_and(|entry| entry.items == 1)
     }
 
+    /// Only the server knows what this setting has come to; it will be asked, or its client stays.
+    pub(crate) fn is_to_be_asked(&self, name: &str) -> bool {
+        self.questions
+            .as_deref()
+            .is_some_and(|questions| questions.in_vain || questions.names.iter().any(|one| **one == *name))
+    }
+
     /// Such a question is on its way.
     pub(crate) fn asks_for_values(&self) -> bool {
         self.questions.as_deref().is_some_and(|questions| questions.asked.is_some())

@@ -11,6 +11,9 @@ use weir_wire::{Pin, Pins};
 /// ER_PARSE_ERROR: nothing of the text ran.
 const PARSE_ERROR: u16 = 1064;
 
+/// ER_SP_DOES_NOT_EXIST.
+pub(super) const NO_SUCH_ROUTINE: u16 = 1305;
+
 impl Front {
     /// The reply is done: takes over what the request did.
     /// True when FOUND_ROWS() is something else now that only this server knows.
@@ -91,7 +94,7 @@ impl Front {
         }
         // What routines and triggers did stays when the statement that ran them fails.
         self.pins.union(code);
-        if runs_code(class) {
+        if runs_code(class) && !calls_nobody(class, outcome) {
             self.pins.insert(Pin::Code);
         }
         if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
@@ -209,6 +212,19 @@ pub(super) fn runs_code(class: &Class) -> bool {
         true => class.pins.contains(Pin::Code),
         false => class.uses.intersects(Uses::BLOCK | Uses::UNKNOWN_FUNCTION),
     }
+}
+
+/// A routine that is called by name is not there, and nothing else in the text is code of which the catalogue
+/// does not know what it leaves: the server looks for all routines before it runs anything.
+fn calls_nobody(class: &Class, outcome: &Outcome) -> bool {
+    outcome.error == NO_SUCH_ROUTINE
+        && outcome.failed
+        && !outcome.any_ok
+        && class.proven
+        && class.statements == 1
+        && class.uses.contains(Uses::UNKNOWN_FUNCTION)
+        && (class.verb == weir_sql::Verb::Call || !class.uses.contains(Uses::BLOCK))
+        && !class.code.contains(Pin::Code)
 }
 
 /// Of the reasons to pin those that hold although the statement failed: it may have done a part.

@@ -14,6 +14,7 @@
 //!   COM_STMT_PREPARE, EXECUTE, FETCH, RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows
 //!   more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
+use super::finish::NO_SUCH_ROUTINE;
 use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
@@ -31,9 +32,6 @@ fn calls(class: &Class) -> bool {
 fn opens_a_sequence(class: &Class) -> bool {
     class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL)
 }
-
-/// ER_SP_DOES_NOT_EXIST.
-const NO_SUCH_ROUTINE: u16 = 1305;
 
 /// It neither opens a table nor has rows.
 fn opens_nothing(verb: Verb) -> bool {
