@@ -254,7 +254,7 @@ impl Back {
 
     /// A request has ended: the server is asked what its client has set, and whether what it has left is
     /// still there.
-    pub(crate) fn ask_what_is_left(&mut self, front: &Front, out: &mut Vec<u8>) {
+    pub(crate) fn ask_what_is_left(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let pins = self.traces.pins();
         let may_ask = self.may_ask(front);
         let with_path = self.temporary_path;
@@ -301,6 +301,7 @@ impl Back {
             }
         }
         questions.asked = Some(Asked { settings, named, rights, rest, values: Vec::new() });
+        front.rare.get_or_insert_default().is_being_asked = true;
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
         self.unnamed = None;
@@ -334,13 +335,16 @@ impl Back {
 
     /// It has been told, or was refused.
     pub(crate) fn values_done(&mut self, front: Option<&mut Front>) {
+        let mut front = front;
+        if let Some(rare) = front.as_deref_mut().and_then(|front| front.rare.as_deref_mut()) {
+            rare.is_being_asked = false;
+        }
         let Some(mut questions) = self.questions.take() else { return };
         let Some(Asked { settings, named, rights, rest, values }) = questions.asked.take() else { return };
         let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
         let expected = settings + usize::from(named) + usize::from(rights) + asked.len();
-        let mut front = front;
         let answered = values.len() == expected;
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
         let (of_session, is_there) = is_there.split_at_checked(usize::from(named)).unwrap_or_default();

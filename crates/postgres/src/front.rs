@@ -577,6 +577,7 @@ impl Front {
 
     /// The first `at` bytes go ahead of a batch that has not ended.
     fn part_before(&mut self, at: usize) -> Found {
+        self.wants_own |= self.scan.batch.wants_own || self.scan.batch.unnamed_wants_own;
         if self.must_wait(true) {
             self.scan.waits = true;
             return Found::Incomplete;
@@ -587,7 +588,6 @@ impl Front {
         self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
         self.note_questions(self.scan.batch);
         self.only_prepares = false;
-        self.wants_own |= self.scan.batch.wants_own || self.scan.batch.unnamed_wants_own;
         let choosy = self.is_choosy();
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {
@@ -609,7 +609,8 @@ impl Front {
         // Whether its transaction has failed decides whether its statements can be brought there.
         let brings_names = under_way && batch.names_matter && !self.traces.holds_names();
         // Its client cannot change servers before all that goes before is answered.
-        let chooses = under_way && self.is_choosy() && self.boundary == Boundary::Idle;
+        let chooses =
+            (under_way || self.is_being_asked()) && self.is_choosy() && self.boundary == Boundary::Idle;
         let waits = (self.names_under_way && uses_names)
             || (under_way && uses_unnamed)
             || brings_names

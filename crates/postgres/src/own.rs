@@ -35,6 +35,8 @@ pub(crate) struct Rare {
     pub has_been_home: bool,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
     pub asks_later: bool,
+    /// Its server is being asked what it has left there.
+    pub is_being_asked: bool,
     /// Its settings were reset on the server, and these they were before. The client is told its own behind
     /// that.
     pub were_reset: Option<Arc<Settings>>,
@@ -126,6 +128,11 @@ impl Front {
         if let Some(touched) = effects.touched.as_deref().filter(|touched| !touched.tells.is_empty()) {
             self.rare.get_or_insert_default().told.add_all(&touched.tells);
         }
+    }
+
+    /// Its server is being asked what it has left there: it cannot change servers before it has answered.
+    pub(crate) fn is_being_asked(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| rare.is_being_asked)
     }
 
     /// It has asked in vain what it had drawn.
