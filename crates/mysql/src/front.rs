@@ -12,6 +12,7 @@ mod by_heart;
 mod cause;
 mod find;
 mod finish;
+mod heads;
 mod held;
 mod last;
 mod variables;
