@@ -168,6 +168,8 @@ pub(crate) struct Outcome {
     pub failed: bool,
     /// The errno of that.
     pub error: u16,
+    /// Its SQLSTATE.
+    pub state: Option<[u8; 5]>,
     /// Warnings of the last result.
     pub warnings: u16,
     /// Some result had warnings.

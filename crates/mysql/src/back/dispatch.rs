@@ -399,7 +399,9 @@ impl Back {
                     return true;
                 }
                 // One of its kind is as good, for whoever does not look at where it came from.
-                if let Some(signal) = warnings.signal() {
+                let says = front.request.says;
+                let signal = warnings.signal(says.has(Says::STATES));
+                if let Some(signal) = signal.filter(|_| !says.has(Says::ORIGINS)) {
                     put_query(out, &signal);
                     entry.ahead.push_back(Ahead::Signal);
                     return true;

@@ -217,6 +217,9 @@ impl Back {
                 if let Some([from, to]) = entry.reworded.as_deref() {
                     kept.reword(from, to);
                 }
+                if let Some(state) = entry.outcome.state.filter(|_| entry.outcome.failed) {
+                    kept.are_of_error(entry.outcome.error, state);
+                }
                 front.keep_warnings(Kept::Answer(*kept));
             }
         }
