@@ -239,6 +239,10 @@ impl Back {
             put_query(out, &rows_of(rows));
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = front.id();
+        } else if selects
+            || entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::Repeat(_)))
+        {
+            self.found_here = 0;
         }
         let disturbed = entry.ahead.len() != before && counts.wanted;
         if disturbed && entry.marked && front.answers().row_count == 1 {
