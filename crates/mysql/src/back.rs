@@ -18,7 +18,7 @@ mod insert_id;
 mod send;
 mod texts;
 
-pub(crate) use self::dispatch::{NOT_KNOWN, give_up};
+pub(crate) use self::dispatch::{ASK_FOUND_ROWS, NOT_KNOWN, give_up};
 use self::insert_id::{InsertId, InsertUse};
 pub(crate) use self::send::put_execute;
 use self::texts::Texts;
@@ -68,6 +68,8 @@ pub(crate) enum Ahead {
     Rows,
     /// What is LAST_INSERT_ID() here?
     AskInsertId,
+    /// What is FOUND_ROWS() here?
+    AskFoundRows,
     /// A condition like the one the client's last statement left is raised.
     Signal,
 }

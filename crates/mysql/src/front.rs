@@ -12,6 +12,7 @@ mod by_heart;
 mod cause;
 mod find;
 mod finish;
+mod heads;
 mod held;
 mod last;
 mod variables;
@@ -167,6 +168,8 @@ pub(crate) struct Outcome {
     pub failed: bool,
     /// The errno of that.
     pub error: u16,
+    /// Its SQLSTATE.
+    pub state: Option<[u8; 5]>,
     /// Warnings of the last result.
     pub warnings: u16,
     /// Some result had warnings.

@@ -411,6 +411,14 @@ impl Rewritten {
         original(&self.text, &self.names).filter(|text| *text != self.text)
     }
 
+    /// The text stands behind these words.
+    pub(crate) fn behind(mut self, words: &[u8]) -> Rewritten {
+        self.text.splice(..0, words.iter().copied());
+        self.names =
+            self.names.iter().map(|name| Name { at: name.at + words.len(), ..name.clone() }).collect();
+        self
+    }
+
     /// The text begins with words of Weir's in the place of these.
     pub(crate) fn begins_with(mut self, put: &[u8], said: &[u8]) -> Rewritten {
         let name = Name { at: 0, put: put.into(), said: said.into(), shows: false };

@@ -13,6 +13,9 @@
 //! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know:
 //! why it was asked for.
 
+mod conditions;
+
+pub(crate) use self::conditions::diagnostics;
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
@@ -20,9 +23,6 @@ use crate::session_state::Flavour;
 use weir_sql::{Class, Span, Uses, Verb};
 use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS};
 use weir_wire::{Reader, Short};
-
-/// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
-const SIGNAL_BYTES: usize = 128;
 
 /// What is known of the warnings of a client's last statement, when they are not on its server.
 #[derive(Debug)]
@@ -50,6 +50,10 @@ pub(crate) struct Warnings {
     rows: Vec<Box<[u8]>>,
     bytes: usize,
     wanted: Option<u64>,
+    /// The collation of its messages, by which they can be read; 0 where it is not known.
+    collation: u16,
+    /// The SQLSTATE of the error among them, where its reply has said it.
+    state: Option<[u8; 5]>,
     /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another
     /// character set.
     own: bool,
@@ -98,6 +102,10 @@ impl Warnings {
         self.bytes += payload.len();
         if self.bytes <= WARNINGS_BYTES {
             let of_columns = (self.columns.len() as u64) < wanted;
+            if of_columns {
+                // That of the last one, the message.
+                self.collation = conditions::collation_of(payload);
+            }
             if of_columns { &mut self.columns } else { &mut self.rows }.push(payload.into());
         }
         Ok(Progress::More)
@@ -112,6 +120,7 @@ impl Warnings {
     pub(crate) fn of_error(payload: &[u8], flavour: Flavour, extended: bool) -> Warnings {
         let mut warnings = Warnings { columns: columns(flavour, extended), own: true, ..Warnings::default() };
         if let Ok(err) = ErrPacket::read(payload) {
+            warnings.state = err.sqlstate.try_into().ok();
             let mut row = Vec::new();
             for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
                 lenenc::put_string(&mut row, value);
@@ -143,6 +152,7 @@ impl Warnings {
     /// An error behind what is there already, as MySQL adds it.
     pub(crate) fn add_error(&mut self, payload: &[u8]) {
         let mut added = Warnings::of_error(payload, Flavour::MySql, false);
+        (self.collation, self.state) = (0, None);
         if self.columns.is_empty() {
             self.columns = added.columns;
         }
@@ -153,29 +163,7 @@ impl Warnings {
 
     /// A server would show them in other columns, and can be made to.
     pub(crate) fn is_better_shown(&self) -> bool {
-        self.own && self.signal().is_some()
-    }
-
-    /// A statement that leaves the only condition of the list anew; `None` when there are several, or one
-    /// that no statement can raise.
-    pub(crate) fn signal(&self) -> Option<String> {
-        let [row] = self.rows.as_slice() else { return None };
-        let mut r = Reader::new(row);
-        let [level, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
-        let (level, code, message) = (level?, std::str::from_utf8(code?).ok()?, message?);
-        let code: u16 = code.parse().ok()?;
-        let state = match level {
-            b"Error" => "HY000",
-            b"Warning" => "01000",
-            _ => return None,
-        };
-        // Longer texts are cut, by characters.
-        if message.len() > SIGNAL_BYTES || message.is_empty() {
-            return None;
-        }
-        let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
-        let text = if message.is_ascii() { format!("_utf8mb4 x'{hex}'") } else { format!("x'{hex}'") };
-        Some(format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO={code},MESSAGE_TEXT={text}"))
+        self.own && self.signal(false).is_some()
     }
 
     /// How many there are, and how many of them are errors.
@@ -331,64 +319,6 @@ pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
     let errors = what.is(b"ERRORS");
     let ends = words.all(|piece| piece.is(b";"));
     (ends && (errors || what.is(b"WARNINGS"))).then_some(errors)
-}
-
-/// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.
-pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
-    let mut words = Words::new(text).peekable();
-    words.next()?;
-    let mut word = words.next()?;
-    if word.is(b"CURRENT") {
-        word = words.next()?;
-    }
-    if !word.is(b"DIAGNOSTICS") {
-        return None;
-    }
-    let condition = match words.next_if(|piece| piece.is(b"CONDITION")) {
-        Some(_) => {
-            let number = usize::try_from(words.next()?.number()?).ok()?;
-            Some(kept.rows.get(number.checked_sub(1)?)?)
-        }
-        None => None,
-    };
-    let mut out = b"SET ".to_vec();
-    loop {
-        words.next().filter(|piece| piece.is(b"@"))?;
-        let name = words.next()?;
-        words.next().filter(|piece| piece.is(b"="))?;
-        let item = words.next()?;
-        let value = match condition {
-            None if item.is(b"NUMBER") => format!("CAST({} AS UNSIGNED)", kept.rows.len()),
-            None if item.is(b"ROW_COUNT") => row_count.to_string(),
-            Some(row) => {
-                let mut r = Reader::new(row);
-                let [_, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
-                if item.is(b"MYSQL_ERRNO") {
-                    std::str::from_utf8(code?).ok()?.parse::<u16>().ok()?.to_string()
-                } else if item.is(b"MESSAGE_TEXT") {
-                    text_literal(message?)
-                } else {
-                    return None;
-                }
-            }
-            None => return None,
-        };
-        out.push(b'@');
-        out.extend_from_slice(name.bytes);
-        out.extend_from_slice(format!("={value}").as_bytes());
-        match words.next() {
-            Some(piece) if piece.is(b",") => out.push(b','),
-            Some(piece) if piece.is(b";") && words.next().is_none() => return Some(out),
-            Some(_) => return None,
-            None => return Some(out),
-        }
-    }
-}
-
-/// A text that needs no escapes.
-fn text_literal(text: &[u8]) -> String {
-    let hex: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
-    if text.is_empty() { "''".to_owned() } else { format!("_utf8mb4 x'{hex}'") }
 }
 
 /// What SHOW, DESCRIBE or EXPLAIN makes of FOUND_ROWS().
@@ -579,6 +509,10 @@ impl Says {
     pub(crate) const HEAD_ASKS: Says = Says(1 << 1);
     /// GET DIAGNOSTICS with ROW_COUNT.
     pub(crate) const COUNTS: Says = Says(1 << 2);
+    /// GET DIAGNOSTICS with RETURNED_SQLSTATE.
+    pub(crate) const STATES: Says = Says(1 << 6);
+    /// GET DIAGNOSTICS of what no condition has that SIGNAL raises.
+    pub(crate) const ORIGINS: Says = Says(1 << 7);
     /// Of several statements: one that is no SELECT may set FOUND_ROWS(), or may leave it.
     pub(crate) const MAY_SET: Says = Says(1 << 3);
     /// One sets it.
@@ -607,6 +541,11 @@ impl Says {
             let counts =
                 class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
             says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
+            if class.uses.contains(Uses::DIAGNOSTICS) {
+                let origins = flavour == Flavour::MySql && conditions::asks_for_origins(text);
+                says = says.with(Says::STATES, conditions::asks_for_states(text));
+                says = says.with(Says::ORIGINS, origins);
+            }
             says = says.with(Says::BEGINS_WITH_NONE, begins_with_none(text));
         }
         // To a server, a comment behind a statement is one more.

@@ -23,6 +23,9 @@ use weir_wire::{Boundary, Fault, FaultKind, Owner, limits};
 pub(crate) const NOT_KNOWN: &str =
     "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
 
+/// What is FOUND_ROWS()?
+pub(crate) const ASK_FOUND_ROWS: &str = "SELECT FOUND_ROWS() LIMIT 1";
+
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 
@@ -216,6 +219,7 @@ impl Back {
             // Whoever has set some of them keeps this server.
             self.needs_setup = front.own_trackers == 0;
         }
+        let first = (entry.ahead.len(), out.len());
         self.bring_insert_id(entry, front, out);
         let can_run = self.knows_found_rows(entry, front);
         let counts = if can_run { self.bring_counts(entry, front, out) } else { Counts::default() };
@@ -228,11 +232,17 @@ impl Back {
             return Ok(());
         }
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
-        if let Some(rows) = counts.found.filter(|_| cleared && self.session.flavour == Flavour::MariaDb) {
+        let selects = cleared && self.session.flavour == Flavour::MariaDb;
+        self.ask_found_rows_first(entry, front, selects, first, out);
+        if let Some(rows) = counts.found.filter(|_| selects) {
             // What clears warnings there is a SELECT.
             put_query(out, &rows_of(rows));
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = front.id();
+        } else if selects
+            || entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::Repeat(_)))
+        {
+            self.found_here = 0;
         }
         let disturbed = entry.ahead.len() != before && counts.wanted;
         if disturbed && entry.marked && front.answers().row_count == 1 {
@@ -335,7 +345,7 @@ impl Back {
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let keeps = |ahead: &Ahead| match ahead {
             Ahead::Command => true,
-            Ahead::State | Ahead::AskInsertId | Ahead::Rows => mariadb,
+            Ahead::State | Ahead::AskInsertId | Ahead::AskFoundRows | Ahead::Rows => mariadb,
             Ahead::Prepare(prepare) => mariadb && !warnings::names_a_table(&prepare.key.text.text),
             Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::Repeat(_) => false,
         };
@@ -399,7 +409,9 @@ impl Back {
                     return true;
                 }
                 // One of its kind is as good, for whoever does not look at where it came from.
-                if let Some(signal) = warnings.signal() {
+                let says = front.request.says;
+                let signal = warnings.signal(says.has(Says::STATES));
+                if let Some(signal) = signal.filter(|_| !says.has(Says::ORIGINS)) {
                     put_query(out, &signal);
                     entry.ahead.push_back(Ahead::Signal);
                     return true;
@@ -437,6 +449,7 @@ impl Back {
             | Ahead::Reset
             | Ahead::Signal
             | Ahead::Repeat(_)
+            | Ahead::AskFoundRows
             | Ahead::Rows => false,
         };
         let found_is_here = self.found_here == front.id() && entry.ahead.iter().all(leaves);
@@ -508,6 +521,40 @@ impl Back {
         }
         let nothing = asks_count && answers.row_count == -1 && select.is_none();
         Counts { wanted: wants_count, nothing, found }
+    }
+
+    /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is
+    /// asked for in front of it. `selects`: so does what clears warnings.
+    fn ask_found_rows_first(
+        &mut self,
+        entry: &mut Entry,
+        front: &Front,
+        selects: bool,
+        first: (usize, usize),
+        out: &mut Vec<u8>,
+    ) {
+        let only_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id);
+        let mysql = self.session.flavour == Flavour::MySql;
+        let sets = |ahead: &Ahead| match ahead {
+            Ahead::Repeat(_) | Ahead::Rows => true,
+            Ahead::AskInsertId => mysql,
+            Ahead::State
+            | Ahead::Command
+            | Ahead::Prepare(_)
+            | Ahead::Login
+            | Ahead::Reset
+            | Ahead::Signal
+            | Ahead::AskFoundRows => false,
+        };
+        let goes = selects || entry.ahead.iter().skip(first.0).any(sets);
+        if !only_here || !goes || rewrite::asks_found_rows(&front.request.class) {
+            return;
+        }
+        let mut question = Vec::new();
+        put_query(&mut question, ASK_FOUND_ROWS);
+        out.splice(first.1..first.1, question);
+        entry.ahead.insert(first.0, Ahead::AskFoundRows);
+        (entry.reply.asked, self.found_client) = (0, 0);
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when

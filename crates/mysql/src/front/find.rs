@@ -7,10 +7,10 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Execute, Text, statement_id};
-use crate::relay::{put_refusal, put_schema};
+use crate::relay::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
-use crate::warnings::{Kept, Says, Shown, Skipped};
+use crate::warnings::{Says, Skipped};
 use crate::{error, frame, warnings};
 use std::sync::Arc;
 use weir_session::Front as _;
@@ -194,7 +194,14 @@ impl Front {
     }
 
     /// The text goes to a server, or is answered by what is known.
-    fn find_text(&mut self, class: Class, state: u64, text: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+    pub(super) fn find_text(
+        &mut self,
+        class: Class,
+        state: u64,
+        text: &[u8],
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Found {
         let refuses_whole = self.refuses_whole(&class);
         if !refuses_whole {
             if class.uses.contains(Uses::EXPLAIN_CONNECTION) || rewrite::impossible(&class) {
@@ -236,105 +243,6 @@ impl Front {
             }
             found => found,
         }
-    }
-
-    /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.
-    fn shows_warnings(&mut self, class: &Class, text: &[u8], binary: bool, out: &mut Vec<u8>) -> bool {
-        if class.uses.contains(Uses::WARNINGS)
-            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
-            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
-            && !warnings.is_better_shown()
-            && (!self.state.multi_statements || warnings::is_all_of(class, text))
-            && let Some(wanted) = warnings::wanted(text)
-        {
-            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
-            let came_back = if binary { self.comes_back() } else { Vec::new() };
-            if !has_room {
-                self.keep_untold(&came_back);
-            }
-            let told = if has_room { self.told_with(came_back) } else { Vec::new() };
-            let Some(Kept::Answer(warnings)) = self.warnings.as_deref() else { return false };
-            let status = self.status & !status::OF_THE_REPLY;
-            let to = Shown { capabilities: self.capabilities, status, changes: &told, binary };
-            warnings.put(wanted, to, self.reply_seq, out);
-            self.answered_here(-1);
-            self.shift = 0;
-            return true;
-        }
-        false
-    }
-
-    /// What a server of the client's own tells behind the statement that it executes: on MariaDB that it has
-    /// come back from the statement's schema.
-    fn comes_back(&mut self) -> Vec<u8> {
-        let (number, mut told) = (self.request.number, Vec::new());
-        let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
-        let elsewhere = statement.is_some_and(|statement| statement.text.shape.schema != self.state.schema);
-        if elsewhere && self.traits.flavour == Flavour::MariaDb {
-            put_schema(&mut told, self.state.schema.as_deref().unwrap_or_default());
-        }
-        told
-    }
-
-    /// A text of several statements whose first asks for warnings that are kept here, and no server can be
-    /// given: that is answered here, and the rest is the request.
-    fn answer_head(&mut self, class: &Class, text: &[u8], len: usize, out: &mut Vec<u8>) -> Option<Found> {
-        let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
-        let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        if warnings::is_all_of(class, text) || !read || !self.state.multi_statements {
-            return None;
-        }
-        if kept.is_better_shown() {
-            return None;
-        }
-        let (head, rest) = text.split_at_checked(class.first_end as usize)?;
-        match class.verb {
-            Verb::Show => {
-                if let Some(errors) = warnings::show_count(head) {
-                    let own = [rewrite::count_shown(kept.counts(), errors).as_bytes(), rest].concat();
-                    return Some(self.find_own(own, head, rest.len(), len, out));
-                }
-                let wanted = warnings::wanted(head)?;
-                let status = self.status & !status::OF_THE_REPLY | status::MORE_RESULTS;
-                let to = Shown { capabilities: self.capabilities, status, changes: &[], binary: false };
-                let next = kept.put(wanted, to, self.reply_seq, out);
-                self.answered_here(-1);
-                self.reply_begun = true;
-                self.shift = next.wrapping_sub(1);
-                let rest = rest.get(1..)?;
-                let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
-                Some(self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into())))
-            }
-            // SET counts rows, which GET does not.
-            Verb::Get if !class.uses.intersects(Uses::ROW_COUNT | Uses::CODE_ROW_COUNT | Uses::BLOCK) => {
-                let set = warnings::diagnostics(head, kept, self.row_count)?;
-                let own = [&set, rest].concat();
-                Some(self.find_own(own, head, rest.len(), len, out))
-            }
-            _ => None,
-        }
-    }
-
-    /// A text whose first words are Weir's, in the place of `head`; its last `rest` bytes are the client's.
-    fn find_own(&mut self, own: Vec<u8>, head: &[u8], rest: usize, len: usize, out: &mut Vec<u8>) -> Found {
-        let (class, state) = self.classify(&own);
-        let found = self.find_text(class, state, &own, len, out);
-        self.find_instead(found, |sent| {
-            let put = own.get(..own.len() - rest).unwrap_or_default();
-            sent.unwrap_or_else(|| own.clone().into()).begins_with(put, head)
-        })
-    }
-
-    /// What is sent is another text than the client's.
-    fn find_instead(&mut self, found: Found, own: impl FnOnce(Option<Rewritten>) -> Rewritten) -> Found {
-        let Found::Request { len, needs } = found else {
-            self.shift = 0;
-            return found;
-        };
-        let extra = self.request.extra.get_or_insert_default();
-        extra.text = Some(own(extra.text.take()));
-        self.request.gathered = true;
-        Found::Request { len, needs: Needs { shareable: false, ..needs } }
     }
 
     /// The server refuses the text and cites it: several statements where only one is allowed.

@@ -41,7 +41,7 @@ impl Back {
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
         let along = matches!(ahead, Ahead::Prepare(PrepareAhead { along: true, .. }));
-        if is_error && !along && !matches!(ahead, Ahead::Login | Ahead::Signal) {
+        if is_error && !along && !matches!(ahead, Ahead::Login | Ahead::Signal | Ahead::AskFoundRows) {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
@@ -90,6 +90,12 @@ impl Back {
                     if let Some(front) = way.front.as_deref_mut() {
                         self.bring_known_insert_id(entry, front, way.to_server);
                     }
+                }
+            }
+            Ahead::AskFoundRows => {
+                if Back::take_found_rows(entry, way.front.as_deref_mut(), payload)? {
+                    entry.ahead.pop_front();
+                    entry.reply.asked = 0;
                 }
             }
             Ahead::Signal => {

@@ -4,7 +4,7 @@
 //! Must not know: results.
 
 use super::{Way, malformed, whole};
-use crate::back::{Back, Entry, Stage};
+use crate::back::{ASK_FOUND_ROWS, Back, Entry, Stage};
 use crate::follow::Question;
 use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
@@ -217,6 +217,9 @@ impl Back {
                 if let Some([from, to]) = entry.reworded.as_deref() {
                     kept.reword(from, to);
                 }
+                if let Some(state) = entry.outcome.state.filter(|_| entry.outcome.failed) {
+                    kept.are_of_error(entry.outcome.error, state);
+                }
                 front.keep_warnings(Kept::Answer(*kept));
             }
         }
@@ -253,7 +256,7 @@ impl Back {
             return Stage::AskVariables;
         }
         let stage = if asks_found {
-            put_query(way.to_server, "SELECT FOUND_ROWS() LIMIT 1");
+            put_query(way.to_server, ASK_FOUND_ROWS);
             Stage::AskFoundRows
         } else if self.ask_insert_id(entry, front, way.to_server) {
             Stage::AskInsertId
@@ -328,18 +331,30 @@ impl Back {
         way: &mut Way<'_>,
         payload: &[u8],
     ) -> Result<bool, Fault> {
+        let over = Back::take_found_rows(entry, way.front.as_deref_mut(), payload)?;
+        if let Some(front) = way.front.as_deref_mut().filter(|_| over) {
+            front.phase = Phase::Idle;
+        }
+        Ok(over)
+    }
+
+    /// The same, wherever it was asked.
+    pub(super) fn take_found_rows(
+        entry: &mut Entry,
+        front: Option<&mut Front>,
+        payload: &[u8],
+    ) -> Result<bool, Fault> {
         // Number of columns, definition, row, end.
         let at = entry.reply.asked;
         entry.reply.asked += 1;
         let over = payload.first() == Some(&ok::ERR) || at == 3;
-        let Some(front) = way.front.as_deref_mut() else { return Ok(over) };
-        if at == 2 && !over {
+        if at == 2
+            && !over
+            && let Some(front) = front
+        {
             let number = lenenc::string(&mut Reader::new(payload)).ok();
             let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
             front.keep_found_rows(number.ok_or_else(|| malformed("malformed FOUND_ROWS()"))?);
-        }
-        if over {
-            front.phase = Phase::Idle;
         }
         Ok(over)
     }

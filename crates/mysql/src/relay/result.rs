@@ -296,6 +296,7 @@ impl Back {
         entry.outcome.failed = true;
         entry.outcome.broke_off = matches!(entry.reply.at, At::Rows { .. });
         entry.outcome.error = err.code;
+        entry.outcome.state = err.sqlstate.try_into().ok();
         entry.outcome.conditions = None;
         if let Some(front) = way.front.as_deref_mut()
             && comes_back(entry, front)

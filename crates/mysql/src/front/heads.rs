@@ -1,0 +1,145 @@
+//! What a text asks about warnings that are kept here is answered here: all of it, or its first statement.
+//!
+//! Owns: those answers, and the texts of Weir's that stand in the place of such a statement. Must not know:
+//! what is kept of warnings, and why.
+
+use super::Front;
+use crate::message::{Capabilities, Command, status};
+use crate::relay::put_schema;
+use crate::rewrite::{self, Rewritten};
+use crate::session_state::Flavour;
+use crate::warnings::{self, Kept, Shown};
+use weir_sql::{Class, Uses, Verb};
+use weir_wire::{Found, Needs};
+
+impl Front {
+    /// Answers SHOW WARNINGS by what is kept, if it is all that the text says.
+    pub(super) fn shows_warnings(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        binary: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if class.uses.contains(Uses::WARNINGS)
+            && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
+            && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
+            && !warnings.is_better_shown()
+            && (!self.state.multi_statements || warnings::is_all_of(class, text))
+            && let Some(wanted) = warnings::wanted(text)
+        {
+            let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
+            let came_back = if binary { self.comes_back() } else { Vec::new() };
+            if !has_room {
+                self.keep_untold(&came_back);
+            }
+            let told = if has_room { self.told_with(came_back) } else { Vec::new() };
+            let Some(Kept::Answer(warnings)) = self.warnings.as_deref() else { return false };
+            let status = self.status & !status::OF_THE_REPLY;
+            let to = Shown { capabilities: self.capabilities, status, changes: &told, binary };
+            warnings.put(wanted, to, self.reply_seq, out);
+            self.answered_here(-1);
+            self.shift = 0;
+            return true;
+        }
+        false
+    }
+
+    /// What a server of the client's own tells behind the statement that it executes: on MariaDB that it has
+    /// come back from the statement's schema.
+    fn comes_back(&mut self) -> Vec<u8> {
+        let (number, mut told) = (self.request.number, Vec::new());
+        let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+        let elsewhere = statement.is_some_and(|statement| statement.text.shape.schema != self.state.schema);
+        if elsewhere && self.traits.flavour == Flavour::MariaDb {
+            put_schema(&mut told, self.state.schema.as_deref().unwrap_or_default());
+        }
+        told
+    }
+
+    /// A text of several statements whose first asks for warnings that are kept here, and no server can be
+    /// given: that is answered here, and the rest is the request.
+    pub(super) fn answer_head(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Found> {
+        let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
+        let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        if warnings::is_all_of(class, text) || !read || !self.state.multi_statements {
+            return None;
+        }
+        if kept.is_better_shown() {
+            return None;
+        }
+        let (head, rest) = text.split_at_checked(class.first_end as usize)?;
+        match class.verb {
+            Verb::Show => {
+                if let Some(errors) = warnings::show_count(head) {
+                    let shown = rewrite::count_shown(kept.counts(), errors);
+                    return Some(self.find_own(shown.as_bytes(), head, rest.to_vec().into(), len, out));
+                }
+                let wanted = warnings::wanted(head)?;
+                let status = self.status & !status::OF_THE_REPLY | status::MORE_RESULTS;
+                let to = Shown { capabilities: self.capabilities, status, changes: &[], binary: false };
+                let next = kept.put(wanted, to, self.reply_seq, out);
+                self.answered_here(-1);
+                self.reply_begun = true;
+                self.shift = next.wrapping_sub(1);
+                let rest = rest.get(1..)?;
+                let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
+                Some(self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into())))
+            }
+            Verb::Get if !class.uses.intersects(Uses::CODE_ROW_COUNT | Uses::BLOCK) => {
+                let set = warnings::diagnostics(head, kept, self.row_count)?;
+                let rest = self.behind_diagnostics(rest)?;
+                Some(self.find_own(&set, head, rest, len, out))
+            }
+            _ => None,
+        }
+    }
+
+    /// What stands behind GET DIAGNOSTICS, for behind a SET: that counts no rows, and GET leaves ROW_COUNT()
+    /// as it was. `None` where the answer cannot stand in the text.
+    fn behind_diagnostics(&self, rest: &[u8]) -> Option<Rewritten> {
+        let as_it_is = || Rewritten::from(rest.to_vec());
+        let (semicolon, statements) = rest.split_at_checked(1)?;
+        let class = self.classify(statements).0;
+        if self.row_count == 0 || matches!(class.verb, Verb::Empty) {
+            return Some(as_it_is());
+        }
+        // They ask in ways that are not seen, or leave it for those behind them.
+        if matches!(class.verb, Verb::Get | Verb::Execute | Verb::Prepare | Verb::Deallocate) {
+            return None;
+        }
+        if !rewrite::asks_in_first(&class) {
+            return Some(as_it_is());
+        }
+        let answered = rewrite::text(&class, statements, &self.answers(), true)?;
+        Some(answered.behind(semicolon))
+    }
+
+    /// A text whose first words are Weir's, in the place of `head`; the rest is the client's.
+    fn find_own(&mut self, put: &[u8], head: &[u8], rest: Rewritten, len: usize, out: &mut Vec<u8>) -> Found {
+        let own = rest.behind(put);
+        let (class, state) = self.classify(&own.text);
+        let found = self.find_text(class, state, &own.text, len, out);
+        // What has answers has all of them.
+        let is_answered = !own.names.is_empty();
+        self.find_instead(found, |sent| sent.filter(|_| !is_answered).unwrap_or(own).begins_with(put, head))
+    }
+
+    /// What is sent is another text than the client's.
+    fn find_instead(&mut self, found: Found, own: impl FnOnce(Option<Rewritten>) -> Rewritten) -> Found {
+        let Found::Request { len, needs } = found else {
+            self.shift = 0;
+            return found;
+        };
+        let extra = self.request.extra.get_or_insert_default();
+        extra.text = Some(own(extra.text.take()));
+        self.request.gathered = true;
+        Found::Request { len, needs: Needs { shareable: false, ..needs } }
+    }
+}
