@@ -122,6 +122,12 @@ impl Effects {
         if effects.ddl && changes_accounts(&class, text) {
             effects = Arc::new(Effects { accounts: true, ..Effects::clone(&effects) });
         }
+        if makes_code(&class, text) {
+            // What stands behind it may run what nobody has read.
+            let mut made = Effects { statement_names: true, ..Effects::clone(&effects) };
+            made.pins.insert(Pin::Code);
+            effects = Arc::new(made);
+        }
         (effects, class.fingerprint as u32, state)
     }
 
@@ -185,7 +191,7 @@ impl Effects {
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
             creates: ddl && !(alone && only_changes(class.verb)),
-            doubtful: !class.proven && runs_user_code(class),
+            doubtful: (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
         };
         thread_local! {
             static PLAIN: [Arc<Effects>; 13] = {
@@ -328,6 +334,29 @@ impl Effects {
         both.deallocates = self.deallocates.clone().or_else(|| other.deallocates.clone());
         both
     }
+}
+
+/// A text of several statements changes what code does, so that those behind it may run something else than the
+/// catalogue said.
+fn makes_code(class: &Class, text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 10] = [
+        b"function",
+        b"procedure",
+        b"aggregate",
+        b"view",
+        b"trigger",
+        b"rule",
+        b"operator",
+        b"cast",
+        b"policy",
+        b"domain",
+    ];
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    class.ddl
+        && class.statements > 1
+        && text
+            .split(|byte| !in_word(byte))
+            .any(|found| WORDS.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
 /// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
