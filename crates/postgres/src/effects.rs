@@ -336,8 +336,8 @@ impl Effects {
     }
 }
 
-/// A text of several statements changes what code does, so that those behind it may run something else than the
-/// catalogue said.
+/// A text of several statements changes what code does, so that those behind it may run something else than
+/// the catalogue said.
 fn makes_code(class: &Class, text: &[u8]) -> bool {
     const WORDS: [&[u8]; 10] = [
         b"function",

@@ -165,8 +165,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if back.boundary() != Boundary::Idle {
             if cleaning.rolled_back {
-                self.close_server(cx, key, "it did not roll back");
-                return;
+                return self.close_server(cx, key, "it did not roll back");
             }
             cleaning.rolled_back = true;
             back.rollback(stream.output.tail_mut());
@@ -175,19 +174,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.clean_on(cx, key);
         }
         cleaning.needs_reset |= back.wants_reset();
-        if cleaning.needs_reset && back.is_reserved() {
-            // What its client has there would be gone, and is not brought there twice.
-            self.close_server(cx, key, "it is one client's, and would have to be reset");
-            return;
-        }
-        if cleaning.needs_reset && !cleaning.reset {
+        let reserved = back.is_reserved(); // What its client has there is not brought twice.
+        if cleaning.needs_reset && !reserved && !cleaning.reset {
             cleaning.reset = true;
             back.reset(stream.output.tail_mut());
             let id = server.pool;
             self.count_pool(id, |cells| cells.server_resets.inc());
             return self.clean_on(cx, key);
         }
-        if !back.is_reusable() || !server.stream.input.is_empty() {
+        if !back.is_reusable() || (reserved && cleaning.needs_reset) || !server.stream.input.is_empty() {
             self.close_server(cx, key, "it cannot be used again");
             return;
         }
