@@ -195,9 +195,11 @@ impl Knowledge {
         // Before anything is known, and behind a change of code, every server reads it for itself before
         // anybody gets it: what is new would leave on it what nobody expects there.
         let others = self.reading.fetch_add(1, SeqCst);
+        // That of code first: it is counted first, so that a later one is never taken for read.
+        let code_changes = self.group.code_changes.load(SeqCst);
         let reading = Reading {
             changes: self.changes(),
-            code_changes: self.group.code_changes.load(SeqCst),
+            code_changes,
             started_ms: now_ms,
             whole: false,
             knowledge: Arc::clone(self),
@@ -230,12 +232,14 @@ impl Knowledge {
             return false;
         }
         self.known.rcu(|known| match known.as_deref() {
-            Some(known) if is_it(known) && known.changes < changes => Some(Arc::new(Known {
-                changes,
-                code_changes,
-                catalogue: Arc::clone(&known.catalogue),
-                fingerprint: fingerprint.into(),
-            })),
+            Some(known) if is_it(known) && (known.changes, known.code_changes) < (changes, code_changes) => {
+                Some(Arc::new(Known {
+                    changes,
+                    code_changes,
+                    catalogue: Arc::clone(&known.catalogue),
+                    fingerprint: fingerprint.into(),
+                }))
+            }
             _ => known.clone(),
         });
         self.checked_ms.store(now_ms.max(1), SeqCst);
@@ -329,8 +333,8 @@ impl Reading {
     /// The same right, for a new question.
     pub(crate) fn again(mut self, now_ms: u64) -> Reading {
         self.started_ms = now_ms;
-        (self.changes, self.code_changes) =
-            (self.knowledge.changes(), self.knowledge.group.code_changes.load(SeqCst));
+        self.code_changes = self.knowledge.group.code_changes.load(SeqCst);
+        self.changes = self.knowledge.changes();
         self.whole = true;
         self
     }
@@ -379,6 +383,33 @@ mod tests {
         knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
+    }
+
+    #[test]
+    fn behind_a_change_of_code_every_server_reads_until_one_has() {
+        let knowledge = Arc::new(Knowledge::default());
+        let first = knowledge.begin_reading(1).expect("nothing is known");
+        assert!(knowledge.begin_reading(1).is_some(), "nobody gets a server before");
+        first.learn(Catalogue::default(), b"1", 1);
+        for code in [false, true] {
+            drop(knowledge.unsettle(code));
+            let one = knowledge.begin_reading(2).expect("somebody must");
+            assert_eq!(knowledge.begin_reading(2).is_some(), code);
+            assert_eq!(knowledge.is_being_read(), !code, "that is enough where there is something to go by");
+            assert!(one.has_fingerprint() && one.confirm(b"1", 2), "nothing has changed");
+            assert!(knowledge.state() != 0 && knowledge.is_being_read());
+        }
+    }
+
+    #[test]
+    fn who_knows_nothing_reads_although_a_change_is_under_way() {
+        let knowledge = Arc::new(Knowledge::default());
+        let change = knowledge.unsettle(true);
+        assert!(knowledge.is_due(0));
+        knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
+        assert!(knowledge.last().is_some() && knowledge.state() == 0 && !knowledge.is_due(9));
+        drop(change);
+        assert!(knowledge.is_due(0));
     }
 
     #[test]
