@@ -198,7 +198,10 @@ impl Back {
             }
         }
         self.bring_missed_names(front, out);
-        if std::mem::take(&mut front.names_matter) {
+        // Under which settings a statement is read by who stays here for something unknown nobody can say
+        // later: it is prepared under its own name at once.
+        let never_leaves = front.traces.pins().contains(Pin::Unrecognised) && self.queue.len() == 1;
+        if std::mem::take(&mut front.names_matter) || (tag == ClientTag::Parse && never_leaves) {
             self.take_own_names(front, true, out);
         }
         self.begin_late(late, out);

@@ -31,8 +31,16 @@ pub const REPORTED: [(&str, &str); 12] = [
 ];
 
 /// Settings it knows and does not report. Names with a dot are known, too, and empty by default.
-const SILENT: [(&str, &str); 3] =
-    [("search_path", "public"), ("statement_timeout", "0"), ("work_mem", "4MB")];
+const SILENT: [(&str, &str); 8] = [
+    ("array_nulls", "on"),
+    ("backslash_quote", "safe_encoding"),
+    ("lc_monetary", "C"),
+    ("search_path", "public"),
+    ("statement_timeout", "0"),
+    ("transform_null_equals", "off"),
+    ("work_mem", "4MB"),
+    ("xmloption", "content"),
+];
 
 /// Values by name, in small letters. Looked at more often than changed.
 type Settings = Rc<BTreeMap<String, String>>;
@@ -74,6 +82,15 @@ struct Running {
     cancelled: bool,
 }
 
+/// What ROLLBACK TO goes back to.
+#[derive(Debug, Clone)]
+struct Savepoint {
+    settings: Settings,
+    local: BTreeMap<String, Option<String>>,
+    temporary: Option<String>,
+    staged: usize,
+}
+
 /// A session.
 #[derive(Debug, Clone)]
 pub struct Engine {
@@ -97,6 +114,7 @@ pub struct Engine {
     defaults: Settings,
     settings_before: Option<Settings>,
     local: BTreeMap<String, Option<String>>,
+    savepoint: Option<Savepoint>,
     statements: BTreeMap<String, Statement>,
     portals: BTreeMap<String, Portal>,
     temporary: Option<String>,
@@ -152,6 +170,7 @@ impl Engine {
             settings,
             settings_before: None,
             local: BTreeMap::new(),
+            savepoint: None,
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
             temporary: None,
@@ -872,6 +891,23 @@ impl Engine {
                 self.roll_back();
                 "ROLLBACK"
             }
+            Command::Savepoint if self.transaction == Transaction::Open => {
+                self.savepoint = Some(Savepoint {
+                    settings: self.settings.clone(),
+                    local: self.local.clone(),
+                    temporary: self.temporary.clone(),
+                    staged: self.staged.len(),
+                });
+                "SAVEPOINT"
+            }
+            Command::RollbackTo if self.savepoint.is_some() => {
+                self.roll_back_to_savepoint();
+                "ROLLBACK"
+            }
+            Command::Release if self.savepoint.take().is_some() => "RELEASE",
+            Command::Savepoint | Command::RollbackTo | Command::Release => {
+                return self.fail("25P01", "no transaction, or no savepoint in it", extended);
+            }
             Command::Insert => {
                 self.staged.push(tag.to_owned());
                 "INSERT 0 1"
@@ -1042,7 +1078,18 @@ impl Engine {
         self.end_transaction();
     }
 
+    /// The savepoint stays.
+    fn roll_back_to_savepoint(&mut self) {
+        let Some(before) = self.savepoint.clone() else { return };
+        self.staged.truncate(before.staged);
+        self.local = before.local;
+        self.temporary = before.temporary;
+        self.change_all(before.settings);
+        self.transaction = Transaction::Open;
+    }
+
     fn end_transaction(&mut self) {
+        self.savepoint = None;
         self.transaction = Transaction::Idle;
         self.implicit = false;
         self.portals.clear();

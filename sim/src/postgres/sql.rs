@@ -48,6 +48,12 @@ pub enum Command {
     Commit,
     /// ROLLBACK.
     Rollback,
+    /// SAVEPOINT. Weir's own is the only one that there ever is.
+    Savepoint,
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo,
+    /// RELEASE SAVEPOINT.
+    Release,
     /// Inserts the tag.
     Insert,
     /// Makes the temporary table, which holds this text.
@@ -223,7 +229,7 @@ impl Statement {
 
     /// Transaction control that a failed transaction still takes.
     pub fn ends_transaction(&self) -> bool {
-        matches!(self.command, Command::Commit | Command::Rollback)
+        matches!(self.command, Command::Commit | Command::Rollback | Command::RollbackTo)
     }
 }
 
@@ -251,6 +257,9 @@ fn command(text: &str) -> Command {
         ["RESET", name] => Command::Set(name.to_ascii_lowercase(), None),
         ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Begin,
         ["COMMIT", ..] | ["END", ..] => Command::Commit,
+        ["SAVEPOINT", _] => Command::Savepoint,
+        ["ROLLBACK", "TO", ..] => Command::RollbackTo,
+        ["RELEASE", ..] => Command::Release,
         ["ROLLBACK", ..] | ["ABORT", ..] => Command::Rollback,
         ["INSERT", "INTO", "T", ..] => Command::Insert,
         ["CREATE", "TEMP", "TABLE", "TMP"] => Command::CreateTemporary(first_literal()),
