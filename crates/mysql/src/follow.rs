@@ -381,8 +381,9 @@ impl Back {
         Ok(1)
     }
 
-    /// Variables of others are here, and a reset cannot be: they become NULL, as one is that nobody has set.
-    /// Only the type of a column tells the difference. One command, answered by one OK.
+    /// Variables of others are here, and a reset cannot be: they become NULL and binary strings, as one is
+    /// that nobody has set. Only the length of a column tells the difference. One command, answered by one
+    /// OK.
     pub(crate) fn put_out_of_the_way(&mut self, wanted: &Wanted, front: &Front, out: &mut Vec<u8>) {
         let but = front.unasked_variables();
         let own = |name: &str| match wanted {
@@ -399,7 +400,7 @@ impl Back {
         let mut set: Vec<(Box<str>, Box<str>)> = Vec::new();
         for (name, _) in here.iter().filter(|(name, _)| is_meant(name)) {
             if own(name).is_none() && !but.iter().any(|unasked| **unasked == *name) {
-                set.push((name.into(), format!("@`{name}`=NULL").into()));
+                set.push((name.into(), format!("@`{name}`=_binary'',@`{name}`=NULL").into()));
             }
         }
         let wants: Vec<(&str, &str)> = match wanted {

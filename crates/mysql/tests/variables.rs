@@ -142,7 +142,7 @@ fn a_variable_of_another_is_null_for_a_client_that_is_tied_to_the_server() {
     exchange(&mut two, &mut there, &c::query("SELECT GET_LOCK('l', 0)"), &s::result(&["x"], &[&["1"]]));
     assert!(two.pins().contains(Pin::SessionLock));
     let sent = send(&mut two, &mut here, 2, &c::query("SELECT @x"));
-    assert_eq!(asked(&sent.to_server), ["SET @`x`=NULL"]);
+    assert_eq!(asked(&sent.to_server), ["SET @`x`=_binary'',@`x`=NULL"]);
     let got = receive(&mut here, Some(&mut two), &s::ok(IDLE));
     assert_eq!(asked(&got.to_server), ["SELECT @x"]);
 }

@@ -244,7 +244,7 @@ STATEMENTS = [
     (1, "ddl", "RENAME TABLE d3 TO d1", "w:ddl w:d1 w:d3 t"),
     (1, "ddl", "ALTER TABLE d2 MODIFY at datetime", "w:ddl w:d2 t"),
     (1, "ddl", "DROP FUNCTION fo", "w:ddl w:fo t"),
-    (1, "ddl", "CREATE FUNCTION fo(i int) RETURNS varchar(20) DETERMINISTIC NO SQL RETURN concat('second ', i)", "w:ddl w:fo t"),
+    (1, "ddl", "CREATE FUNCTION fo(i int) RETURNS varchar(20) DETERMINISTIC NO SQL RETURN concat('second ', i)", "w:ddl w:fo t T"),
     (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE id > 1", "w:ddl w:d1 t"),
     (1, "ddl", "CREATE OR REPLACE VIEW vc AS SELECT CONNECTION_ID() AS x, ROW_COUNT() AS y, FOUND_ROWS() AS z", "w:ddl w:vc t"),
     (1, "ddl", "TRUNCATE TABLE d1", "w:ddl w:d1 t"),

@@ -35,6 +35,9 @@ const CLEAR_BY_SET: &str = "SET @weir = NULL";
 /// It makes ROW_COUNT() 1.
 const ONE_ROW: &str = "SELECT NULL INTO @weir";
 
+/// The same, and FOUND_ROWS() 1, which on MariaDB it is not by that.
+const ONE_ROW_FOUND: &str = "SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir";
+
 /// It makes ROW_COUNT() -1, and leaves all else.
 const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
 
@@ -246,10 +249,11 @@ impl Back {
         }
         let disturbed = entry.ahead.len() != before && counts.wanted;
         if disturbed && entry.marked && front.answers().row_count == 1 {
-            // Without a table, which would take the mark away.
-            put_query(out, ONE_ROW);
+            // Without a table, which would take the mark away. A mark stands on MariaDB only.
+            let found = counts.found == Some(1);
+            put_query(out, if found { ONE_ROW_FOUND } else { ONE_ROW });
             entry.ahead.push_back(Ahead::Repeat(None));
-            self.found_here = 0;
+            self.found_here = if found { front.id() } else { 0 };
         }
         let counted = disturbed && front.answers().row_count == -1;
         if counted || counts.nothing {
