@@ -296,3 +296,39 @@ def a_catalogue_that_cannot_be_read_for_a_moment_keeps_nobody_waiting(_context):
             locker.ask("drop function made_meanwhile()")
         with admin() as a:
             a.ask("alter role app_md5 reset lock_timeout")
+
+
+@weir
+def reading_the_catalogue_never_makes_a_client_the_victim_of_a_deadlock(_context):
+    """A client has a table locked and drops a view of it, while Weir reads the definitions of views: it has locked the view and waits
+    for the table. It is Weir that gives way."""
+
+    def waits():
+        """How long, in ms, a reading has waited for its lock."""
+        found = a.ask("select coalesce(max(extract(epoch from clock_timestamp() - l.waitstart) * 1000)::int, -1) from pg_locks l "
+                      "join pg_stat_activity s using (pid) where not l.granted and s.query like 'SELECT ''z''%'")
+        return int(found[0][0])
+
+    with admin() as a:
+        # Whoever waits longer than this looks for a deadlock, once.
+        a.ask("alter database postgres set deadlock_timeout = '200ms'")
+        a.ask("create table under (a int)")
+        a.ask("create view over as select a from under")
+        try:
+            with start(pool_size=2) as w, Wire(w.target()) as dropper, Wire(w.target()) as maker:
+                user = maker.ask("select current_user")[0][0]
+                a.ask(f"alter table under owner to {user}")
+                a.ask(f"alter view over owner to {user}")
+                dropper.ask("begin")
+                dropper.ask("lock table under in access exclusive mode")
+                maker.ask("create function fresh_code() returns int language sql as 'select 5'")
+                eventually(lambda: waits() >= 0, "a reading meets the lock")
+                with contextlib.suppress(AssertionError):
+                    eventually(lambda: waits() > 300, "it waits for long", deadline_s=1)
+                dropper.ask("drop view over")
+                dropper.ask("commit")
+                assert maker.ask("select fresh_code()") == [["5"]]
+        finally:
+            a.ask("alter database postgres reset deadlock_timeout")
+            a.ask("drop table under cascade")
+            a.ask("drop function if exists fresh_code()")

@@ -205,7 +205,7 @@ impl Back {
     pub(crate) fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.steps.is_empty())?;
         let Study { reading, builder, fingerprint, failed, .. } = *study;
-        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed })
+        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed, locked: false })
     }
 
     /// As servers read routines that say nothing else.

@@ -9,13 +9,14 @@
 //! they are asked under the server's own settings; an answer that did not come whole proves nothing.
 
 use crate::back::Back;
+use crate::error::field;
 use crate::message::query::put_query;
 use crate::relay::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_sql::Dialect;
 use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Volatility};
-use weir_wire::{INTERNAL, Reader};
+use weir_wire::{Boundary, INTERNAL, Reader};
 
 /// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions
 /// that made them. Whatever changes what code runs changes a row of these. 16384 is the first number that is
@@ -54,15 +55,35 @@ macro_rules! account {
 /// Asks for the fingerprint and the account alone.
 pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
 
-/// Everything behind the functions. The first column says what a row is. What shows a definition locks what
-/// that mentions until its transaction ends; so that no DDL of a client waits for the whole reading, each of
-/// these is a transaction of its own.
+/// Begins a question that locks. What shows a definition locks what that mentions until its transaction ends,
+/// so each of these is a transaction of its own, for no DDL of a client is to wait for the whole reading. One
+/// that holds a table and waits for a view, when Weir has the view and waits for the table, must not be
+/// chosen as the victim of that deadlock: Weir's wait is over long before `deadlock_timeout` (1 s), with an
+/// error.
+macro_rules! locking {
+    () => {
+        "; BEGIN; SET LOCAL lock_timeout = 50; "
+    };
+}
+
+/// What locks most, first: where a lock is to be had later only, the rest need not be read again and again.
+macro_rules! views {
+    () => {
+        concat!(
+            locking!(),
+            "SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); COMMIT",
+            locking!(),
+            "SELECT 'u', c.relname, pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '^.*? DO (ALSO |INSTEAD )?', '') \
+                FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; COMMIT",
+            locking!()
+        )
+    };
+}
+
+/// Everything behind the functions. The first column says what a row is.
 macro_rules! the_rest {
     () => {
-        " COMMIT; SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; BEGIN; \
-         SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); COMMIT; BEGIN; \
-         SELECT 'u', c.relname, pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '^.*? DO (ALSO |INSTEAD )?', '') \
-            FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; COMMIT; BEGIN; \
+        " SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; BEGIN; \
          SELECT 't', c.relname, p.proname, pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), ' WHEN (.*) EXECUTE ') \
             FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; COMMIT; \
          SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
@@ -100,7 +121,7 @@ macro_rules! functions {
             $body,
             " END, p.prokind FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                 LEFT JOIN pg_catalog.pg_depend d ON d.classid = 1255 AND d.objid = p.oid AND d.deptype = 'e' \
-                LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 3079 AND e.oid = d.refobjid WHERE p.oid >= 16384; "
+                LEFT JOIN pg_catalog.pg_extension e ON d.refclassid = 3079 AND e.oid = d.refobjid WHERE p.oid >= 16384; COMMIT;"
         )
     };
 }
@@ -109,14 +130,14 @@ macro_rules! functions {
 pub const WHOLE: &str = concat!(
     fingerprint!(),
     account!(),
-    "; BEGIN; ",
+    views!(),
     functions!("pg_catalog.concat_ws(' ', NULLIF(p.prosrc, ''), pg_catalog.pg_get_function_sqlbody(p.oid))"),
     the_rest!()
 );
 
 /// The same before PostgreSQL 14.
 pub const WHOLE_OLD: &str =
-    concat!(fingerprint!(), account!(), "; BEGIN; ", functions!("p.prosrc"), the_rest!());
+    concat!(fingerprint!(), account!(), views!(), functions!("p.prosrc"), the_rest!());
 
 /// The first version with `pg_get_function_sqlbody`.
 const SQL_BODIES: u32 = 14;
@@ -132,7 +153,12 @@ pub(crate) struct Study {
     complete: bool,
     /// By an error.
     failed: bool,
+    /// Something was locked.
+    locked: bool,
 }
+
+/// `lock_not_available` and `deadlock_detected` (appendix A).
+const LOCKED: [&[u8]; 2] = [b"55P03", b"40P01"];
 
 impl Back {
     /// Queues a question about the catalogue: the whole of it when nothing is known, else whether it has
@@ -150,6 +176,11 @@ impl Back {
                 let (previous, brings) = (Arc::clone(&previous), Arc::clone(&own));
                 self.queue.push(Owed::Settings { previous, brings, last: n == queries, only: queries == 1 });
             }
+        }
+        if self.boundary != Boundary::Idle {
+            // The one before has failed.
+            put_query(&mut bytes, b"ROLLBACK");
+            self.queue.push(Owed::Internal(Internal::Quiet));
         }
         let text = match (whole, self.major_version() >= SQL_BODIES) {
             (false, _) => FINGERPRINT,
@@ -169,6 +200,7 @@ impl Back {
             fingerprint: Vec::new(),
             complete: false,
             failed: false,
+            locked: false,
         }));
         self.write(&bytes, out);
         true
@@ -177,9 +209,16 @@ impl Back {
     /// The answer, once the question is done.
     pub(crate) fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.complete)?;
-        let Study { reading, builder, fingerprint, failed, .. } = *study;
+        let Study { reading, builder, fingerprint, failed, locked, .. } = *study;
         let catalogue = builder.map(Builder::finish);
-        Some(Answer { reading, catalogue, fingerprint, failed })
+        Some(Answer { reading, catalogue, fingerprint, failed, locked })
+    }
+
+    /// The question is refused with this error.
+    pub(crate) fn catalogue_refused(&mut self, error: &[u8]) {
+        if let Some(study) = self.study.as_deref_mut() {
+            study.locked = field(error, b'C').is_some_and(|code| LOCKED.contains(&code));
+        }
     }
 
     /// The question is answered, or refused.

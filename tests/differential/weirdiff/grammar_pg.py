@@ -12,7 +12,7 @@ from .script import statements as texts_of
 
 # weight, class, text, what is known: `r:` and `w:` the objects read and written, `k` may keep its server (a pin, or user code of
 # which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text, `Q` a text of
-# several statements, `e` gives effects to what it names.
+# several statements, `e` gives effects to what it names, `T` keeps its server where it stands among others.
 # {i} a number from 1 to 5, {n} a counter that never repeats in a session, {p} a server's setting of memory.
 STATEMENTS = [
     # Plain reads and writes
@@ -169,7 +169,7 @@ STATEMENTS = [
     (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ INSERT INTO public.w (who, n) VALUES ('fo', $1) RETURNING 'wrote' $$", "w:ddl w:fo k e"),
     (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE pg_try_advisory_lock(id)", "w:ddl w:d1 k e"),
     (1, "ddl", "CREATE TRIGGER x BEFORE INSERT ON d1 FOR EACH ROW EXECUTE FUNCTION tlock_t()", "w:ddl w:d1 k e"),
-    (1, "ddl", "CREATE RULE x AS ON INSERT TO d2 DO ALSO INSERT INTO w (who, n) VALUES ('rule', 1)", "w:ddl w:d2 e"),
+    (1, "ddl", "CREATE RULE x AS ON INSERT TO d2 DO ALSO INSERT INTO w (who, n) VALUES ('rule', 1)", "w:ddl w:d2 e T"),
     (1, "read", "SELECT vd FROM vd ORDER BY 1", "r:d1 w:lock k"),
     (1, "write", "INSERT INTO t (id, v) VALUES (DEFAULT, 'x{n}') RETURNING id; SELECT lastval()", "w:t Q k"),
     (1, "id", "INSERT INTO w (who, n) VALUES ('last', {n}); SELECT lastval(), currval('w_id_seq')", "w:w Q k"),
@@ -284,12 +284,12 @@ STATEMENTS = [
     (1, "ddl", "ALTER TABLE d1 RENAME TO d3", "w:ddl w:d1 w:d3"),
     (1, "ddl", "ALTER TABLE d2 ALTER COLUMN at TYPE timestamptz", "w:ddl w:d2"),
     (1, "ddl", "DROP TYPE mood CASCADE; CREATE TYPE mood AS ENUM ('glad', 'bad')", "w:ddl w:d2 Q"),
-    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ SELECT 'second ' || $1 $$", "w:ddl w:fo"),
-    (1, "ddl", "CREATE FUNCTION fo(text) RETURNS text LANGUAGE sql AS $$ SELECT 'text ' || $1 $$", "w:ddl w:fo"),
+    (1, "ddl", "CREATE OR REPLACE FUNCTION fo(int) RETURNS text LANGUAGE sql AS $$ SELECT 'second ' || $1 $$", "w:ddl w:fo T"),
+    (1, "ddl", "CREATE FUNCTION fo(text) RETURNS text LANGUAGE sql AS $$ SELECT 'text ' || $1 $$", "w:ddl w:fo T"),
     (1, "ddl", "DROP FUNCTION fo(int)", "w:ddl w:fo"),
     (1, "ddl", "CREATE TABLE a.t (id int, v text)", "w:ddl w:t"),
     (1, "ddl", "CREATE TABLE a.d1 AS SELECT 5 AS id, 'in a'::text AS c", "w:ddl w:d1"),
-    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE id > 1", "w:ddl w:d1"),
+    (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT id, c FROM d1 WHERE id > 1", "w:ddl w:d1 T"),
     (1, "ddl", "DROP TABLE IF EXISTS d3", "w:ddl w:d3"),
     (1, "ddl", "TRUNCATE d1", "w:d1"),
     (1, "ddl", "CREATE INDEX ON d1 (id)", "w:ddl w:d1"),

@@ -163,7 +163,8 @@ impl Back {
                 taken_name = self.fail_extended(front.as_deref_mut(), body);
             }
             // Who may not read the catalogue can do everything else.
-            Some(Owed::Internal(Internal::Catalogue | Internal::Facts)) => {}
+            Some(Owed::Internal(Internal::Catalogue)) => self.catalogue_refused(body),
+            Some(Owed::Internal(Internal::Facts)) => {}
             Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }

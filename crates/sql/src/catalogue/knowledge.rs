@@ -301,17 +301,36 @@ impl Reading {
     /// The server has refused to answer. True: what was known before goes on to count as it does while a
     /// change is under way, and the question is asked again in its time. Else nothing can be known.
     pub(crate) fn fail(&self, now_ms: u64) -> bool {
-        let knowledge = &*self.knowledge;
-        let known = knowledge.last().is_some_and(|last| !last.is_blind());
-        if !known || knowledge.failures.load(SeqCst) + 1 >= FAILURES {
+        if !self.has_sight() || self.knowledge.failures.load(SeqCst) + 1 >= FAILURES {
             return false;
         }
-        knowledge.failed_ms.store(self.rested_ms(now_ms), SeqCst);
-        knowledge.failures.fetch_add(1, SeqCst);
-        if knowledge.state() != 0 {
-            knowledge.distrust();
-        }
+        self.knowledge.failures.fetch_add(1, SeqCst);
+        self.put_off(now_ms);
         true
+    }
+
+    /// The server could not answer, because somebody has locked a part of the catalogue, for as long as that
+    /// may be. What was known before counts on, however often that happens; where there is nothing, or code
+    /// has changed since, the right to read comes back: it is worth waiting for.
+    pub(crate) fn meet_lock(self, now_ms: u64) -> Option<Reading> {
+        if !self.has_sight() || self.knowledge.is_of_other_code() {
+            return Some(self.again(now_ms));
+        }
+        self.knowledge.failures.fetch_max(1, SeqCst);
+        self.put_off(now_ms);
+        None
+    }
+
+    /// There is something to go by.
+    fn has_sight(&self) -> bool {
+        self.knowledge.last().is_some_and(|last| !last.is_blind())
+    }
+
+    fn put_off(&self, now_ms: u64) {
+        self.knowledge.failed_ms.store(self.rested_ms(now_ms), SeqCst);
+        if self.knowledge.state() != 0 {
+            self.knowledge.distrust();
+        }
     }
 
     /// A fingerprint is known to compare with: everything need not be asked for.
@@ -449,7 +468,7 @@ mod tests {
         let ask = |now_ms, failed| {
             let reading = knowledge.begin_reading(now_ms).unwrap();
             let catalogue = if failed { Catalogue::blind() } else { Catalogue::default() };
-            Answer { reading, catalogue: Some(catalogue), fingerprint: b"f".to_vec(), failed }
+            Answer { reading, catalogue: Some(catalogue), fingerprint: b"f".to_vec(), failed, locked: false }
                 .conclude(now_ms);
         };
         let is_blind = || knowledge.last().unwrap().is_blind();
@@ -474,8 +493,14 @@ mod tests {
         // Of which nothing was ever known.
         let knowledge = Arc::new(Knowledge::default());
         let reading = knowledge.begin_reading(1).unwrap();
-        Answer { reading, catalogue: Some(Catalogue::blind()), fingerprint: Vec::new(), failed: true }
-            .conclude(1);
+        Answer {
+            reading,
+            catalogue: Some(Catalogue::blind()),
+            fingerprint: Vec::new(),
+            failed: true,
+            locked: false,
+        }
+        .conclude(1);
         assert!(knowledge.last().unwrap().is_blind());
     }
 }

@@ -214,13 +214,18 @@ pub struct Answer {
     /// The server has refused to answer. `catalogue` is then that of a database of which nothing can be
     /// known.
     pub failed: bool,
+    /// It has refused because somebody has locked a part of it.
+    pub locked: bool,
 }
 
 impl Answer {
-    /// Takes it in. The right to read comes back when the fingerprint is another one: everything must be
-    /// asked for.
+    /// Takes it in. The right to read comes back when the fingerprint is another one, or when something was
+    /// locked: everything must be asked for.
     pub fn conclude(self, now_ms: u64) -> Option<Reading> {
-        let Answer { reading, catalogue, fingerprint, failed } = self;
+        let Answer { reading, catalogue, fingerprint, failed, locked } = self;
+        if locked {
+            return reading.meet_lock(now_ms);
+        }
         if failed && reading.fail(now_ms) {
             return None;
         }
