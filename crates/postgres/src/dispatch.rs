@@ -213,6 +213,8 @@ impl Back {
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
         let outright = std::mem::take(&mut front.asks_outright);
+        let characteristics =
+            front.rare.as_deref_mut().is_some_and(|rare| std::mem::take(&mut rare.characteristics));
         front.ties = false;
         if std::mem::take(&mut front.only_prepares) {
             // Drivers prepare in one request and run in the next: who has drawn may ask there.
@@ -231,6 +233,11 @@ impl Back {
         let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.id());
         let covers = draws && others && (stays || front.knowledge.are_sequences_asked());
         if !asks && !covers {
+            return;
+        }
+        if !asks && characteristics && self.boundary == Boundary::InTransaction {
+            // Behind a query the server refuses SET TRANSACTION. It is forgotten once somebody asks.
+            self.mixes_drawn = true;
             return;
         }
         let here = self.server_pid();

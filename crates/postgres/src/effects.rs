@@ -8,7 +8,7 @@
 use crate::role::{AUTHORIZATION, ROLE};
 use std::sync::Arc;
 use weir_sql::catalogue::{Knowledge, Proof};
-use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Uses, Verb, classify_in};
+use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
 /// What a text does to its session if it succeeds.
@@ -40,6 +40,8 @@ pub struct Effects {
     pub draws_outright: bool,
     /// Has transaction control: what it or its neighbours clear may come back in the same request.
     pub controls: bool,
+    /// Says how its transaction is to be: nothing of Weir's may run in front of it there.
+    pub characteristics: bool,
     /// May change the role, which RESET ALL leaves as it is.
     pub role: bool,
     /// What it does with settings beyond setting them.
@@ -177,6 +179,10 @@ impl Effects {
             draws: may_draw(class),
             draws_outright,
             controls: class.uses.intersects(Uses::TRANSACTION),
+            characteristics: matches!(
+                class.transaction,
+                Some(Transaction::Begin { plain: false, .. } | Transaction::SetTransaction)
+            ),
             role: class.uses.intersects(Uses::ROLE),
             touched: class.touched().map(|touched| Arc::new(touched.clone())),
             seeds: class.uses.intersects(Uses::SEED),
@@ -319,6 +325,7 @@ impl Effects {
         both.draws |= other.draws;
         both.draws_outright |= other.draws_outright;
         both.controls |= other.controls;
+        both.characteristics |= other.characteristics;
         both.role |= other.role;
         both.seeds |= other.seeds;
         both.may_free |= other.may_free;

@@ -154,6 +154,7 @@ struct Batch {
     asks_sequence: bool,
     draws: bool,
     controls: bool,
+    characteristics: bool,
     /// Texts so far.
     texts: u8,
     parses: bool,
@@ -192,6 +193,7 @@ impl Batch {
         asks_sequence: false,
         draws: false,
         controls: false,
+        characteristics: false,
         texts: 0,
         parses: false,
         parses_unnamed: false,
@@ -226,6 +228,7 @@ impl Batch {
         self.asks_sequence |= effects.asks_sequence;
         self.draws |= effects.draws;
         self.controls |= effects.controls;
+        self.characteristics |= effects.characteristics;
     }
 
     /// A text of these effects is run or prepared in it.
@@ -573,6 +576,9 @@ impl Front {
         self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
         self.controls |= batch.controls;
+        if batch.characteristics {
+            self.rare.get_or_insert_default().characteristics = true;
+        }
     }
 
     /// The first `at` bytes go ahead of a batch that has not ended.

@@ -35,6 +35,8 @@ pub(crate) struct Rare {
     pub has_been_home: bool,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
     pub asks_later: bool,
+    /// The request found last says how its transaction is to be.
+    pub characteristics: bool,
     /// Its server is being asked what it has left there.
     pub is_being_asked: bool,
     /// Its settings were reset on the server, and these they were before. The client is told its own behind

@@ -243,7 +243,7 @@ class Generator:
                 return False
             if not model.holds() and ("k" in draw.flags or "t" in draw.flags) and holding + 1 > self.servers:
                 return False
-            if calm and ("k" in draw.flags or "t" in draw.flags) and not model.holds():
+            if calm and draw.flags & {"k", "t", "C"} and not model.holds():
                 return False
             # What ends a transaction makes all of it seen.
             seen = draw.writes | (frozenset(model.writes) if self.may_end(model, draw) else frozenset())
@@ -292,7 +292,7 @@ class Generator:
             step.append(self.act(model, messages, drawn))
             reads |= drawn.reads
             writes |= drawn.writes | (model.writes if self.may_end(model, drawn) else set())
-            if not before and (model.kept or "t" in drawn.flags):
+            if not before and (model.kept or drawn.flags & {"t", "C"}):
                 holding += 1
         while step and step[-1].what == "wait":
             step.pop()

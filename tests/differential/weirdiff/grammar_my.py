@@ -1,7 +1,8 @@
 """What clients of MySQL and MariaDB may do, drawn by chance.
 
 Owns: the statements, and what is known of each (the letters are those of grammar_pg.py; `a` only MariaDB, `m` only MySQL, `p`
-keeps its server once it is prepared, `T` where it stands among others: Weir must know what these do, which it does not beside DDL).
+keeps its server once it is prepared, `T` where it stands among others: Weir must know what these do, which it does not beside DDL; `C` holds one until its client has sent
+what the server asks for, which it does once those before it in its step are answered).
 Invariants: every answer is determined by the order of the steps: nothing here depends on time, connection ids, random numbers or the
 order of rows without ORDER BY. Nothing waits for a lock: no statement is drawn that touches what another client's open
 transaction has touched.
@@ -186,7 +187,7 @@ STATEMENTS = [
     (1, "ddl", "CREATE OR REPLACE VIEW vd AS SELECT f_var(7) AS id, 'effect' AS c", "w:ddl w:d1 t k e"),
     (1, "ddl", "CREATE TRIGGER xd BEFORE INSERT ON d1 FOR EACH ROW SET @a = 77", "w:ddl w:d1 t k e"),
     (1, "write", "INSERT INTO d1 (id) VALUES ({n})", "w:d1 k"),
-    (1, "load", "LOAD DATA LOCAL INFILE 'given' INTO TABLE w (who, n)", "w:w 1"),
+    (1, "load", "LOAD DATA LOCAL INFILE 'given' INTO TABLE w (who, n)", "w:w 1 C"),
     # Schemas
     (2, "schema", "USE %db%x", "k"),
     (2, "schema", "USE %db%", "k"),
