@@ -261,6 +261,8 @@ def weir_config(kind, number, server_port, port, servers):
 url = "mysql://127.0.0.1:{server_port}"
 [users.diff{number}]
 password = ""
+[console]
+stats_users = ["diff{number}"]
 [mysql]
 listen = ["127.0.0.1:{port}"]
 auth_type = "trust"

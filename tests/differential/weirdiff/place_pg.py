@@ -229,6 +229,8 @@ url = "postgres://127.0.0.1:{server_port}"
 password = ""
 [users.postgres]
 password = ""
+[console]
+stats_users = ["app_trust"]
 [postgres]
 listen = ["127.0.0.1:{port}"]
 auth_type = "trust"

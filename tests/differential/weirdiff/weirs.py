@@ -138,7 +138,22 @@ class Weirs:
                 text = answer.read().decode()
         except OSError as e:
             return str(e)
-        return " ".join(line for line in text.splitlines() if re.match(r"weir_(pin|waiting|server_connections|client_connections|client_logins_pending)[^#]* [1-9][0-9]*$", line))
+        gauges = [line for line in text.splitlines() if re.match(r"weir_(pin|waiting|server_connections|client_connections|client_logins_pending)[^#]* [1-9][0-9]*$", line)]
+        return " ".join([*gauges, *(self.console(servers, command) for command in ("SHOW PINS", "SHOW CLIENTS", "SHOW SERVERS"))])
+
+    def console(self, servers, command):
+        """What this Weir's console says, by the database's own program; nothing where that is not at hand."""
+        host, port = self.running[servers][1]
+        if self.name.startswith("postgres"):
+            argv = ["psql", "-XAt", "-h", host, "-p", str(port), "-U", "app_trust", "-c", command, "weir"]
+        else:
+            user = re.match(r"[a-z]*([0-9]+)", self.name)[1]
+            argv = [os.environ.get("WEIR_TEST_MARIADB_CLIENT", "mariadb"), "-B", "-h", host, "-P", str(port), "-u", f"diff{user}", "-e", command, "weir"]
+        try:
+            said = subprocess.run(argv, capture_output=True, text=True, timeout=5, check=False)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            return f"{command}: {e}"
+        return f"{command}: " + " / ".join((said.stdout + said.stderr).splitlines())
 
     def renew(self, servers):
         """A new process in its place."""
