@@ -24,7 +24,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use weir_wire::limits::{
-    CLIENT_PREPARED, CLIENT_PREPARED_BYTES, PORTALS, SERVER_PREPARED_BYTES, STATEMENT_VERSIONS,
+    CLIENT_PREPARED, CLIENT_PREPARED_BYTES, KEPT_REFUSAL_BYTES, PORTALS, SERVER_PREPARED_BYTES,
+    STATEMENT_VERSIONS,
 };
 use weir_wire::{Owner, Reader};
 
@@ -455,8 +456,9 @@ pub struct OwnNames {
     /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet
     /// that they are what their client was told.
     unproven: Vec<u64>,
-    /// Those that could not be prepared under the settings of that moment.
-    lost: Vec<u64>,
+    /// Those that could not be prepared under the settings of that moment, and why not, where that says more
+    /// than that they are not there.
+    lost: Vec<(u64, Option<Box<[u8]>>)>,
     /// Some were to be prepared behind an error that nobody knew of yet: the server has skipped them.
     pub(crate) missed: bool,
 }
@@ -472,15 +474,21 @@ impl OwnNames {
         statement.keeps_columns() && self.unproven.contains(&statement.id)
     }
 
-    /// The statement of this number could not be prepared.
-    pub fn lost(&mut self, id: u64) {
-        self.lost.push(id);
+    /// The statement of this number could not be prepared, by this error.
+    pub fn lost(&mut self, id: u64, error: Option<&[u8]>) {
+        let error = error.filter(|error| error.len() <= KEPT_REFUSAL_BYTES);
+        self.lost.push((id, error.map(Into::into)));
+    }
+
+    /// Why it is not there.
+    pub fn why_lost(&self, statement: &Statement) -> Option<&[u8]> {
+        self.lost.iter().find(|(id, _)| *id == statement.id)?.1.as_deref()
     }
 
     /// It could not be prepared; that is to be tried again.
     pub fn take_lost(&mut self, statement: &Statement) -> bool {
         let before = self.lost.len();
-        self.lost.retain(|&id| id != statement.id);
+        self.lost.retain(|(id, _)| *id != statement.id);
         self.lost.len() < before
     }
 

@@ -214,3 +214,7 @@ pub const SHOWN_STATEMENT_BYTES: usize = 200;
 
 /// Bytes of a name that the console shows.
 pub const CONSOLE_NAME_BYTES: usize = 128;
+
+/// Bytes of the error by which a server has refused to prepare a statement under its client's own name, kept
+/// until the client uses the name. Of a longer one the client is told that the statement is not there.
+pub const KEPT_REFUSAL_BYTES: usize = 2048;

@@ -133,6 +133,10 @@ impl Back {
         let mut taken_name = None;
         let doomed = match self.queue.next_mut() {
             Some(Owed::Doomed(told)) => Some(told.take()),
+            // Weir had brought it in front of this request, and knows why it is not there.
+            Some(Owed::Shape { statement, .. }) if field(body, b'C') == Some(b"26000") => {
+                self.own_names.as_deref().and_then(|own| own.why_lost(statement)).map(|why| Some(why.into()))
+            }
             _ => None,
         };
         let quiet = matches!(
@@ -235,7 +239,7 @@ impl Back {
             && let Undo::Brought(id) = **undo
             && let Some(own) = self.own_names.as_deref_mut()
         {
-            own.lost(id);
+            own.lost(id, Some(body).filter(|body| is_refusal(body)));
             own.missed |= is_of_failed_transaction(body);
         }
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
