@@ -227,6 +227,7 @@ impl Back {
                 self.traces.pin(Pin::Setting);
             } else if outcome == Outcome::Settled && (clears_settings || resets().next().is_some()) {
                 front.settings = Arc::new(front.settings_after(effects));
+                self.follow_again(front);
             }
             if !front.is_at_home {
                 self.question(front, effects, outcome);
