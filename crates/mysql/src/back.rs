@@ -173,6 +173,10 @@ pub(crate) struct Entry {
     pub had_warnings: bool,
     /// The server had Weir's mark in their place.
     pub marked: bool,
+    /// What FOUND_ROWS() gave here was its client's own.
+    pub found_own: bool,
+    /// What it asks about warnings stands in its text: whosever are here may be.
+    pub answers_warnings: bool,
     /// Its warnings were asked for.
     pub asked_warnings: bool,
     /// The message of its error in the server's words, and in those that its client got.
@@ -212,6 +216,8 @@ impl Entry {
             refusal: None,
             had_warnings: false,
             marked: false,
+            found_own: false,
+            answers_warnings: false,
             asked_warnings: false,
             reworded: None,
             original_sent: false,
@@ -263,6 +269,8 @@ pub struct Back {
     pub(crate) last_rows: u64,
     /// The client whose FOUND_ROWS() this session gives.
     pub(crate) found_here: u32,
+    /// MySQL: the client whose FOUND_ROWS() it would give behind a statement that changes rows.
+    pub(crate) next_here: u32,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
@@ -332,6 +340,7 @@ impl Back {
             last_client: 0,
             last_rows: 0,
             found_here: 0,
+            next_here: 0,
             broken: false,
             injected_prepares: 0,
             tainted: false,
@@ -419,6 +428,7 @@ impl Back {
         self.last_client = 0;
         self.last_rows = 0;
         self.found_here = 0;
+        self.next_here = 0;
         self.quiet_transaction = false;
         self.tainted = false;
     }

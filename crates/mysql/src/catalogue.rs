@@ -187,6 +187,7 @@ impl Back {
         self.last_client = 0;
         self.last_rows = 0;
         self.found_here = 0;
+        self.next_here = 0;
         let builder = whole.then(|| Builder::new(self.dialect()));
         self.study = Some(Box::new(Study {
             reading,

@@ -12,6 +12,7 @@ mod by_heart;
 mod cause;
 mod find;
 mod finish;
+mod found;
 mod heads;
 mod held;
 mod last;
@@ -200,6 +201,10 @@ pub(crate) struct Outcome {
     pub appended: bool,
     /// A COM_PING followed.
     pub pinged: bool,
+    /// What FOUND_ROWS() gave on its server was its client's own.
+    pub found_own: bool,
+    /// MySQL: and so was what it was to give behind a statement that changes rows.
+    pub next_own: bool,
 }
 
 /// What few clients have.
@@ -261,6 +266,8 @@ pub struct Front {
     asks_found_rows: bool,
     /// The last text may have changed FOUND_ROWS().
     found_changed: bool,
+    /// MySQL: what the next statement that changes rows makes of FOUND_ROWS().
+    found_next: found::Next,
     /// A server has run its last command: Weir has not answered in its place since.
     pub(crate) ran_there: bool,
     pins: Pins,
@@ -395,9 +402,11 @@ impl Request {
     }
 
     /// The variables that a statement sets are in the session as soon as it is prepared: their type is
-    /// another one than that of variables that nobody has named.
+    /// another one than that of variables that nobody has named. Whether a doubtful one sets some is not
+    /// known.
     pub(crate) fn makes_variables(&self) -> bool {
-        self.command == Command::StmtPrepare && self.class.pins.contains(Pin::UserVariable)
+        let may_set = self.class.pins.contains(Pin::UserVariable) || self.class.doubtful;
+        self.command == Command::StmtPrepare && may_set
     }
 }
 
@@ -454,6 +463,7 @@ impl Front {
             found_server: 0,
             asks_found_rows: false,
             found_changed: false,
+            found_next: found::Next::Same,
             ran_there: false,
             pins: Pins::NONE,
             locks: Locks::NONE,

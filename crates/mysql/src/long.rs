@@ -203,6 +203,7 @@ impl Front {
             if let Some(text) = text {
                 let variables = self.variables_of(&class);
                 let text = Text::new(self.state.shape(), variables, text.into(), Names::default());
+                let text = self.tied(text);
                 let prepare = Some(std::sync::Arc::new(text));
                 self.request.extra =
                     Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));

@@ -35,6 +35,9 @@ pub(crate) struct Text {
     pub shape: State,
     /// The user variables that it names, as they were then.
     pub variables: Option<Named>,
+    /// The client and its statement, where the client had settings then that only its server knows: no other
+    /// text means the same for certain.
+    tied: Option<(u32, u32)>,
     /// As the server gets it.
     pub text: Box<[u8]>,
     /// What of it the client has said in other words.
@@ -45,7 +48,16 @@ impl Text {
     pub(crate) fn new(shape: State, variables: Option<Named>, text: Box<[u8]>, names: Names) -> Text {
         let mut hasher = DefaultHasher::new();
         (&shape, &variables, &text).hash(&mut hasher);
-        Text { hash: hasher.finish(), shape, variables, text, names }
+        Text { hash: hasher.finish(), shape, variables, tied: None, text, names }
+    }
+
+    /// The same for this statement of a client only, if `tied`.
+    pub(crate) fn tied(mut self, tied: bool, client: u32, number: u32) -> Text {
+        if tied {
+            self.tied = Some((client, number));
+            self.hash ^= (u64::from(client) << 32 | u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+        self
     }
 }
 
@@ -55,6 +67,7 @@ impl PartialEq for Text {
             && self.text == other.text
             && self.shape == other.shape
             && self.variables == other.variables
+            && self.tied == other.tied
             && self.names == other.names
     }
 }

@@ -13,13 +13,15 @@
 //! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know:
 //! why it was asked for.
 
+mod columns;
 mod conditions;
 
+use self::columns::columns;
 pub(crate) use self::conditions::diagnostics;
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
-use crate::session_state::Flavour;
+use crate::session_state::{Flavour, State};
 use weir_sql::{Class, Span, Uses, Verb};
 use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS};
 use weir_wire::{Reader, Short};
@@ -145,8 +147,13 @@ impl Warnings {
     }
 
     /// The character set of results is another one now: a server would show them with that.
-    pub(crate) fn is_shown_otherwise(&mut self) {
+    pub(crate) fn is_shown_otherwise(&mut self, state: &State, flavour: Flavour) {
         self.own = true;
+        if self.rows.iter().all(|row| columns::is_ascii(row))
+            && let Some(results) = columns::results_of(state, flavour)
+        {
+            self.columns.iter_mut().enumerate().for_each(|(at, column)| results.show(at, column));
+        }
     }
 
     /// An error behind what is there already, as MySQL adds it.
@@ -204,38 +211,6 @@ impl Warnings {
         }
         eof(out, seq)
     }
-}
-
-/// The columns of SHOW WARNINGS, perhaps with MariaDB's extended metadata, of which there are none.
-fn columns(flavour: Flavour, extended: bool) -> Vec<Box<[u8]>> {
-    // Digits of a code, and the decimals of a string.
-    let (digits, none) = match flavour {
-        Flavour::MySql => (5, 31),
-        Flavour::MariaDb => (4, 39),
-    };
-    // Collation utf8mb4_general_ci or binary; VAR_STRING, LONG, VAR_STRING; NOT NULL.
-    let texts = 253_u8;
-    [
-        ("Level", 45_u8, 28_u32, texts, 1_u16, none),
-        ("Code", 63, digits, 3, 0x00A1, 0),
-        ("Message", 45, 2048, texts, 1, none),
-    ]
-    .map(|(name, collation, width, kind, flags, decimals)| {
-        let mut out = Vec::new();
-        for text in ["def", "", "", "", name, ""] {
-            lenenc::put_string(&mut out, text.as_bytes());
-        }
-        if extended {
-            out.push(0);
-        }
-        out.extend_from_slice(&[0x0C, collation, 0]);
-        out.extend_from_slice(&width.to_le_bytes());
-        out.push(kind);
-        out.extend_from_slice(&flags.to_le_bytes());
-        out.extend_from_slice(&[decimals, 0, 0]);
-        out.into()
-    })
-    .into()
 }
 
 /// The row as the answer to an execution: a zero, no NULLs, and the code as a number of 32 bits.
@@ -500,7 +475,7 @@ pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
 
 /// What the words of a text say beyond its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Says(u8);
+pub(crate) struct Says(u16);
 
 impl Says {
     /// Its first statement is empty: the server refuses all of it.
@@ -519,6 +494,10 @@ impl Says {
     pub(crate) const SELECTS: Says = Says(1 << 4);
     /// The last one is a SELECT, and nothing stands behind it.
     pub(crate) const ENDS_WITH_SELECT: Says = Says(1 << 5);
+    /// One changes rows, or calls a procedure.
+    pub(crate) const CHANGES_ROWS: Says = Says(1 << 8);
+    /// SET or CREATE selects something.
+    pub(crate) const SELECTS_BESIDES: Says = Says(1 << 9);
 
     /// It says this.
     pub(crate) fn has(self, other: Says) -> bool {
@@ -571,7 +550,7 @@ impl Says {
             b"TRUNCATE",
             b"FLUSH",
         ];
-        let (mut begins, mut is_select) = (true, false);
+        let (mut begins, mut is_select, mut is_quiet) = (true, false, false);
         for piece in Words::new(text) {
             if piece.is(b";") {
                 begins = true;
@@ -579,14 +558,18 @@ impl Says {
             }
             let select = piece.is(b"SELECT");
             if begins {
-                is_select = select;
+                (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));
                 // MySQL counts what they matched.
                 let counts = piece.is(b"UPDATE") || piece.is(b"DO");
                 let sets = select || counts && flavour == Flavour::MySql;
                 let quiet = sets || counts || silent.iter().any(|word| piece.is(word));
+                let changes = [&b"INSERT"[..], b"REPLACE", b"DELETE", b"LOAD", b"CALL", b"WITH"];
+                let changes = changes.iter().any(|word| piece.is(word));
                 self = self.with(Says::SELECTS, sets).with(Says::MAY_SET, !quiet);
+                self = self.with(Says::CHANGES_ROWS, changes);
             } else {
                 self = self.with(Says::MAY_SET, select && !is_select);
+                self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
             }
             begins = false;
         }

@@ -194,7 +194,8 @@ impl Back {
             self.prepare_ahead(entry, front, &shaped, key, out);
         }
         self.prepare_along(entry, front, out);
-        let elsewhere = state_elsewhere(entry, front).filter(|_| nowhere.is_none());
+        let elsewhere = self.state_of_cursor(entry, front).or_else(|| state_elsewhere(entry, front));
+        let elsewhere = elsewhere.filter(|_| nowhere.is_none());
         entry.elsewhere = elsewhere.is_some();
         let state = nowhere.as_ref().or(elsewhere.as_ref()).unwrap_or(&front.state);
         if self.session.needs_new_login(state) {
@@ -237,11 +238,16 @@ impl Back {
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
         self.ask_found_rows_first(entry, front, selects, first, out);
+        let selects_ahead = |ahead: &Ahead| !matches!(ahead, Ahead::State | Ahead::Command);
+        if entry.ahead.iter().any(selects_ahead) {
+            self.next_here = 0;
+        }
         if let Some(rows) = counts.found.filter(|_| selects) {
             // What clears warnings there is a SELECT.
             put_query(out, &rows_of(rows));
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = front.id();
+            entry.found_own = true;
         } else if selects
             || entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::Repeat(_)))
         {
@@ -260,6 +266,7 @@ impl Back {
             put_query(out, COUNTS_NOTHING);
             entry.ahead.push_back(Ahead::Repeat(None));
         }
+        entry.found_own &= self.found_here == front.id();
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
@@ -307,6 +314,14 @@ impl Back {
         if any {
             front.rare.get_or_insert_default().along_on = self.server_id;
         }
+    }
+
+    /// What is open here goes on in whatever schema this session is: its client's own may be gone.
+    fn state_of_cursor(&self, entry: &Entry, front: &Front) -> Option<State> {
+        let goes_on = matches!(entry.command, Command::StmtFetch | Command::StmtReset | Command::StmtClose);
+        let schema = &self.session.state.schema;
+        let differs = goes_on && self.session.known && *schema != front.state.schema;
+        differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
     }
 
     /// Its client's schema is gone: the words of the server about that are those about the table that the
@@ -374,7 +389,11 @@ impl Back {
             && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
         let last = self.keeps_warnings(entry);
         entry.had_warnings = unsure;
-        if !asks && !unsure || is_answered || is_here && last {
+        if !asks && !unsure || is_here && last {
+            return true;
+        }
+        if is_answered {
+            entry.answers_warnings = true;
             return true;
         }
         let behind = class.statements > 1 && !front.request.says.has(Says::HEAD_ASKS);
@@ -473,7 +492,8 @@ impl Back {
         let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
         let behind = behind || front.request.says.has(Says::MAY_SET);
         // It may leave what is there.
-        let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS);
+        let may_leave = front.asks_found_rows() && class.uses.contains(Uses::CODE_SELECTS)
+            || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
@@ -495,6 +515,7 @@ impl Back {
             && rewrite::asks_found_rows(class);
         let may_bring = !(warnings && only_here || found_only_here);
         let asks_found = wants_found && !found_is_here && !lasting && may_bring;
+        entry.found_own = found_is_here;
         let asks_count = wants_count && (!is_here || asks_found);
         if !matches!(entry.command, Command::Query | Command::StmtExecute) {
             return Counts::default();
@@ -518,6 +539,7 @@ impl Back {
             let has_table = select.contains("FROM") && !select.contains("FROM DUAL");
             entry.ahead.push_back(if has_table { Ahead::Repeat(None) } else { Ahead::Rows });
             self.found_here = if asks_found { front.id() } else { 0 };
+            entry.found_own = asks_found && answers.found_rows.is_some();
         }
         if asks_count && answers.row_count == 0 {
             put_command(out, Command::Ping);

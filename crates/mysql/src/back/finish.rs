@@ -32,7 +32,7 @@ impl Back {
             self.warned_client = 0;
             self.last_client = 0;
             self.last_rows = 0;
-            self.found_here = 0;
+            (self.found_here, self.next_here) = (0, 0);
             self.broken |= failed;
             if entry.command == Command::ResetConnection && !failed {
                 self.doubtful = false;
@@ -49,7 +49,7 @@ impl Back {
             self.found_client = 0;
             self.warned_client = 0;
             self.last_client = 0;
-            self.found_here = 0;
+            (self.found_here, self.next_here) = (0, 0);
             self.tainted |= entry.taints;
             self.session.known &= !entry.leaves_trace;
             return;
@@ -81,12 +81,10 @@ impl Back {
         }
         entry.outcome.had_warnings = entry.had_warnings;
         entry.outcome.marked = entry.marked;
+        entry.outcome.found_own = entry.found_own;
+        entry.outcome.next_own = self.next_here == front.id();
         let only_here = front.finish(&entry.outcome, self.server_id);
-        match front.found_rows_changed() {
-            _ if !last_here => self.found_here = 0,
-            true if runs_text => self.found_here = front.id(),
-            true | false => {}
-        }
+        self.note_found_rows(front, runs_text, last_here);
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {
                 true => front.keep_error(error),
@@ -110,13 +108,33 @@ impl Back {
         }
     }
 
+    /// Whose FOUND_ROWS() this session gives now, and would give behind a statement that changes rows.
+    fn note_found_rows(&mut self, front: &Front, runs_text: bool, last_here: bool) {
+        let client = front.id();
+        if !last_here {
+            (self.found_here, self.next_here) = (0, 0);
+        } else if runs_text {
+            if front.found_rows_changed() {
+                self.found_here = client;
+            }
+            if front.found_rows_are_to_change() {
+                self.next_here = client;
+                // Others would find it behind a statement of theirs.
+                self.found_here = if self.found_here == client { client } else { 0 };
+            } else {
+                self.next_here = 0;
+            }
+        }
+    }
+
     /// The warnings of this session are this client's now, whosever they were. Commands that are no
     /// statements leave them as they are; so do, on MariaDB, statements without a table that neither warn nor
     /// fail: what is there may be another's, or, where it was another's, be gone. What asks for warnings ran
-    /// only because its client's were there.
+    /// only because its client's were there, unless its text had the answer.
     fn replaced_warnings(&self, entry: &Entry, front: &Front) -> bool {
         let runs_text = matches!(entry.command, Command::Query | Command::StmtExecute);
-        let looks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let asks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let looks = asks && !entry.answers_warnings;
         let clears = runs_text && (looks || self.session.flavour == Flavour::MySql);
         entry.refusal.is_none() && (clears || entry.outcome.failed || entry.outcome.warned)
     }

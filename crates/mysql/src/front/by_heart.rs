@@ -65,7 +65,9 @@ impl Front {
             (Flavour::MySql, _) => self.forget_warnings(),
             // It would be another read now.
             (Flavour::MariaDb, Some(Kept::Read(..))) => self.keep_warnings(Kept::Lost),
-            (Flavour::MariaDb, Some(Kept::Answer(kept))) => kept.is_shown_otherwise(),
+            (Flavour::MariaDb, Some(Kept::Answer(kept))) => {
+                kept.is_shown_otherwise(&self.state, Flavour::MariaDb);
+            }
             (Flavour::MariaDb, Some(Kept::Lost) | None) => {}
         }
         self.answered_here(0);

@@ -427,11 +427,16 @@ impl Front {
         self.note_uses(&class);
         let variables = self.variables_of(&class);
         self.request.class = class;
-        let prepare = Some(Arc::new(Text::new(self.state.shape(), variables, text, names)));
-        self.request.extra = Some(Box::new(Extra { prepare, ..Extra::default() }));
+        let text = self.tied(Text::new(self.state.shape(), variables, text, names));
+        self.request.extra = Some(Box::new(Extra { prepare: Some(Arc::new(text)), ..Extra::default() }));
         let found = self.request(len);
         debug_assert!(!matches!(found, Found::Request { needs: Needs { shareable: true, .. }, .. }));
         found
+    }
+
+    /// The text of a statement that is prepared now.
+    pub(crate) fn tied(&self, text: Text) -> Text {
+        text.tied(self.pins().contains(Pin::Setting), self.id, self.request.number)
     }
 
     pub(super) fn find_statement(

@@ -15,6 +15,7 @@
 //!   more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::finish::NO_SUCH_ROUTINE;
+use super::found::{self, Found};
 use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
@@ -117,6 +118,7 @@ impl Front {
             self.row_count = row_count(outcome);
         }
         let found = self.found_rows_after(request, outcome);
+        let found = self.settle_found_rows(request, outcome, found);
         self.found_changed = !matches!(found, Found::Kept);
         match found {
             Found::Kept => {}
@@ -124,6 +126,10 @@ impl Front {
             Found::OnServer => {
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
+            }
+            Found::Lost => {
+                self.found_rows = ROWS_UNKNOWN;
+                self.found_server = 0;
             }
         }
         // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a
@@ -143,7 +149,9 @@ impl Front {
             match self.warnings.as_deref_mut() {
                 // It would be another read now.
                 Some(Kept::Read(..)) => self.keep_warnings(Kept::Lost),
-                Some(Kept::Answer(kept)) if class.verb == Verb::Set => kept.is_shown_otherwise(),
+                Some(Kept::Answer(kept)) if class.verb == Verb::Set => {
+                    kept.is_shown_otherwise(&self.state, self.traits.flavour);
+                }
                 Some(Kept::Answer(_) | Kept::Lost) | None => {}
             }
         }
@@ -227,7 +235,7 @@ impl Front {
                 Found::Kept
             }
             _ if !single => Found::OnServer,
-            _ if outcome.broke_off => Found::OnServer,
+            _ if outcome.broke_off && !mysql => Found::OnServer,
             // Its rows are still to come.
             _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,
@@ -254,6 +262,7 @@ impl Front {
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows && !mysql => Found::OnServer,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
+            Verb::Set if mysql => Found::Kept,
             Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do
                 if request.skipped == Skipped::Other =>
             {
@@ -294,11 +303,7 @@ impl Front {
 
     /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
     pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
-        let changes = matches!(
-            class.verb,
-            Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do | Verb::Create
-        );
-        if changes && class.statements == 1 && warnings::selects(class.verb, text) {
+        if found::changes(class.verb) && class.statements == 1 && warnings::selects(class.verb, text) {
             return Skipped::Other;
         }
         let single = class.verb == Verb::Select && class.statements == 1;
@@ -495,15 +500,6 @@ impl Front {
             (_, Flavour::MariaDb) => Leaves::Unsure,
         }
     }
-}
-
-/// What a statement makes of FOUND_ROWS().
-enum Found {
-    /// What it was.
-    Kept,
-    Known(u64),
-    /// Only its server knows.
-    OnServer,
 }
 
 /// It leaves FOUND_ROWS() as it was, whatever came of it.

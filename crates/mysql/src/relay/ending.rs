@@ -267,6 +267,7 @@ impl Back {
         self.last_client = 0;
         self.last_rows = 0;
         self.found_here = 0;
+        self.next_here = 0;
         self.found_client = 0;
         front.phase = Phase::Busy;
         stage
@@ -279,6 +280,7 @@ impl Back {
         self.last_client = 0;
         self.last_rows = 0;
         self.found_here = 0;
+        self.next_here = 0;
         self.found_client = 0;
     }
 

@@ -18,6 +18,9 @@ impl Recogniser {
             if self.mysql { self.mysql_body(word) } else { self.postgres_body(word) }
         } else if token.kind == Kind::Semicolon {
             self.now.body_handler = false;
+        } else if token.kind == Kind::Colon {
+            // A label.
+            self.now.body_goes_on = true;
         }
     }
 
@@ -41,6 +44,22 @@ impl Recogniser {
                 Word::Begin | Word::Then | Word::Else | Word::Do | Word::Loop | Word::Repeat
             );
         let inside = self.now.body_depth > 0;
+        match word {
+            // All of the body stands behind FOR EACH ROW.
+            Word::Each => self.now.body_goes_on = last.word != Word::For,
+            // A compound statement, or the declarations that stand in front of one in MariaDB's mode ORACLE.
+            Word::Case
+            | Word::If
+            | Word::Loop
+            | Word::Repeat
+            | Word::While
+            | Word::For
+            | Word::As
+            | Word::Is
+            | Word::Declare
+            | Word::Package => self.now.body_goes_on = true,
+            _ => {}
+        }
         match word {
             Word::Begin if begins || self.now.body_handler || !self.now.body_begun => self.opens(),
             Word::Case if inside && last.word != Word::End => self.opens(),

@@ -139,6 +139,8 @@ struct Statement {
     body_begun: bool,
     /// Inside a body: DECLARE ... HANDLER.
     body_handler: bool,
+    /// Words were met that may make a body without BEGIN go on behind a semicolon.
+    body_goes_on: bool,
     /// The first argument of `set_config` names something other than the role.
     config_is_plain: bool,
     /// Behind `current_setting(`.
@@ -391,7 +393,8 @@ impl Recogniser {
         if self.now.body_depth != 0 || self.after_routine {
             self.class.doubtful = true;
         }
-        self.after_routine = self.mysql && self.now.mode == Mode::Routine && !self.now.body_begun;
+        let goes_on = !self.now.body_begun && self.now.body_goes_on;
+        self.after_routine = self.mysql && self.now.mode == Mode::Routine && goes_on;
         if self.now.call_may_be_bare {
             self.mark_bare();
         }

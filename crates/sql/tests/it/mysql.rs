@@ -749,7 +749,23 @@ fn definitions() {
                 "create ddl",
             ),
             // a body without BEGIN, and one that may be none
-            ("CREATE PROCEDURE p() SELECT 1; SELECT 2", "create x2 ddl doubtful +unrecognised"),
+            ("CREATE PROCEDURE p() SELECT 1; SELECT 2", "create x2 ddl"),
+            (
+                "CREATE TRIGGER IF NOT EXISTS t BEFORE INSERT ON x FOR EACH ROW SET @a = 1; SELECT 2",
+                "create x2 ddl",
+            ),
+            (
+                "CREATE PROCEDURE p() IF 1 THEN SELECT 1; END IF; SELECT 2",
+                "create x3 ddl doubtful +unrecognised",
+            ),
+            (
+                "CREATE PROCEDURE p() l: LOOP LEAVE l; END LOOP; SELECT 2",
+                "create x3 ddl doubtful +unrecognised",
+            ),
+            (
+                "CREATE PROCEDURE p() AS a INT; BEGIN SELECT 1; END",
+                "create x3 ddl doubtful +unrecognised transaction block",
+            ),
             ("CREATE PROCEDURE begin() SELECT 1; SET autocommit=0", "create ddl doubtful +unrecognised"),
             ("CREATE PROCEDURE p() BEGIN SELECT 1;", "create ddl doubtful +unrecognised"),
             ("CREATE PROCEDURE p() BEGIN SELECT end FROM t; END", "create x2 ddl +unrecognised"),

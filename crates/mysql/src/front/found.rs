@@ -1,0 +1,136 @@
+//! What FOUND_ROWS() gives behind a statement, where the reply alone does not say.
+//!
+//! Owns: statements that may set it or leave it, what MySQL has in store for a later one. Must not know:
+//! packets, servers.
+//!
+//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
+//! - MariaDB: what selects besides (a subquery in SET, INSERT ... SELECT) sets it, but not where the rows are
+//!   known without a look at a table.
+//! - MySQL: SET with a subquery and CREATE TABLE ... SELECT leave it as it was. What they have found it gives
+//!   behind the next statement that changes rows (INSERT, REPLACE, DELETE, LOAD DATA) or CALL, as does what
+//!   subqueries of a statement have found that failed, and a failed UPDATE that found its table. A statement
+//!   that selects puts its own rows in the place of both.
+
+use super::{Front, Outcome, Request};
+use crate::session_state::Flavour;
+use crate::warnings::{Says, Skipped};
+use weir_sql::{Class, Uses, Verb};
+
+/// Errors of a statement that did not come to reading rows: ER_BAD_FIELD_ERROR, ER_PARSE_ERROR,
+/// ER_NO_SUCH_TABLE.
+const READ_NOTHING: [u16; 3] = [1054, 1064, 1146];
+
+/// What a statement makes of FOUND_ROWS().
+pub(super) enum Found {
+    /// What it was.
+    Kept,
+    Known(u64),
+    /// Only its server knows.
+    OnServer,
+    /// Nobody knows.
+    Lost,
+}
+
+/// MySQL: what FOUND_ROWS() gives behind the next statement that changes rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// What it gives now.
+    Same,
+    Rows(u64),
+    /// Its server knows, if it has run nothing else since.
+    Unknown,
+}
+
+/// It changes something, and may select rows besides.
+pub(super) fn changes(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Set | Verb::Do | Verb::Create
+    )
+}
+
+impl Front {
+    /// The request under way may set FOUND_ROWS() or leave it, and its reply will not say: what is there is
+    /// to be this client's.
+    pub(crate) fn may_leave_found_rows(&self) -> bool {
+        !self.found_rows_are_to_change() && self.may_leave(&self.request)
+    }
+
+    fn may_leave(&self, request: &Request) -> bool {
+        let verb = request.class.verb;
+        let sets = self.traits.flavour == Flavour::MySql && !flushes(verb);
+        request.class.statements == 1 && request.skipped == Skipped::Other && changes(verb) && !sets
+    }
+
+    /// MySQL: the server has something else in store for FOUND_ROWS() than it gives.
+    pub(crate) fn found_rows_are_to_change(&self) -> bool {
+        self.found_next != Next::Same
+    }
+
+    /// What of FOUND_ROWS() is known behind the statement, and what is in store. `found`: what its reply
+    /// says.
+    pub(super) fn settle_found_rows(&mut self, request: &Request, outcome: &Outcome, found: Found) -> Found {
+        let before = self.found_next;
+        let is_own = if before == Next::Same { outcome.found_own } else { outcome.next_own };
+        let found = match found {
+            Found::OnServer if !is_own && self.may_leave(request) => Found::Lost,
+            Found::Kept | Found::Known(_) | Found::OnServer | Found::Lost => found,
+        };
+        if self.traits.flavour == Flavour::MariaDb {
+            return found;
+        }
+        let next = in_store(request, outcome, &found);
+        let is_single = is_single(&request.class);
+        let flushes = match is_single {
+            true => !outcome.failed && flushes(request.class.verb),
+            false => request.class.doubtful || request.says.has(Says::CHANGES_ROWS),
+        };
+        if !matches!(found, Found::Kept) {
+            self.found_next = next.unwrap_or(Next::Same);
+            return found;
+        }
+        if flushes {
+            self.found_next = Next::Same;
+        }
+        if let Some(next) = next {
+            self.found_next = next;
+        }
+        match before {
+            Next::Rows(rows) if flushes && is_single => Found::Known(rows),
+            Next::Rows(_) | Next::Unknown if flushes && is_own => Found::OnServer,
+            Next::Rows(_) | Next::Unknown if flushes => Found::Lost,
+            Next::Same | Next::Rows(_) | Next::Unknown => Found::Kept,
+        }
+    }
+}
+
+/// It is one statement that was read for certain.
+fn is_single(class: &Class) -> bool {
+    class.statements == 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
+}
+
+/// MySQL gives behind it what is in store.
+fn flushes(verb: Verb) -> bool {
+    matches!(verb, Verb::Insert | Verb::Replace | Verb::Delete | Verb::Load | Verb::Call)
+}
+
+/// What the statement leaves in store; `None`: what was there, or what it gives.
+fn in_store(request: &Request, outcome: &Outcome, found: &Found) -> Option<Next> {
+    let class = &request.class;
+    let selects = request.skipped == Skipped::Other;
+    let broke = outcome.failed && !READ_NOTHING.contains(&outcome.error);
+    if !is_single(class) {
+        let unsure = class.doubtful || request.says.has(Says::SELECTS_BESIDES) || broke;
+        return (unsure && !matches!(found, Found::Known(_))).then_some(Next::Unknown);
+    }
+    match class.verb {
+        Verb::Create if selects && !outcome.failed => {
+            Some(outcome.matched_rows.map_or(Next::Unknown, Next::Rows))
+        }
+        Verb::Update if broke => Some(Next::Unknown),
+        Verb::Select | Verb::Values if outcome.broke_off => Some(Next::Unknown),
+        Verb::Set if selects => Some(Next::Unknown),
+        verb if changes(verb) && selects && outcome.failed => Some(Next::Unknown),
+        _ => None,
+    }
+}
