@@ -32,11 +32,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         // The data path comes by twice a request; with PgBouncer's defaults it turns back here.
         let unbounded = cx.settings.timeouts.sessions_are_unbounded();
         let Some(client) = self.clients.get(key) else { return };
-        let (in_session, stalls) = match &client.phase {
-            Phase::Session(front) => (true, front.is_mid_message(0)),
+        let (in_session, by_itself) = match &client.phase {
+            // It has stalled, or has said itself how long it may be idle.
+            Phase::Session(front) => (true, front.is_mid_message(0) || front.idle_ms() > 0),
             Phase::Login(_) | Phase::Closing => (false, false),
         };
-        let bounded = client.is_waiting() || client.is.part_open || stalls || client.may_be_gone();
+        let bounded = client.is_waiting() || client.is.part_open || by_itself || client.may_be_gone();
         if unbounded && in_session && !bounded {
             return;
         }

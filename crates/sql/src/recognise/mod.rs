@@ -169,6 +169,10 @@ pub(crate) struct Recogniser {
     head_pins: Pins,
     /// A routine without BEGIN ended at a semicolon: what follows may still belong to it.
     after_routine: bool,
+    /// An anonymous block of MariaDB's has begun.
+    in_block: bool,
+    /// CREATE or ALTER has been met in it.
+    defines_in_block: bool,
     /// A statement that clears settings in whole has ended.
     cleared: bool,
     /// What its words stand for.
@@ -286,6 +290,8 @@ impl Recogniser {
             in_heads: dialect.is_mysql(),
             head_pins: Pins::NONE,
             after_routine: false,
+            in_block: false,
+            defines_in_block: false,
             cleared: false,
             watch: names::Watch::None,
             block: None,
@@ -302,6 +308,12 @@ impl Recogniser {
         let mut class = self.class;
         class.fingerprint = self.fingerprint.finish();
         class.doubtful |= doubtful;
+        if self.defines_in_block
+            && let Some(details) = class.details.as_deref_mut()
+        {
+            // Which of them a definition inside the block keeps is not known.
+            details.calls.clear();
+        }
         if executable {
             class.uses.insert(Uses::EXECUTABLE_COMMENT);
             self.alone = true;

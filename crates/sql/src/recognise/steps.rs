@@ -18,6 +18,7 @@ impl Recogniser {
     /// Hands a token to the statement it stands in.
     pub(super) fn mode_token(&mut self, token: &Token<'_>, past: Past) {
         let word = past.word;
+        self.defines_in_block |= self.in_block && matches!(word, Word::Create | Word::Alter);
         match self.now.mode {
             Mode::Start => self.start(token, word),
             Mode::Query => {
@@ -201,6 +202,8 @@ impl Recogniser {
         // MySQL's BEGIN takes nothing more: it is a block of MariaDB's.
         if self.mysql && self.now.step != 2 {
             self.uses(Uses::BLOCK);
+            self.in_block = true;
+            self.defines_in_block |= matches!(word, Word::Create | Word::Alter);
             return self.not_control();
         }
         self.now.step = self.now.step.max(1);
