@@ -17,7 +17,8 @@
 //! - A variable has one of four kinds: integer with or without a sign, double, decimal with its scale, string
 //!   with a collation and the coercibility 2. Temporal values and JSON are strings; MariaDB keeps a geometry.
 //! - `SET @a = NULL` keeps the kind, and the collation of a string. Nobody's variable is NULL, too, of a type
-//!   that no other has: VARCHAR of 65532 bytes on MySQL, a BLOB of 16 MiB and not one byte less on MariaDB.
+//!   that no other has: VARCHAR of as many whole characters of collation_connection as 65535 bytes hold on
+//!   MySQL, a BLOB of 16 MiB and not one byte less on MariaDB.
 //! - Preparing a statement that sets a variable makes it, and so does one that fails or has no rows, except
 //!   INTO.
 //! - MySQL shows at most 22 characters of a double, which may be too few; MariaDB as many as are needed.
@@ -140,7 +141,7 @@ impl Kind {
             8 if flags & UNSIGNED != 0 => Kind::Unsigned,
             8 => Kind::Signed,
             246 => Kind::Decimal,
-            250..=253 if charset == BINARY && matches!(length, 65_532 | 16_777_216) => Kind::Unset,
+            250..=253 if charset == BINARY && matches!(length, 65_532..=65_535 | 16_777_216) => Kind::Unset,
             250..=252 => Kind::Text,
             _ => Kind::Other,
         })
@@ -483,6 +484,33 @@ mod tests {
             assert_eq!(kind.literal(value.as_bytes(), true, "binary").as_deref(), literal, "{value}");
         }
         assert_eq!(Kind::Double.literal(b"1.5", false, "binary"), None, "it was shown cut");
+    }
+
+    #[test]
+    fn a_variable_is_known_by_its_column() {
+        for (charset, length, code, flags, kind) in [
+            (63_u16, 65_532_u32, 253_u8, 128_u16, Kind::Unset),
+            (63, 65_535, 253, 128, Kind::Unset),
+            (63, 65_534, 253, 128, Kind::Unset),
+            (63, 16_777_216, 251, 128, Kind::Unset),
+            (63, 16_777_215, 250, 128, Kind::Text),
+            (8, 65_535, 253, 0, Kind::Other),
+            (63, 21, 8, 128, Kind::Signed),
+            (63, 21, 8, 160, Kind::Unsigned),
+        ] {
+            let mut column = Vec::new();
+            for text in ["def", "", "", "", "@a", ""] {
+                lenenc::put_string(&mut column, text.as_bytes());
+            }
+            column.push(0x0C);
+            column.extend_from_slice(&charset.to_le_bytes());
+            column.extend_from_slice(&length.to_le_bytes());
+            column.push(code);
+            column.extend_from_slice(&flags.to_le_bytes());
+            column.extend_from_slice(&[31, 0, 0]);
+            let none = Capabilities::default();
+            assert_eq!(Kind::read(&column, none).unwrap(), kind, "{charset} {length} {code} {flags}");
+        }
     }
 
     #[test]

@@ -567,6 +567,10 @@ impl Says {
                 let changes = changes.iter().any(|word| piece.is(word));
                 self = self.with(Says::SELECTS, sets).with(Says::MAY_SET, !quiet);
                 self = self.with(Says::CHANGES_ROWS, changes);
+                if changes || sets {
+                    // What SET has selected in front of it is found now.
+                    self.0 &= !Says::SELECTS_BESIDES.0;
+                }
             } else {
                 self = self.with(Says::MAY_SET, select && !is_select);
                 self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
@@ -598,7 +602,11 @@ pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
     let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
     let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
     let first = words().find(|piece| !plain.iter().any(|word| piece.is(word)));
-    let several = verb == Verb::Delete && !first.as_ref().is_some_and(one_table);
+    let several = match verb {
+        Verb::Delete => !first.as_ref().is_some_and(one_table),
+        Verb::Update => words().take_while(|piece| !piece.is(b"SET")).any(|piece| piece.is(b",")),
+        _ => false,
+    };
     let subquery = has(b"select") && words().any(|piece| piece.is(b"SELECT"));
     let joins = has(b"join") && words().any(|piece| piece.is(b"JOIN"));
     several || subquery || joins || verb == Verb::Delete && has(b"using")
@@ -869,6 +877,27 @@ mod tests {
         }
         assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MySql), [false, true, false]);
         assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MariaDb), [false, false, false]);
+    }
+
+    #[test]
+    fn what_several_statements_have_in_store() {
+        let of = |text: &str| {
+            let says = Says::default().of_several(text.as_bytes(), Flavour::MySql);
+            [Says::CHANGES_ROWS, Says::SELECTS_BESIDES].map(|it| says.has(it))
+        };
+        assert_eq!(of("SET @a = (SELECT 1); COMMIT"), [false, true]);
+        assert_eq!(of("CREATE TABLE d AS SELECT 1; SET @b = 2"), [false, true]);
+        assert_eq!(of("SET @a = (SELECT 1); DELETE FROM t"), [true, false]);
+        assert_eq!(of("INSERT INTO t SELECT 1; COMMIT"), [true, false]);
+    }
+
+    #[test]
+    fn an_update_of_several_tables_selects() {
+        for text in ["UPDATE t, u SET t.a = 1", "UPDATE t JOIN u SET t.a = 1", "UPDATE t SET a = (SELECT 1)"]
+        {
+            assert!(selects(Verb::Update, text.as_bytes()), "{text}");
+        }
+        assert!(!selects(Verb::Update, b"UPDATE t SET a = 1, b = 2"));
     }
 
     #[test]

@@ -158,6 +158,8 @@ bit_set! {
         CODE_CONNECTION_ID,
         /// A function of the database's own is called, of which the catalogue tells what it does.
         USER_FUNCTION,
+        /// MySQL: a query has another one in parentheses.
+        SUBQUERY,
     }
 }
 

@@ -13,7 +13,7 @@
 
 use super::{Front, Outcome, Request};
 use crate::session_state::Flavour;
-use crate::warnings::{Says, Skipped};
+use crate::warnings::{Says, Shows, Skipped};
 use weir_sql::{Class, Uses, Verb};
 
 /// Errors of a statement that did not come to reading rows: ER_BAD_FIELD_ERROR, ER_PARSE_ERROR,
@@ -56,10 +56,15 @@ impl Front {
         !self.found_rows_are_to_change() && self.may_leave(&self.request)
     }
 
-    fn may_leave(&self, request: &Request) -> bool {
+    pub(super) fn may_leave(&self, request: &Request) -> bool {
         let verb = request.class.verb;
         let sets = self.traits.flavour == Flavour::MySql && !flushes(verb);
-        request.class.statements == 1 && request.skipped == Skipped::Other && changes(verb) && !sets
+        let may = match verb {
+            Verb::Explain | Verb::Show => request.shows == Shows::Other,
+            Verb::Maintain => true,
+            _ => request.skipped == Skipped::Other && changes(verb) && !sets,
+        };
+        request.class.statements == 1 && may
     }
 
     /// MySQL: the server has something else in store for FOUND_ROWS() than it gives.
@@ -128,9 +133,9 @@ fn in_store(request: &Request, outcome: &Outcome, found: &Found) -> Option<Next>
             Some(outcome.matched_rows.map_or(Next::Unknown, Next::Rows))
         }
         Verb::Update if broke => Some(Next::Unknown),
-        Verb::Select | Verb::Values if outcome.broke_off => Some(Next::Unknown),
-        Verb::Set if selects => Some(Next::Unknown),
-        verb if changes(verb) && selects && outcome.failed => Some(Next::Unknown),
+        Verb::Select | Verb::Values if broke && class.uses.contains(Uses::SUBQUERY) => Some(Next::Unknown),
+        Verb::Set if selects && (broke || !outcome.failed) => Some(Next::Unknown),
+        verb if changes(verb) && selects && broke => Some(Next::Unknown),
         _ => None,
     }
 }

@@ -236,6 +236,7 @@ impl Front {
             }
             _ if !single => Found::OnServer,
             _ if outcome.broke_off && !mysql => Found::OnServer,
+            _ if outcome.failed && !mysql && self.may_leave(request) => Found::OnServer,
             // Its rows are still to come.
             _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,
@@ -256,9 +257,10 @@ impl Front {
             Verb::Show | Verb::Explain => match request.shows {
                 Shows::Rows => Found::Known(outcome.rows),
                 Shows::Nothing => Found::Kept,
-                Shows::Other if class.verb == Verb::Explain && mysql => Found::Kept,
                 Shows::Other => Found::OnServer,
             },
+            // Of several tables it may tell others than it matched.
+            Verb::Update if mysql && request.skipped == Skipped::Other => Found::OnServer,
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows && !mysql => Found::OnServer,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
@@ -271,6 +273,7 @@ impl Front {
             Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
                 Found::OnServer
             }
+            Verb::Maintain => Found::OnServer,
             Verb::Do if mysql => Found::Known(1),
             Verb::Begin
             | Verb::Commit

@@ -109,6 +109,7 @@ impl Recogniser {
     /// PostgreSQL: a statement that writes may stand in the parentheses.
     fn inside_with(&mut self, word: Word) {
         match word {
+            Word::Select if self.mysql => self.uses(Uses::SUBQUERY),
             Word::Insert | Word::Update | Word::Delete | Word::Merge if self.now.last.kind == Kind::Open => {
                 self.uses(Uses::WITH_WRITES);
             }
@@ -133,6 +134,9 @@ impl Recogniser {
             }
             Word::Select => {
                 self.now.in_list = self.now.depth == 0;
+                if self.mysql && !self.now.in_list {
+                    self.uses(Uses::SUBQUERY);
+                }
                 self.class.skips_rows |= matches!(self.now.verb, Verb::Insert | Verb::Replace);
             }
             Word::From | Word::Where | Word::Group | Word::Having | Word::Order if self.now.depth == 0 => {
