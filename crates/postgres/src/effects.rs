@@ -358,13 +358,22 @@ fn makes_code(class: &Class, text: &[u8]) -> bool {
         b"policy",
         b"domain",
     ];
+    if !class.ddl || class.statements <= 1 {
+        return false;
+    }
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let has = |wanted: &[&[u8]]| {
-        text.split(|byte| !in_word(byte))
-            .any(|found| wanted.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
-    };
-    // What is only dropped does nothing any more.
-    class.ddl && class.statements > 1 && has(&[b"create", b"alter"]) && has(&WORDS)
+    let is_one_of =
+        |word: &[u8], wanted: &[&[u8]]| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
+    // Words may stand in comments, which are not looked for: with one, none counts as dropped.
+    let has_comment = text.windows(2).any(|two| matches!(two, b"/*" | b"--"));
+    let (mut makes, mut is_code, mut drops) = (false, false, false);
+    for word in text.split(|byte| !in_word(byte)).filter(|word| !word.is_empty()) {
+        makes |= is_one_of(word, &[b"create", b"alter"]);
+        // What is only dropped does nothing any more.
+        is_code |= is_one_of(word, &WORDS) && !drops;
+        drops = !has_comment && word.eq_ignore_ascii_case(b"drop");
+    }
+    makes && is_code
 }
 
 /// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
@@ -675,6 +684,20 @@ mod tests {
     fn set(name: &str, reset: bool, local: bool) -> Effects {
         let names = [SetName { name: name.into(), reset, local }];
         Effects { pins: Pin::Setting.into(), names: Some(names.into()), ..Effects::default() }
+    }
+
+    #[test]
+    fn who_makes_code_and_runs_something_in_one_text_stays() {
+        let stays = |text: &str| {
+            let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
+            effects.pins.contains(Pin::Code)
+        };
+        assert!(stays("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT f()"));
+        assert!(stays("CREATE TRIGGER x BEFORE INSERT ON t EXECUTE FUNCTION f(); INSERT INTO t VALUES (1)"));
+        assert!(stays("DROP FUNCTION f(int); ALTER FUNCTION g(int) VOLATILE; SELECT g(1)"));
+        assert!(stays("CREATE /* drop */ FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT f()"));
+        assert!(!stays("DROP FUNCTION f(int); CREATE TABLE d (id int)"));
+        assert!(!stays("CREATE TABLE d (id int); DROP VIEW v"));
     }
 
     #[test]
