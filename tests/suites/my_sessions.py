@@ -664,10 +664,15 @@ def a_flood_of_connects(_context):
 
 @weir
 def no_password(_context):
-    """An account without a password, by a URL without one: let in without, from this machine."""
+    """An account without a password, by a URL without one: let in without, from this machine, and not with one."""
     with Weir(KIND, [f"mysql://app_nopass@127.0.0.1:{server().port}"]) as w:
         with Wire(w.target(user="app_nopass", password="")) as wire:
             assert wire.ask("select 1") == [["1"]]
+        try:
+            Wire(w.target(user="app_nopass", password="something")).close()
+            raise AssertionError("let in")
+        except MyError as e:
+            assert e.code == 1045, str(e)
 
 
 @weir
