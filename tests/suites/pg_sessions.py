@@ -626,6 +626,42 @@ def the_bytes_of_prepared_statements_are_bounded(_context):
 
 
 @weir
+def what_the_statements_of_one_client_cost_is_bounded_and_given_back(_context):
+    """2,000 of 60 kB, 120 MB in all: they are bounded by their bytes, and go with their client."""
+    with start(pool_size=2) as w:
+        before = w.rss_kb()
+        with Wire(w.target()) as wire:
+            for n in range(2000):
+                wire.send(parse(f"select {n} /* {'x' * 60_000} */", f"s{n}") + SYNC)
+                wire.until("Z")
+            assert w.rss_kb() - before < 60_000, w.rss_kb() - before
+            assert wire.ask("select 1") == [["1"]]
+        eventually(lambda: w.rss_kb() - before < 40_000, "most of it is given back")
+
+
+@weir
+def a_password_changed_through_weir_lets_the_old_one_in_no_more(_context):
+    """Of a user that the configuration names with the old one."""
+    def comes(target):
+        try:
+            with Wire(target.login("acc_changed", PASSWORD)) as wire:
+                return wire.ask("select 1")
+        except LoginRefused:
+            return "refused"
+
+    with admin() as a:
+        a.ask("drop role if exists acc_changed")
+        a.ask(f"create role acc_changed login password '{PASSWORD}'")
+        with start(pool_size=2, users=["acc_changed"]) as w:
+            assert comes(w.target()) == [["1"]]
+            with Wire(w.target().login("acc_changed", PASSWORD)) as own:
+                own.ask("alter role acc_changed password 'another'")
+            assert comes(server().direct()) == "refused"
+            assert comes(w.target()) != [["1"]]
+        a.ask("drop role acc_changed")
+
+
+@weir
 def one_text_is_prepared_once(_context):
     """Clients with the same text share one statement on a server."""
     with start(pool_size=1) as w:
