@@ -31,7 +31,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
-use crate::warnings::{Kept, Left, Says, Shows, Skipped};
+use crate::warnings::{Kept, Left, Says, Shows, Skipped, Warnings};
 use std::sync::Arc;
 use weir_session::login::KillOutcome;
 use weir_session::login::Secured;
@@ -652,12 +652,18 @@ impl Front {
                 rows => Some(rows),
             },
             warning_counts: self.warning_counts(),
-            diagnostics: match self.warnings() {
-                Some(Kept::Answer(warnings)) => Some(warnings),
-                Some(Kept::Read(..) | Kept::Lost) | None => None,
-            },
+            diagnostics: self.diagnostics(),
             tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
             flavour: self.traits.flavour,
+        }
+    }
+
+    /// What GET DIAGNOSTICS tells of the last statement, where that is known.
+    pub(crate) fn diagnostics(&self) -> Option<&Warnings> {
+        match self.warnings() {
+            Some(Kept::Answer(warnings)) => Some(warnings),
+            None if !self.last_result => Some(Warnings::none()),
+            Some(Kept::Read(..) | Kept::Lost) | None => None,
         }
     }
 

@@ -80,7 +80,23 @@ pub(crate) fn mark() -> String {
     format!("SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT='{MARK}'")
 }
 
+/// What is kept where there are no warnings.
+static NONE: Warnings = Warnings {
+    columns: Vec::new(),
+    rows: Vec::new(),
+    bytes: 0,
+    wanted: None,
+    collation: 0,
+    state: None,
+    own: false,
+};
+
 impl Warnings {
+    /// Those of a statement that has left none, for GET DIAGNOSTICS.
+    pub(crate) fn none() -> &'static Warnings {
+        &NONE
+    }
+
     /// Takes Weir's mark out of the list. True when nothing else was there.
     pub(crate) fn was_marked(&mut self) -> bool {
         let before = self.rows.len();

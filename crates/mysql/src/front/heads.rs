@@ -66,7 +66,7 @@ impl Front {
         len: usize,
         out: &mut Vec<u8>,
     ) -> Option<Found> {
-        let Some(Kept::Answer(kept)) = self.warnings.as_deref() else { return None };
+        let kept = self.diagnostics().filter(|_| class.verb == Verb::Get || self.may_have_warnings())?;
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
         if warnings::is_all_of(class, text) || !read || !self.state.multi_statements {
             return None;
