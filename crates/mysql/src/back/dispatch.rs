@@ -342,6 +342,10 @@ impl Back {
     }
 
     pub(super) fn move_ahead(&mut self, entry: &mut Entry, to: &State, out: &mut Vec<u8>) {
+        if to.schema.is_some() && to.schema != self.lost_schema {
+            // Where this session goes now it stays when the other client asks for its own again.
+            self.lost_schema = None;
+        }
         let sets_option = self.session.known && self.session.state.multi_statements != to.multi_statements;
         let commands = self.session.move_to(to, out);
         if sets_option && commands == 1 {

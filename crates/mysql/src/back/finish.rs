@@ -142,6 +142,7 @@ impl Back {
     /// Whatever a request did here was done by it: the state of its client is the one this server is in, but
     /// for a schema that was only its own.
     pub(crate) fn take_over_state(&mut self, front: &Front, elsewhere: bool, lost: bool) {
+        self.lost_schema = None;
         if self.others_are_sent() {
             // They have brought the session to their own state, from one that it may not have been in.
             self.session.known = false;
@@ -152,7 +153,6 @@ impl Back {
         if elsewhere {
             self.session.state.schema = schema;
         }
-        self.lost_schema = None;
         if lost {
             self.session.state.schema = None;
             self.lost_schema = front.state.schema.clone();

@@ -72,6 +72,7 @@ impl Back {
     pub(super) fn note_schema(&mut self, front: Option<&mut Front>, name: &[u8]) {
         let text = String::from_utf8_lossy(name);
         let schema: Option<Arc<str>> = (!text.is_empty()).then(|| Arc::from(&*text));
+        self.lost_schema = None;
         if !self.others_are_sent() {
             self.session.state.schema = schema.clone();
         } else if front.as_deref().is_none_or(|front| front.state.schema != schema) {
