@@ -377,8 +377,8 @@ class Client:
     def error(self, packet):
         code = struct.unpack_from("<H", packet, 1)[0]
         self.warned = True
-        # An error may cite a text with this client's number.
-        text = re.sub(rf"\b{self.thread}\b", "N", said(packet[3:]))
+        # The number of a statement in front of that of this client, which may be the same: an error may cite a text with it.
+        text = re.sub(rf"\b{self.thread}\b", "N", re.sub(r"\(\d+\) (has|given)", r"N \1", said(packet[3:])))
         if code == 1064 and self.thread:
             # Ids of connections have different lengths, and so is what a citation has room for behind them.
             text = re.split(r"\bN\b", re.sub(r"\d+(\.\.\.)?' at", "' at", text))[0]

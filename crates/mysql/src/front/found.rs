@@ -36,7 +36,7 @@ pub(super) enum Found {
 pub(super) enum Next {
     /// What it gives now.
     Same,
-    Rows(u64),
+    Rows(u32),
     /// Its server knows, if it has run nothing else since.
     Unknown,
 }
@@ -101,7 +101,7 @@ impl Front {
             self.found_next = next;
         }
         match before {
-            Next::Rows(rows) if flushes && is_single => Found::Known(rows),
+            Next::Rows(rows) if flushes && is_single => Found::Known(rows.into()),
             Next::Rows(_) | Next::Unknown if flushes && is_own => Found::OnServer,
             Next::Rows(_) | Next::Unknown if flushes => Found::Lost,
             Next::Same | Next::Rows(_) | Next::Unknown => Found::Kept,
@@ -130,7 +130,8 @@ fn in_store(request: &Request, outcome: &Outcome, found: &Found) -> Option<Next>
     }
     match class.verb {
         Verb::Create if selects && !outcome.failed => {
-            Some(outcome.matched_rows.map_or(Next::Unknown, Next::Rows))
+            let rows = outcome.matched_rows.and_then(|rows| u32::try_from(rows).ok());
+            Some(rows.map_or(Next::Unknown, Next::Rows))
         }
         Verb::Update if broke => Some(Next::Unknown),
         Verb::Select | Verb::Values if broke && class.uses.contains(Uses::SUBQUERY) => Some(Next::Unknown),
