@@ -332,3 +332,27 @@ def reading_the_catalogue_never_makes_a_client_the_victim_of_a_deadlock(_context
             a.ask("alter database postgres reset deadlock_timeout")
             a.ask("drop table under cascade")
             a.ask("drop function if exists fresh_code()")
+
+
+@weir
+def who_comes_behind_a_reading_that_has_met_a_lock_finds_a_clean_server(_context):
+    """The reading ends in a failed transaction of Weir's own, and what was known before counts on."""
+    def refusals():
+        with open(server().env["LOG"], encoding="utf-8", errors="replace") as f:
+            return f.read().count("due to lock timeout")
+
+    with admin() as a, admin() as locker, start() as w, Wire(w.target()) as one:
+        assert one.ask("select plain(1)") == [["2"]]
+        a.ask("create table under_lock (a int)")
+        a.ask("create view over_lock as select a from under_lock")
+        try:
+            before = refusals()
+            locker.ask("begin")
+            locker.ask("lock table under_lock in access exclusive mode")
+            eventually(lambda: one.ask("select plain(1)") == [["2"]] and refusals() > before + 1, "readings meet the lock, and are put off")
+            assert one.ask("begin") is not None and one.ask("select plain(2)") == [["3"]]
+            one.ask("commit")
+            assert pinned(w) == 0
+        finally:
+            locker.ask("rollback")
+            a.ask("drop table under_lock cascade")
