@@ -515,6 +515,16 @@ impl Says {
     /// SET or CREATE selects something.
     pub(crate) const SELECTS_BESIDES: Says = Says(1 << 9);
 
+    /// Where the number stands that [`Says::finder`] tells.
+    const FINDER: u32 = 10;
+    /// The largest it may be, and any above that.
+    const MOST_BEFORE: u16 = 0xF;
+
+    /// Statements in front of the first that sets FOUND_ROWS(), 15 for more; of a text where one does.
+    pub(crate) fn finder(self) -> u16 {
+        self.0 >> Says::FINDER & Says::MOST_BEFORE
+    }
+
     /// It says this.
     pub(crate) fn has(self, other: Says) -> bool {
         self.0 & other.0 != 0
@@ -567,6 +577,7 @@ impl Says {
             b"FLUSH",
         ];
         let (mut begins, mut is_select, mut is_quiet) = (true, false, false);
+        let mut statements = 0;
         for piece in Words::new(text) {
             if piece.is(b";") {
                 begins = true;
@@ -581,6 +592,10 @@ impl Says {
                 let quiet = sets || counts || silent.iter().any(|word| piece.is(word));
                 let changes = [&b"INSERT"[..], b"REPLACE", b"DELETE", b"LOAD", b"CALL", b"WITH"];
                 let changes = changes.iter().any(|word| piece.is(word));
+                if sets && !self.has(Says::SELECTS) {
+                    self.0 |= Says::MOST_BEFORE.min(statements) << Says::FINDER;
+                }
+                statements = statements.saturating_add(1);
                 self = self.with(Says::SELECTS, sets).with(Says::MAY_SET, !quiet);
                 self = self.with(Says::CHANGES_ROWS, changes);
                 if changes || sets {
@@ -893,6 +908,14 @@ mod tests {
         }
         assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MySql), [false, true, false]);
         assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MariaDb), [false, false, false]);
+    }
+
+    #[test]
+    fn statements_in_front_of_the_first_that_sets_found_rows() {
+        let of = |text: &str| Says::default().of_several(text.as_bytes(), Flavour::MySql).finder();
+        assert_eq!(of("SELECT 1; SELECT 2"), 0);
+        assert_eq!(of("INSERT INTO t VALUES (1); COMMIT; DO 1; SELECT 2"), 2);
+        assert_eq!(of(&format!("{}SELECT 1", "COMMIT; ".repeat(40))), 15);
     }
 
     #[test]

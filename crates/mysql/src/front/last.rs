@@ -111,7 +111,7 @@ impl Front {
         self.last_server = server;
         self.conditions = outcome.conditions;
         let gets = class.verb == Verb::Get && class.statements == 1;
-        if gets && outcome.warnings > 0 && self.traits.flavour == Flavour::MariaDb {
+        if gets && outcome.warnings > 0 {
             // There was no such condition.
             self.row_count = -1;
         } else if !gets || outcome.failed {
@@ -216,9 +216,11 @@ impl Front {
                     // Rows of RETURNING do not count.
                     return Found::Kept;
                 }
-                // The first of them failed, or those before the SELECT.
-                let first = outcome.failed && outcome.results == 0 && !class.doubtful;
-                if first || outcome.failed && !may_set && !outcome.had_rows {
+                // One of them failed that stands before all that set it, or the first that would.
+                let finder = if may_set { 0 } else { request.says.finder() };
+                let read_some = outcome.broke_off && !mysql;
+                let unsure = read_some || may_set && class.doubtful;
+                if outcome.failed && !unsure && outcome.results <= finder {
                     return Found::Kept;
                 }
                 match ends && has_rows && !outcome.failed && plain && !class.doubtful {
@@ -340,12 +342,12 @@ impl Front {
         self.found_rows == ROWS_UNKNOWN
     }
 
-    /// What FOUND_ROWS() gives behind COM_CHANGE_USER; `None` when only a server knows.
-    pub(crate) fn found_rows_left(&self) -> Option<u64> {
+    /// What FOUND_ROWS() gives behind COM_CHANGE_USER; [`ROWS_UNKNOWN`] when only a server knows, which its
+    /// client is about to leave.
+    pub(crate) fn found_rows_left(&self) -> u64 {
         match self.found_rows {
-            ROWS_UNKNOWN => None,
-            ROWS_FRESH => Some(u64::from(self.traits.flavour == Flavour::MariaDb)),
-            rows => Some(rows),
+            ROWS_FRESH => u64::from(self.traits.flavour == Flavour::MariaDb),
+            rows => rows,
         }
     }
 

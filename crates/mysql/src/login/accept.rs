@@ -252,7 +252,7 @@ impl weir_session::Accept for Accept {
         accept.capabilities = front.capabilities;
         accept.collation = change.collation.unwrap_or(front.login_collation());
         accept.multi_statements = Some(front.state.multi_statements);
-        accept.found_rows = front.found_rows_left();
+        accept.found_rows = Some(front.found_rows_left());
         accept.user = String::from_utf8_lossy(change.user).into_owned();
         accept.with_password = !change.answer.is_empty();
         accept.stale = true;

@@ -497,9 +497,11 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
 /// A server of the client's own would have gone to the schema of the statement, or to none, and come back.
 /// Weir's may have prepared what needs no schema in the client's.
 fn comes_back(entry: &Entry, front: &Front) -> bool {
-    let key = entry.key.as_ref().filter(|_| entry.command == Command::StmtExecute);
+    // What goes on with a cursor goes nowhere.
+    let runs = entry.command == Command::StmtExecute;
+    let key = entry.key.as_ref().filter(|_| runs);
     let from_none = key.is_some_and(|key| key.text.shape.schema.is_none() && front.state.schema.is_some());
-    entry.elsewhere || from_none
+    runs && entry.elsewhere || from_none
 }
 
 /// The schema that a server tells of when it executes a statement in another one: that one with the first of
