@@ -62,7 +62,7 @@ pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
 /// error.
 macro_rules! locking {
     () => {
-        "; BEGIN; SET LOCAL lock_timeout = 50; "
+        "; BEGIN; SET LOCAL lock_timeout = 10; "
     };
 }
 

@@ -246,6 +246,13 @@ impl Effects {
             || self.names.iter().flatten().any(|set| set.reset && set.name.eq_ignore_ascii_case(name))
     }
 
+    /// Among other statements this setting may go back, and nothing in the text gives it a value.
+    pub fn puts_back(&self, name: &str) -> bool {
+        let is_read = ![Pin::Code, Pin::Unrecognised].into_iter().any(|pin| self.pins.contains(pin));
+        let touched = self.touched.as_deref().filter(|_| is_read && self.names.is_none());
+        touched.is_some_and(|touched| touched.resets.may_contain(name) && !touched.gives.may_contain(name))
+    }
+
     /// By the names in its text, these are all that it may set; not those of a lone SET.
     fn sets_only(&self, which: impl Fn(&str) -> bool) -> bool {
         let sets = self.touched.as_deref().map(|touched| &touched.sets);

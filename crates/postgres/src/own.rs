@@ -177,6 +177,16 @@ impl Front {
         settings
     }
 
+    /// The server has gone back to its own value of this setting, the client goes back to the one that it
+    /// named at its start.
+    pub(crate) fn go_back(&mut self, name: &str) {
+        let with = self.startup.get(name).map(|value| self.settings.with(name, value));
+        if let Some(Ok(settings)) = with {
+            let before = std::mem::replace(&mut self.settings, Arc::new(settings));
+            self.rare.get_or_insert_default().were_reset.get_or_insert(before);
+        }
+    }
+
     /// What it leaves ties the client to its server. Who has set something is who resets it, and could not go
     /// elsewhere then.
     fn is_to_stay(&self, effects: &Effects) -> bool {

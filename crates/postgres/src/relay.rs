@@ -370,6 +370,15 @@ impl Queue {
             || entry.succeeded.iter().chain(under_way).any(|effects| effects.may_set_name(name))
     }
 
+    /// Texts of the head, outside of a transaction, may put this setting back to the server's own value among
+    /// other statements, and set it in no other way.
+    pub fn head_puts_back(&self, name: &str) -> bool {
+        let Some(entry) = self.entries.front() else { return false };
+        let Some(Owed::Query { effects: Some(effects), .. }) = self.next() else { return false };
+        let alone = entry.from_idle && !entry.controls && entry.succeeded.is_empty();
+        alone && effects.puts_back(name)
+    }
+
     /// A lone statement of the head, which has run, puts this setting back to the server's own value.
     pub fn head_resets(&self, name: &str) -> bool {
         let Some(entry) = self.entries.front() else { return false };

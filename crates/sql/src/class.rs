@@ -560,6 +560,8 @@ pub struct Touched {
     /// They may have another value in the session afterwards. There may be others if it pins for its settings
     /// and none is listed.
     pub sets: SettingNames,
+    /// They are given a value that is named, in a statement that only sets or in `set_config`.
+    pub gives: SettingNames,
     /// User variables of MySQL that it may read or set. See [`Uses::USER_VARIABLE_WRITE`].
     pub variables: SettingNames,
 }
@@ -571,6 +573,7 @@ impl Touched {
             && self.tells.is_empty()
             && self.reads.is_empty()
             && self.sets.is_empty()
+            && self.gives.is_empty()
             && self.variables.is_empty()
     }
 
@@ -580,6 +583,7 @@ impl Touched {
         self.tells.add_all(&other.tells);
         self.reads.add_all(&other.reads);
         self.sets.add_all(&other.sets);
+        self.gives.add_all(&other.gives);
         self.variables.add_all(&other.variables);
     }
 }

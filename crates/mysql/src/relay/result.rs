@@ -18,6 +18,8 @@ use weir_wire::{Fault, Reader};
 
 /// ER_UNKNOWN_STMT_HANDLER.
 const UNKNOWN_STATEMENT: u16 = 1243;
+/// How it cites the number that no statement has.
+const ZERO: &[u8] = b"(0)";
 
 /// ER_PARSE_ERROR.
 const PARSE_ERROR: u16 = 1064;
@@ -374,7 +376,11 @@ fn reworded(entry: &Entry, way: &Way<'_>, err: &ErrPacket<'_>) -> Option<Vec<u8>
     if err.code == UNKNOWN_STATEMENT && entry.key.is_none() {
         // It was sent under the number that no statement has.
         let number = way.front.as_deref()?.request.number;
-        return Some(String::from_utf8_lossy(err.message).replacen("(0)", &format!("({number})"), 1).into());
+        // In whatever language and character set it is.
+        let at = err.message.windows(ZERO.len()).position(|window| window == ZERO)?;
+        let (before, rest) = err.message.split_at(at);
+        let behind = rest.get(ZERO.len()..).unwrap_or_default();
+        return Some([before, format!("({number})").as_bytes(), behind].concat());
     }
     let names = entry.reply.names.as_ref()?;
     let flavour = way.front.as_deref()?.traits.flavour;

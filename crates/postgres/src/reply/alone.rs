@@ -43,10 +43,14 @@ impl Back {
         }
         let way = self.way(front.is_some());
         // It goes back further, to what its client began with, and the client is told at the end.
-        let goes_back = self.own.is_none()
+        let may_go_back = self.own.is_none()
             && front.as_deref().is_some_and(|front| front.startup.get(name).is_some())
-            && self.base.get(name) == Some(value)
-            && self.queue.head_resets(name);
+            && self.base.get(name) == Some(value);
+        let among_others = may_go_back && way == Way::Forward && self.queue.head_puts_back(name);
+        let goes_back = among_others || may_go_back && self.queue.head_resets(name);
+        if let Some(front) = front.as_deref_mut().filter(|_| among_others) {
+            front.go_back(name);
+        }
         let brings = match self.queue.next() {
             Some(Owed::Settings { brings, .. }) => Some(brings),
             _ => None,

@@ -295,6 +295,7 @@ impl Catalogue {
             tells: names(bits.tells),
             reads: names(bits.reads),
             sets: names(bits.sets),
+            gives: names(bits.sets | bits.resets),
             variables: names(bits.variables),
         }
     }

@@ -72,6 +72,7 @@ impl Recogniser {
                 if !is_local {
                     touched.sets.add(&name);
                 }
+                touched.gives.add(&name);
                 if name == "seed" {
                     self.uses(Uses::SEED);
                 }
@@ -87,6 +88,7 @@ impl Recogniser {
         touched.resets.add_any();
         touched.tells.add_any();
         touched.sets.add_any();
+        touched.gives.add_any();
         self.uses(Uses::TEMPORARY_PATH);
     }
 
@@ -131,9 +133,8 @@ impl Recogniser {
         let Some(set) = self.details().set.as_ref() else { return };
         let mut touched = Touched::default();
         for one in &set.assignments {
-            if one.default {
-                touched.resets.add(&one.name);
-            }
+            let to = if one.default { &mut touched.resets } else { &mut touched.gives };
+            to.add(&one.name);
             if one.name.contains('.') {
                 touched.tells.add(&one.name);
             }
@@ -143,6 +144,7 @@ impl Recogniser {
         }
         if !set.complete {
             touched.sets.add_any();
+            touched.gives.add_any();
         }
         let seeds = set.assignments.iter().any(|one| one.name == "seed" && !one.default);
         if seeds {
