@@ -409,6 +409,9 @@ pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Ch
     (!rereads).then_some(changes)
 }
 
+/// What SET NAMES and its like change. `character_set_connection` goes with its collation.
+const CHARACTER_SETS: [Slot; 3] = [Slot::CharsetClient, Slot::CharsetResults, Slot::CollationConnection];
+
 /// What SET changes of the settings that move.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Changes {
@@ -448,6 +451,7 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
                 // That of the default schema.
                 asked.push(Slot::CollationConnection);
             }
+            "names" | "character set" if assignment.default => asked.extend(CHARACTER_SETS),
             "transaction characteristics" => {
                 characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut changes)?;
             }
@@ -467,8 +471,9 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
                     // What `id IS NULL` finds does not move.
                     Some(value) if slot == Slot::AutoIsNull && *value != *"0" => return None,
                     Some(value) => changes.push((slot, value)),
-                    // The number of its collation would have to be known, too.
-                    None if slot.is_charset() || slot == Slot::AutoIsNull => return None,
+                    None if slot == Slot::AutoIsNull => return None,
+                    // It may be that of another one.
+                    None if slot.is_charset() => asked.extend(CHARACTER_SETS),
                     None => asked.push(slot),
                 }
             }

@@ -319,13 +319,16 @@ pub(crate) enum Shows {
     Rows,
     /// What it was.
     Nothing,
+    /// MySQL, EXPLAIN that runs nothing: what a statement before it has left in store.
+    Stored,
     /// It is not known.
     #[default]
     Other,
 }
 
-/// What a text with this verb makes of FOUND_ROWS().
-pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
+/// What a text of this class makes of FOUND_ROWS().
+pub(crate) fn shows(class: &Class, text: &[u8], flavour: Flavour) -> Shows {
+    let verb = class.verb;
     if !matches!(verb, Verb::Show | Verb::Explain) {
         return Shows::Other;
     }
@@ -349,7 +352,11 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
             b"FOR",
         ];
         let is_name = what.bytes.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'`');
-        return if is_name && !any(&what, &statements) { Shows::Rows } else { Shows::Other };
+        return match is_name && !any(&what, &statements) {
+            true => Shows::Rows,
+            false if flavour == Flavour::MySql && runs_nothing(class, text) => Shows::Stored,
+            false => Shows::Other,
+        };
     }
     if any(&what, &[b"FULL", b"SESSION", b"GLOBAL", b"EXTENDED"]) {
         match words.next() {
@@ -389,6 +396,17 @@ pub(crate) fn shows(verb: Verb, text: &[u8], flavour: Flavour) -> Shows {
     } else {
         Shows::Other
     }
+}
+
+/// EXPLAIN of a statement without subqueries and functions of users, which making its plan might run.
+fn runs_nothing(class: &Class, text: &[u8]) -> bool {
+    let code = Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION | Uses::CODE_SELECTS | Uses::BLOCK;
+    let mut selects = 0;
+    !class.uses.intersects(code)
+        && Words::new(text).all(|piece| {
+            selects += u32::from(piece.is(b"SELECT"));
+            selects < 2 && !piece.is(b"ANALYZE") && !piece.is(b"FOR")
+        })
 }
 
 /// The rows that LIMIT leaves out.

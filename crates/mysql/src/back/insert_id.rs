@@ -73,11 +73,12 @@ fn runs_unread(class: &Class) -> bool {
     class.pins.contains(Pin::Unrecognised) || class.pins.contains(Pin::Code)
 }
 
-/// SET last_insert_id.
+/// SET last_insert_id, or sql_auto_is_null, which makes later statements ask for it.
 fn sets(class: &Class) -> bool {
-    let names = ["last_insert_id", "identity"];
+    let names = ["last_insert_id", "identity", "sql_auto_is_null"];
     let is_it = |name: &str| names.iter().any(|it| name.rsplit('.').next() == Some(*it));
-    class.set().is_some_and(|set| set.assignments.iter().any(|assignment| is_it(&assignment.name)))
+    let mut all = class.set().into_iter().chain(class.heads()).flat_map(|set| &set.assignments);
+    all.any(|assignment| is_it(&assignment.name))
 }
 
 impl Back {

@@ -226,7 +226,7 @@ impl Front {
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text).boxed();
-        self.request.shows = warnings::shows(class.verb, text, self.traits.flavour);
+        self.request.shows = warnings::shows(&class, text, self.traits.flavour);
         self.request.skipped = self.skipped(&class, text);
         self.request.leaves = self.leaves(&class, text);
         self.request.says = Says::of(&class, text, self.traits.flavour);
@@ -548,8 +548,7 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
-                let verb = self.request.class.verb;
-                self.request.shows = warnings::shows(verb, &statement.text.text, flavour);
+                self.request.shows = warnings::shows(&self.request.class, &statement.text.text, flavour);
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
@@ -568,7 +567,7 @@ impl Front {
                     .uses
                     .intersects(Uses::TRACKERS | Uses::CODE_TRACKERS | Uses::SQL_PREPARE)
                     || self.request.class.uses.contains(Uses::PROCESS_LIST)
-                    || verb == Verb::Show)
+                    || self.request.class.verb == Verb::Show)
                     .then(|| self.request.class.clone());
                 if let Some(class) = class {
                     self.note_trackers(&class, &text.text);

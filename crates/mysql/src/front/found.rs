@@ -9,7 +9,8 @@
 //! - MySQL: SET with a subquery and CREATE TABLE ... SELECT leave it as it was. What they have found it gives
 //!   behind the next statement that changes rows (INSERT, REPLACE, DELETE, LOAD DATA) or CALL, as does what
 //!   subqueries of a statement have found that failed, and a failed UPDATE that found its table. A statement
-//!   that selects puts its own rows in the place of both.
+//!   that selects puts its own rows in the place of both. EXPLAIN of a statement without a subquery gives it,
+//!   too, and sets nothing.
 
 use super::{Front, Outcome, Request};
 use crate::session_state::Flavour;
@@ -87,7 +88,7 @@ impl Front {
         let next = in_store(request, outcome, &found);
         let is_single = is_single(&request.class);
         let flushes = match is_single {
-            true => !outcome.failed && flushes(request.class.verb),
+            true => !outcome.failed && (flushes(request.class.verb) || request.shows == Shows::Stored),
             false => request.class.doubtful || request.says.has(Says::CHANGES_ROWS),
         };
         if !matches!(found, Found::Kept) {

@@ -258,7 +258,7 @@ impl Front {
             Verb::Values if !class.skips_rows => Found::Known(outcome.rows),
             Verb::Show | Verb::Explain => match request.shows {
                 Shows::Rows => Found::Known(outcome.rows),
-                Shows::Nothing => Found::Kept,
+                Shows::Nothing | Shows::Stored => Found::Kept,
                 Shows::Other => Found::OnServer,
             },
             // Of several tables it may tell others than it matched.

@@ -11,7 +11,7 @@ use crate::message::ok::ErrPacket;
 use crate::message::{Command, ok};
 use crate::session_state::Charset;
 use std::sync::Arc;
-use weir_sql::Class;
+use weir_sql::{Class, Uses};
 use weir_wire::Fault;
 
 /// ER_UNKNOWN_CHARACTER_SET and ER_UNKNOWN_COLLATION.
@@ -150,7 +150,13 @@ impl Back {
         if let Some(Ahead::Repeat(Some(expected))) = entry.ahead.pop_front()
             && left != expected
         {
-            give_up(entry, NOT_KNOWN);
+            let uses = way.front.as_deref().map(|front| front.request.class.uses);
+            let asks = uses.is_none_or(|uses| uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS));
+            if asks && own != Command::StmtPrepare {
+                give_up(entry, NOT_KNOWN);
+            }
+            // They are here no more, for whoever asks later.
+            entry.had_warnings = false;
         }
         if entry.ahead.is_empty() {
             self.ahead_done(entry, way)?;
