@@ -17,6 +17,8 @@ from .script import Act
 
 # What DDL may give effects: triggers, rules, functions and views made anew (`e` in the grammars); and what d1 may be renamed to.
 EFFECTS_ON = frozenset(["d1", "d2", "d3", "fo"])
+# Stands for every table, among what a step reads.
+SNAPSHOT = "*"
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,8 @@ class Generator:
             seen = draw.writes | (frozenset(model.writes) if self.may_end(model, draw) else frozenset())
             if seen & (reads | writes) or draw.reads & writes:
                 return False
+            if (seen and SNAPSHOT in reads) or (writes and self.takes_snapshot(model, draw)):
+                return False
             for other in others:
                 if self.conflict(draw, other):
                     return False
@@ -260,6 +264,10 @@ class Generator:
         messages, drawn = got
         then = self.of_client(model, drawn)
         return (messages, then) if then is drawn or allowed(then) else None
+
+    def takes_snapshot(self, model, draw):
+        """Whether a transaction of this client may see from here on what is there now, of whatever it reads later."""
+        return not self.waits_end and bool(draw.reads) and not model.reads and (model.status != "I" or "t" in draw.flags)
 
     def may_end(self, model, draw):
         """Whether an open transaction of this client may be over behind this."""
@@ -287,6 +295,8 @@ class Generator:
             if not got:
                 continue
             messages, drawn = got
+            if self.takes_snapshot(model, drawn):
+                reads.add(SNAPSHOT)
             if step and r.random() < 0.4:
                 step.append(Act("", "wait", r.choice([0.5, 1, 2, 5, 25])))
             step.append(self.act(model, messages, drawn))
