@@ -1,0 +1,178 @@
+//! What was seen of a client's bytes so far: how far they were looked at, and what the batch that is being
+//! gathered will need.
+//!
+//! Owns: that, for `find` and `long`. Must not know: what a request becomes on a server.
+//!
+//! Invariant: a text is in [`Texts`] once, from when it was found until it is dispatched.
+
+use crate::effects::Effects;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use weir_sql::Scanner;
+
+/// How far the client's bytes were looked at.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// Bytes at the start of the input that belong to the batch being gathered.
+    pub(super) looked: usize,
+    /// Bytes of a long message that have not been handed out.
+    pub(super) left: usize,
+    /// What the long message is, while `left` is not 0.
+    pub(super) long: Long,
+    /// The lexer of a long Query, and the state of the catalogue by which it reads.
+    pub(super) scanner: Option<Box<(Scanner, u64)>>,
+    /// Parts of a batch were handed out, and not its end.
+    pub(super) open: bool,
+    /// A request was rejected before its end had come.
+    pub(super) discarding: bool,
+    /// What there is of a batch is not to wait for its end.
+    pub(super) hastens: bool,
+    /// The request found last puts settings back to the server's defaults. What this client named at its
+    /// start must be brought back behind it, so nothing is looked at until it is answered.
+    pub(super) resetting: bool,
+    /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is
+    /// read: it waits until everything before it is answered, and is looked at again then.
+    pub(super) waits: bool,
+    /// The request found last may leave something that ties its client to its server.
+    pub(super) may_pin: bool,
+    /// Texts were read otherwise before.
+    pub(super) dialect_changed: bool,
+    pub(super) batch: Batch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Long {
+    /// Part of a batch.
+    Batch,
+    /// A Query or FunctionCall: its end is the end of the request.
+    Request,
+    /// COPY data for the server.
+    Copy,
+    /// Nobody waits for it.
+    Drop,
+    /// A rejected Query: ReadyForQuery is due at its end.
+    Rejected,
+}
+
+/// No text of the batch has been judged.
+pub(super) const NOTHING_JUDGED: u64 = u64::MAX;
+
+/// What was learnt of the messages in the batch being gathered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batch {
+    pub(super) shareable: bool,
+    /// Of all its texts.
+    pub(super) fingerprint: u32,
+    pub(super) asks_sequence: bool,
+    pub(super) draws: bool,
+    pub(super) controls: bool,
+    pub(super) characteristics: bool,
+    /// Texts so far.
+    pub(super) texts: u8,
+    pub(super) parses: bool,
+    pub(super) parses_unnamed: bool,
+    pub(super) binds: bool,
+    /// Settings are put back to their defaults.
+    pub(super) resets: bool,
+    /// Names of statements are asked for, given or taken.
+    pub(super) uses_names: bool,
+    /// So is an unnamed statement of an earlier request.
+    pub(super) uses_unnamed: bool,
+    /// They are given or taken.
+    pub(super) changes_names: bool,
+    /// Which there are matters to a text of it.
+    pub(super) names_matter: bool,
+    /// The same of a text that was only prepared in it so far.
+    pub(super) names_will_matter: bool,
+    /// What was parsed in it needs a server that was opened for this client, once it runs.
+    pub(super) wants_own: bool,
+    /// The same of its unnamed statement.
+    pub(super) unnamed_wants_own: bool,
+    /// The state of the catalogue by which its texts were judged.
+    pub(super) judged_by: u64,
+    /// What decides how a text is read may be another behind it.
+    pub(super) changes_dialect: bool,
+    /// It may leave something that ties its client to its server.
+    pub(super) may_pin: bool,
+    /// It only begins or ends a transaction, and may be answered without a server.
+    pub(super) late: bool,
+}
+
+impl Batch {
+    pub(super) const EMPTY: Batch = Batch {
+        shareable: true,
+        fingerprint: 0,
+        asks_sequence: false,
+        draws: false,
+        controls: false,
+        characteristics: false,
+        texts: 0,
+        parses: false,
+        parses_unnamed: false,
+        binds: false,
+        resets: false,
+        uses_names: false,
+        uses_unnamed: false,
+        changes_names: false,
+        names_matter: false,
+        names_will_matter: false,
+        wants_own: false,
+        unnamed_wants_own: false,
+        judged_by: NOTHING_JUDGED,
+        changes_dialect: false,
+        may_pin: false,
+        late: false,
+    };
+
+    /// Another text of it was judged by this state.
+    pub(super) fn note_state(&mut self, state: u64) {
+        if self.judged_by == NOTHING_JUDGED {
+            self.judged_by = state;
+        }
+        self.shareable &= state == self.judged_by;
+    }
+
+    pub(super) fn note_fingerprint(&mut self, fingerprint: u32) {
+        self.fingerprint = self.fingerprint.rotate_left(7) ^ fingerprint;
+    }
+
+    pub(super) fn note_sequences(&mut self, effects: &Effects) {
+        self.asks_sequence |= effects.asks_sequence;
+        self.draws |= effects.draws;
+        self.controls |= effects.controls;
+        self.characteristics |= effects.characteristics;
+    }
+
+    /// A text of these effects is run or prepared in it.
+    pub(super) fn note_names(&mut self, effects: &Effects) {
+        let changes = effects.deallocates.is_some() || effects.drops_all_statements();
+        self.may_pin |= !effects.pins.is_empty() || effects.role;
+        self.changes_names |= changes;
+        self.names_matter |= effects.statement_names;
+        self.uses_names |= changes || effects.executes.is_some() || effects.statement_names;
+    }
+}
+
+/// Effects of the texts found and not yet dispatched, in order. Nearly always at most one.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub(super) first: Option<(Arc<Effects>, u64)>,
+    pub(super) more: VecDeque<(Arc<Effects>, u64)>,
+}
+
+impl Texts {
+    pub(super) fn push(&mut self, effects: Arc<Effects>, state: u64) {
+        if self.first.is_none() && self.more.is_empty() {
+            self.first = Some((effects, state));
+        } else {
+            self.more.push_back((effects, state));
+        }
+    }
+    pub(super) fn pop(&mut self) -> Option<(Arc<Effects>, u64)> {
+        self.first.take().or_else(|| self.more.pop_front())
+    }
+    pub(super) fn clear(&mut self) {
+        self.first = None;
+        self.more = VecDeque::new();
+    }
+}
