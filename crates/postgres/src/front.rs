@@ -3,8 +3,8 @@
 //! A request is a simple Query, a FunctionCall, or an extended batch up to its Sync. It is gathered until
 //! it is whole; what is too long, ends in Flush or is data of a COPY is handed out in parts.
 //!
-//! Owns: [`Front`]. Must not know: servers, queues; what a request becomes on a server is `dispatch.rs`, where
-//! one ends is `front/find.rs`.
+//! Owns: [`Front`]. Must not know: servers, queues; what a request becomes on a server is `dispatch.rs`,
+//! where one ends is `front/find.rs`.
 //!
 //! Invariants: bytes are looked at once, however they are cut; nothing is gathered beyond
 //! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
