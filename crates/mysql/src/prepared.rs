@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use weir_sql::catalogue::Proof;
-use weir_sql::{Class, Dialect, Kill, classify_in};
+use weir_sql::{Class, Dialect, Kill, Uses, classify_in};
 use weir_wire::{Reader, Short, limits};
 
 /// The number that means "the statement prepared last" (MariaDB's drivers prepare and execute in one go).
@@ -155,6 +155,8 @@ impl ClientStatement {
 pub(crate) struct ClientStatements {
     by_id: HashMap<u32, ClientStatement>,
     last_id: u32,
+    /// Some may read user variables.
+    read_variables: bool,
     /// Bytes of their texts.
     bytes: usize,
     /// The one that may have been changed last; 0: none.
@@ -202,6 +204,7 @@ impl ClientStatements {
 
     pub(crate) fn insert(&mut self, id: u32, statement: ClientStatement) {
         self.last_id = id;
+        self.read_variables |= statement.class.uses.contains(Uses::USER_VARIABLE_READ);
         self.bytes += statement.text.text.len();
         self.touch(id);
         self.by_id.insert(id, statement);
@@ -227,6 +230,11 @@ impl ClientStatements {
         self.notable.retain(|&other| other != id);
         self.bytes -= statement.text.text.len();
         Some(statement)
+    }
+
+    /// Some may read user variables.
+    pub(crate) fn read_variables(&self) -> bool {
+        self.read_variables
     }
 
     /// Texts of statements that any server may prepare, of those that `wanted` says.

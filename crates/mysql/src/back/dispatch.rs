@@ -8,7 +8,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{AsksSession, Front, Leaves, Request, Unsettles, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
-use crate::prepared::{Execute, Key, Text};
+use crate::prepared::{ClientStatements, Execute, Key, Text};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::warnings::{Kept, Piece, Says, Words};
@@ -193,7 +193,7 @@ impl Back {
         if let (Some(key), Some(shaped)) = (missing, shaped) {
             self.prepare_ahead(entry, front, &shaped, key, out);
         }
-        self.prepare_along(entry, front, out);
+        self.prepare_along(entry, front, wanted.is_some(), out);
         let elsewhere = self.state_of_cursor(entry, front).or_else(|| state_elsewhere(entry, front));
         let elsewhere = elsewhere.filter(|_| nowhere.is_none());
         entry.elsewhere = elsewhere.is_some();
@@ -279,9 +279,12 @@ impl Back {
 
     /// Settings and variables that a request makes, and that tie its client to this server, may change what
     /// its statements come to when they are prepared behind it. Those that it has prepared elsewhere are
-    /// prepared here in front of it.
-    fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
-        let Some(of) = front.request.unsettles() else { return };
+    /// prepared here in front of it. `brings`: its variables come here now, perhaps into a transaction, where
+    /// nothing takes them away again.
+    fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, brings: bool, out: &mut Vec<u8>) {
+        let reads = front.statements.as_deref().is_some_and(ClientStatements::read_variables);
+        let of_variables = (brings && reads).then_some(Unsettles::OfVariables);
+        let Some(of) = front.request.unsettles().or(of_variables) else { return };
         if entry.lost_schema.is_some() {
             // They were prepared in a schema that is gone: no server can prepare them any more.
             return;
