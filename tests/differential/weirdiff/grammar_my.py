@@ -199,6 +199,7 @@ STATEMENTS = [
     (2, "lock", "SELECT GET_LOCK('%db%{i}', 0)", "w:lock k"),
     (1, "lock", "DO GET_LOCK('%db%{i}', 0)", "w:lock k"),
     (2, "lock", "SELECT RELEASE_LOCK('%db%{i}')", "w:lock k"),
+    (1, "lock", "DO RELEASE_LOCK('%db%{i}')", "w:lock k"),
     (1, "lock", "SELECT RELEASE_ALL_LOCKS()", "w:lock k"),
     (2, "lock", "SELECT IS_FREE_LOCK('%db%{i}')", "r:lock"),
     (1, "lock", "SELECT IS_USED_LOCK('%db%{i}') = CONNECTION_ID()", "r:lock"),

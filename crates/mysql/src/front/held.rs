@@ -4,7 +4,8 @@
 //! goes. Must not know: packets, settings.
 //!
 //! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells
-//! it as the CREATE did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have.
+//! it as the CREATE did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have. `DO
+//! RELEASE_LOCK('name')` answers nothing; it has freed a lock that was got under the same literal and not freed.
 
 use super::{Front, Outcome};
 use crate::message::lenenc;
@@ -55,6 +56,8 @@ pub(super) struct Held {
     statements: Names,
     /// How often its GET_LOCK() got a lock that it has not released; `None`: nobody knows.
     locks: Option<u32>,
+    /// The literals by which some of these were named, one for each time.
+    named: Vec<Box<[u8]>>,
 }
 
 impl Held {
@@ -64,6 +67,28 @@ impl Held {
 
     fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.statements.is_empty() && self.locks == Some(0)
+    }
+
+    /// GET_LOCK() has answered.
+    fn took(&mut self, name: Option<Box<[u8]>>, told: Option<bool>) {
+        self.locks = self.locks.zip(told).map(|(locks, one)| locks.saturating_add(u32::from(one)));
+        if told == Some(true) && self.named.len() < HELD_NAMES {
+            self.named.extend(name);
+        }
+    }
+
+    /// RELEASE_LOCK() has freed a lock.
+    fn freed(&mut self, name: Option<&[u8]>) {
+        self.locks = self.locks.map(|locks| locks.saturating_sub(1));
+        match name.and_then(|name| self.place_of(name)) {
+            Some(at) => drop(self.named.swap_remove(at)),
+            // Which of them it was is not known.
+            None => self.named.clear(),
+        }
+    }
+
+    fn place_of(&self, name: &[u8]) -> Option<usize> {
+        self.named.iter().position(|known| **known == *name)
     }
 }
 
@@ -77,10 +102,12 @@ pub(crate) enum Act {
     DropsTables(Vec<Box<[u8]>>),
     /// It may give a table another name.
     Renames,
-    /// Its only value is that of GET_LOCK().
-    TakesLock,
+    /// Its only value is that of GET_LOCK(), which has this literal for a name.
+    TakesLock(Option<Box<[u8]>>),
     /// Its only value is that of RELEASE_LOCK().
-    FreesLock,
+    FreesLock(Option<Box<[u8]>>),
+    /// `DO RELEASE_LOCK('name')`: nothing is answered.
+    FreesSilently(Box<[u8]>),
     Prepares(Box<[u8]>),
     Deallocates(Box<[u8]>),
 }
@@ -93,7 +120,7 @@ impl Act {
 
     /// The one value of its answer says what it did.
     pub(crate) fn is_told(&self) -> bool {
-        matches!(self, Act::TakesLock | Act::FreesLock)
+        matches!(self, Act::TakesLock(_) | Act::FreesLock(_))
     }
 }
 
@@ -114,6 +141,7 @@ impl Front {
             Verb::Create => class.pins.contains(Pin::TemporaryTable),
             Verb::Drop | Verb::Alter | Verb::Catalogue => self.held.is_some(),
             Verb::Select => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
+            Verb::Do => self.locks.contains(Locks::NAMED),
             Verb::Prepare | Verb::Deallocate => true,
             _ => false,
         };
@@ -138,7 +166,7 @@ impl Front {
         let found = match class.verb {
             Verb::Create => self.table_made(&mut words()).map(Act::MakesTable),
             Verb::Drop => self.tables_dropped(&mut words()).map(Act::DropsTables),
-            Verb::Select => lock_asked(&mut words()),
+            Verb::Select | Verb::Do => lock_asked(&mut words()),
             Verb::Prepare => statement_name(class).map(Act::Prepares),
             Verb::Deallocate => statement_name(class).map(Act::Deallocates),
             _ => None,
@@ -208,22 +236,20 @@ impl Front {
             Act::Prepares(_) => {}
             Act::Deallocates(name) if done => held.statements.remove(&name),
             _ if prepares => held.statements = Names::Unknown,
-            Act::TakesLock if done => {
-                held.locks = held.locks.zip(outcome.told).map(|(locks, one)| locks + u32::from(one));
-            }
+            Act::TakesLock(name) if done => held.took(name, outcome.told),
             // It may have got its lock in a statement that failed later.
             _ if takes => held.locks = None,
-            Act::FreesLock if done && outcome.told == Some(true) => {
-                held.locks = held.locks.map(|locks| locks.saturating_sub(1));
-            }
+            Act::FreesLock(name) if done && outcome.told == Some(true) => held.freed(name.as_deref()),
+            Act::FreesSilently(name) if done && held.place_of(&name).is_some() => held.freed(Some(&name)),
             _ => {}
         }
         if prepares && makes_table || takes && (prepares || makes_table) {
             // One of them was not looked at.
-            *held = Held { tables: Names::Unknown, statements: Names::Unknown, locks: None };
+            let (tables, statements) = (Names::Unknown, Names::Unknown);
+            *held = Held { tables, statements, locks: None, named: Vec::new() };
         }
         if done && class.statements == 1 && class.frees.contains(Locks::NAMED) {
-            held.locks = Some(0);
+            (held.locks, held.named) = (Some(0), Vec::new());
         }
         for (names, pin) in [(&held.tables, Pin::TemporaryTable), (&held.statements, Pin::SqlPrepare)] {
             if names.is_empty() {
@@ -258,19 +284,17 @@ fn statement_name(class: &Class) -> Option<Box<[u8]>> {
     Some(name.to_ascii_lowercase().into_bytes().into())
 }
 
-/// `SELECT GET_LOCK(...)` or `SELECT RELEASE_LOCK(...)` and nothing more but a name for the column.
+/// `SELECT GET_LOCK(...)` or `SELECT RELEASE_LOCK(...)` and nothing more but a name for the column, or `DO
+/// RELEASE_LOCK('name')`.
 fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
-    words.next().filter(|piece| piece.is(b"SELECT"))?;
-    let function = words.next()?;
-    let act = match function {
-        it if it.is(b"GET_LOCK") => Act::TakesLock,
-        it if it.is(b"RELEASE_LOCK") => Act::FreesLock,
-        _ => return None,
-    };
+    let (verb, function) = (words.next()?, words.next()?);
     words.next().filter(|piece| piece.is(b"("))?;
+    let (first, second) = (words.next().filter(|piece| !piece.is(b")"))?, words.next()?);
+    let name = literal(first).filter(|_| any(&second, &[b",", b")"]));
+    let mut pieces = [first, second].into_iter().chain(words.by_ref());
     let mut depth = 1;
     while depth > 0 {
-        match words.next()? {
+        match pieces.next()? {
             piece if piece.is(b"(") => depth += 1,
             piece if piece.is(b")") => depth -= 1,
             piece if any(&piece, &[b"SELECT", b"GET_LOCK", b"RELEASE_LOCK", b"RELEASE_ALL_LOCKS"]) => {
@@ -279,6 +303,16 @@ fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
             _ => {}
         }
     }
+    if verb.is(b"DO") {
+        let ends = words.all(|piece| piece.is(b";"));
+        return name.filter(|_| ends && function.is(b"RELEASE_LOCK")).map(Act::FreesSilently);
+    }
+    let act = match function {
+        it if it.is(b"GET_LOCK") => Act::TakesLock(name),
+        it if it.is(b"RELEASE_LOCK") => Act::FreesLock(name),
+        _ => return None,
+    };
+    verb.is(b"SELECT").then_some(())?;
     let mut next = words.next();
     if next.is_some_and(|piece| piece.is(b"AS")) {
         words.next().and_then(identifier_or_string)?;
@@ -294,6 +328,11 @@ fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
         next = words.next();
     }
     next.is_none().then_some(act)
+}
+
+/// `'name'`, as it is written: two that are alike name the same lock.
+fn literal(piece: Piece<'_>) -> Option<Box<[u8]>> {
+    matches!(piece.bytes, [b'\'', .., b'\'']).then(|| piece.bytes.into())
 }
 
 fn identifier_or_string(piece: Piece<'_>) -> Option<()> {
@@ -326,9 +365,12 @@ mod tests {
             "select get_lock(concat('a', database()), ?) as `got`;",
             "SELECT /* x */ GET_LOCK('a',0) t1 FROM DUAL",
         ] {
-            assert_eq!(asked(text), Some(Act::TakesLock), "{text}");
+            assert!(matches!(asked(text), Some(Act::TakesLock(_))), "{text}");
         }
-        assert_eq!(asked("SELECT RELEASE_LOCK('a') AS 'it'"), Some(Act::FreesLock));
+        let name = || Box::from(b"'a'".as_slice());
+        assert_eq!(asked("SELECT RELEASE_LOCK('a') AS 'it'"), Some(Act::FreesLock(Some(name()))));
+        assert_eq!(asked("SELECT RELEASE_LOCK(concat('a'))"), Some(Act::FreesLock(None)));
+        assert_eq!(asked("do release_lock( 'a' ) ;"), Some(Act::FreesSilently(name())));
         for text in [
             "SELECT GET_LOCK('a', 1), GET_LOCK('b', 1)",
             "SELECT GET_LOCK('a', 1) + 1",
@@ -340,6 +382,9 @@ mod tests {
             "SELECT GET_LOCK('a', 1) UNION SELECT 1",
             "SELECT GET_LOCK('a', 1) = 1",
             "DO GET_LOCK('a', 1)",
+            "DO RELEASE_LOCK(?)",
+            "DO RELEASE_LOCK('a'), RELEASE_LOCK('b')",
+            "SELECT RELEASE_LOCK()",
         ] {
             assert_eq!(asked(text), None, "{text}");
         }
