@@ -181,6 +181,8 @@ pub(crate) struct Outcome {
     pub insert_id: u64,
     /// Rows changed by the last result; `None` when it had rows.
     pub affected_rows: Option<u64>,
+    /// The same of the result before the last.
+    pub affected_before: Option<u64>,
     /// Rows of the last result that had rows.
     pub rows: u64,
     /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.

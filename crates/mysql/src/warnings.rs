@@ -533,6 +533,9 @@ impl Says {
     /// SET or CREATE selects something.
     pub(crate) const SELECTS_BESIDES: Says = Says(1 << 9);
 
+    /// The last one is GET DIAGNOSTICS, and nothing stands behind it.
+    pub(crate) const ENDS_WITH_GET: Says = Says(1 << 14);
+
     /// Where the number stands that [`Says::finder`] tells.
     const FINDER: u32 = 10;
     /// The largest it may be, and any above that.
@@ -594,7 +597,7 @@ impl Says {
             b"TRUNCATE",
             b"FLUSH",
         ];
-        let (mut begins, mut is_select, mut is_quiet) = (true, false, false);
+        let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
         let mut statements = 0;
         for piece in Words::new(text) {
             if piece.is(b";") {
@@ -604,6 +607,7 @@ impl Says {
             let select = piece.is(b"SELECT");
             if begins {
                 (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));
+                is_get = piece.is(b"GET");
                 // MySQL counts what they matched.
                 let counts = piece.is(b"UPDATE") || piece.is(b"DO");
                 let sets = select || counts && flavour == Flavour::MySql;
@@ -626,8 +630,8 @@ impl Says {
             }
             begins = false;
         }
-        let ends = is_select && !begins && !text.trim_ascii_end().ends_with(b"*/");
-        self.with(Says::ENDS_WITH_SELECT, ends)
+        let ends = !begins && !text.trim_ascii_end().ends_with(b"*/");
+        self.with(Says::ENDS_WITH_SELECT, ends && is_select).with(Says::ENDS_WITH_GET, ends && is_get)
     }
 }
 

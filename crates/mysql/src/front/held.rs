@@ -5,7 +5,8 @@
 //!
 //! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells
 //! it as the CREATE did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have. `DO
-//! RELEASE_LOCK('name')` answers nothing; it has freed a lock that was got under the same literal and not freed.
+//! RELEASE_LOCK('name')` answers nothing; it has freed a lock that was got under the same literal and not
+//! freed.
 
 use super::{Front, Outcome};
 use crate::message::lenenc;

@@ -111,9 +111,12 @@ impl Front {
         self.last_server = server;
         self.conditions = outcome.conditions;
         let gets = class.verb == Verb::Get && class.statements == 1;
-        if gets && outcome.warnings > 0 {
+        let ends_with_get = class.statements > 1 && request.says.has(Says::ENDS_WITH_GET) && !outcome.failed;
+        if (gets || ends_with_get) && outcome.warnings > 0 {
             // There was no such condition.
             self.row_count = -1;
+        } else if ends_with_get {
+            self.row_count = rows_counted(outcome.affected_before);
         } else if !gets || outcome.failed {
             self.row_count = row_count(outcome);
         }
@@ -528,9 +531,14 @@ fn calls_what_selects(class: &Class) -> bool {
 
 /// What ROW_COUNT() gives behind it.
 fn row_count(outcome: &Outcome) -> i64 {
-    match outcome.affected_rows {
+    rows_counted(outcome.affected_rows.filter(|_| !outcome.failed))
+}
+
+/// The same behind an OK that says so; `None`: behind anything else.
+fn rows_counted(affected_rows: Option<u64>) -> i64 {
+    match affected_rows {
         // A number of 64 bits without a sign is shown as one with a sign, as by a server.
-        Some(rows) if !outcome.failed => rows.cast_signed(),
-        Some(_) | None => -1,
+        Some(rows) => rows.cast_signed(),
+        None => -1,
     }
 }

@@ -252,6 +252,7 @@ impl Back {
         };
         outcome.warned |= outcome.warnings > 0;
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
+        outcome.affected_before = outcome.affected_rows;
         outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
         outcome.matched_rows = matched_rows(end.info);
         outcome.had_rows |= had_rows;
