@@ -66,10 +66,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if answer.catalogue.is_some() && !answer.failed {
             self.count_pool(id, |cells| cells.catalogue_reads.inc());
         }
-        let was_blind = self.is_blind(id);
+        let (was_blind, cure) = (self.is_blind(id), answer.cure());
         let asks_on = answer.conclude(now_ms);
         if self.is_blind(id) && !was_blind {
-            self.say_blind(id);
+            self.say_blind(id, cure);
         }
         if let Some(reading) = asks_on
             && self.ask(key, reading)
@@ -89,7 +89,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Once for each time that it becomes so: what this costs, and the cure.
-    fn say_blind(&mut self, id: PoolId) {
+    fn say_blind(&mut self, id: PoolId, cure: &str) {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return };
         let (database, user) = (&pool.spec.database, &pool.spec.user);
         tracing::warn!(
@@ -97,7 +97,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             database,
             user,
             "the catalogue of this database cannot be read: every statement may run code that nobody knows of, so no \
-             server is shared and each stays with its client. Let this user read it."
+             server is shared and each stays with its client. {cure}"
         );
     }
 }

@@ -13,6 +13,9 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
+/// How long clients wait for a server that meets a lock in the catalogue, in ms.
+const LOCK_PATIENCE_MS: u64 = 200;
+
 /// The pause between two questions is at least this many times what the first took.
 const QUESTIONS_REST: u64 = 50;
 
@@ -201,6 +204,7 @@ impl Knowledge {
             changes: self.changes(),
             code_changes,
             started_ms: now_ms,
+            first_ms: now_ms,
             whole: false,
             knowledge: Arc::clone(self),
         };
@@ -282,6 +286,8 @@ pub struct Reading {
     code_changes: u64,
     /// When that was.
     started_ms: u64,
+    /// When it was asked for the first time.
+    first_ms: u64,
     /// What was known is not so any more.
     whole: bool,
     knowledge: Arc<Knowledge>,
@@ -310,11 +316,17 @@ impl Reading {
     }
 
     /// The server could not answer, because somebody has locked a part of the catalogue, for as long as that
-    /// may be. What was known before counts on, however often that happens; where there is nothing, or code
-    /// has changed since, the right to read comes back: it is worth waiting for.
+    /// may be. What was known before counts on, however often that happens. Where there is nothing, or code
+    /// has changed since, the right to read comes back, because nobody gets a server meanwhile; a lock that is
+    /// held for longer than clients should wait leaves a database of which nothing is known, until it is
+    /// asked again.
     pub(crate) fn meet_lock(self, now_ms: u64) -> Option<Reading> {
         if !self.has_sight() || self.knowledge.is_of_other_code() {
-            return Some(self.again(now_ms));
+            if now_ms.saturating_sub(self.first_ms) < LOCK_PATIENCE_MS {
+                return Some(self.again(now_ms));
+            }
+            self.learn(Catalogue::blind(), b"", now_ms);
+            return None;
         }
         self.knowledge.failures.fetch_max(1, SeqCst);
         self.put_off(now_ms);
@@ -402,6 +414,21 @@ mod tests {
         knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_long_keeps_nobody_waiting() {
+        let knowledge = Arc::new(Knowledge::default());
+        knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
+        drop(knowledge.unsettle(true));
+        let reading = knowledge.begin_reading(10).expect("code has changed");
+        let reading = reading.meet_lock(20).expect("it may be over soon").meet_lock(30).expect("still");
+        assert!(reading.meet_lock(10 + LOCK_PATIENCE_MS).is_none());
+        assert!(knowledge.last().is_some_and(|last| last.is_blind()) && knowledge.state() != 0);
+        assert!(!knowledge.is_due(1) && knowledge.is_due(1_000_000), "it is asked again in its time");
+        let again = knowledge.begin_reading(1_000_000).expect("it is due");
+        again.learn(Catalogue::default(), b"2", 1_000_001);
+        assert!(knowledge.last().is_some_and(|last| !last.is_blind()));
     }
 
     #[test]

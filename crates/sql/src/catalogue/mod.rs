@@ -219,6 +219,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What its operator can do where nothing is known behind it.
+    pub fn cure(&self) -> &'static str {
+        match self.locked {
+            true => "A transaction has locked a part of it; Weir asks again after catalogue_check_interval.",
+            false => "Let this user read it.",
+        }
+    }
+
     /// Takes it in. The right to read comes back when the fingerprint is another one, or when something was
     /// locked: everything must be asked for.
     pub fn conclude(self, now_ms: u64) -> Option<Reading> {
