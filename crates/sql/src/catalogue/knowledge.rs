@@ -317,8 +317,8 @@ impl Reading {
 
     /// The server could not answer, because somebody has locked a part of the catalogue, for as long as that
     /// may be. What was known before counts on, however often that happens. Where there is nothing, or code
-    /// has changed since, the right to read comes back, because nobody gets a server meanwhile; a lock that is
-    /// held for longer than clients should wait leaves a database of which nothing is known, until it is
+    /// has changed since, the right to read comes back, because nobody gets a server meanwhile; a lock that
+    /// is held for longer than clients should wait leaves a database of which nothing is known, until it is
     /// asked again.
     pub(crate) fn meet_lock(self, now_ms: u64) -> Option<Reading> {
         if !self.has_sight() || self.knowledge.is_of_other_code() {
