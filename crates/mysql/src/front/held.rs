@@ -331,9 +331,10 @@ fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
     next.is_none().then_some(act)
 }
 
-/// `'name'`, as it is written: two that are alike name the same lock.
+/// `'name'`, as it is written: two that are alike name the same lock. Beyond ASCII that depends on the
+/// character set, which the client may have changed since.
 fn literal(piece: Piece<'_>) -> Option<Box<[u8]>> {
-    matches!(piece.bytes, [b'\'', .., b'\'']).then(|| piece.bytes.into())
+    (piece.bytes.is_ascii() && matches!(piece.bytes, [b'\'', .., b'\''])).then(|| piece.bytes.into())
 }
 
 fn identifier_or_string(piece: Piece<'_>) -> Option<()> {
@@ -384,6 +385,7 @@ mod tests {
             "SELECT GET_LOCK('a', 1) = 1",
             "DO GET_LOCK('a', 1)",
             "DO RELEASE_LOCK(?)",
+            "DO RELEASE_LOCK('\u{e4}')",
             "DO RELEASE_LOCK('a'), RELEASE_LOCK('b')",
             "SELECT RELEASE_LOCK()",
         ] {
