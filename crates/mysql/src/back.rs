@@ -1,15 +1,14 @@
-//! The server's end: a queue of requests, each with what is owed for it.
+//! The server side of a session: a queue of requests, and the reply that is owed for each.
 //!
-//! Owns: the queue, bringing the server into a client's state before its request, prepared statements of
-//! this server, what is known of its session.
-//! Must not know: sockets, clocks, pools.
+//! Owns: the queue, bringing the server into a client's state before that client's request, the statements
+//! prepared on this server, and what Weir knows about its session. Must not know: sockets, clocks, pools.
 //!
 //! Invariants:
-//! - Replies come in the order of the queue; everything a server sends belongs to the head.
-//! - When the server is not in the client's state, the difference is sent first and the request is held
-//!   until all of it is confirmed: it cannot run in a wrong state. Requests behind it wait, too. Only a
-//!   difference costs that round trip.
-//! - A request of a client that has gone keeps its place; its reply is dropped.
+//! - Replies arrive in queue order; everything a server sends belongs to the head of the queue.
+//! - When the server is not in the client's state, Weir sends the difference first and holds the request
+//!   until all of it is confirmed, so a request never runs in a wrong state. Requests behind it wait, too.
+//!   Only a difference costs that round trip.
+//! - The request of a disconnected client keeps its place; its reply is dropped.
 
 mod dispatch;
 mod finish;

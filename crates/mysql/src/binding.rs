@@ -1,23 +1,23 @@
-//! What MySQL remembers of the parameters a statement was executed with.
+//! The parameter types that MySQL remembers for a prepared statement.
 //!
-//! MySQL (from 8.0.22) settles the types of a statement's parameters at its first execution and gives up what
-//! it settled only where a later value does not fit. `SELECT ?` executed with 1.5 answers 'again' with 0 from
-//! then on. So the answer depends on all executions of that copy of the statement before, and a copy may be
-//! shared only by clients whose parameters the server cannot tell apart. [`Binding`] is what it can tell
-//! apart.
+//! MySQL (from 8.0.22) resolves the types of a statement's parameters at its first execution and discards
+//! them only when a later value does not fit. `SELECT ?` executed with 1.5 returns 0 for 'again' from then
+//! on. The result therefore depends on all earlier executions of that copy of the statement, and clients may
+//! share a copy only if the server cannot tell their parameters apart. [`Binding`] is what the server
+//! distinguishes.
 //!
-//! A client that changes types keeps its server until it closes the statement. Where it changes them on
-//! another server than it has executed on before, that is first brought to the same by an execution with the
-//! former ones, if the statement only reads. One that writes would write twice: there, the answer of that
-//! server is the one to a first execution.
+//! A client that changes types keeps its server until it closes the statement. When it changes them on a
+//! server on which it has not executed the statement before, Weir first executes the statement with the
+//! former parameters there, if the statement only reads. A statement that writes would write twice: it
+//! returns the result of a first execution on that server.
 //!
-//! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL leaves what
-//! is settled but counts as a type of its own where it comes first or where another parameter is settled
-//! anew; a string where a number is wanted counts as an integer, unless all of it is a negative, fractional
-//! or huge number, for which the parameter becomes a DECIMAL. MariaDB 10.11 forgets the types from one
-//! execution to the next: there is nothing to tell apart.
+//! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL keeps the
+//! resolved types but counts as a type of its own when it comes first or when another parameter is resolved
+//! anew; a string where a number is expected counts as an integer, unless the whole string is a negative,
+//! fractional or huge number, for which the parameter becomes a DECIMAL. MariaDB 10.11 discards the types
+//! after each execution: there is nothing to distinguish.
 //!
-//! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies there are.
+//! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 
 use crate::frame::Header;
 use crate::message::lenenc;

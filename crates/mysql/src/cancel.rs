@@ -1,7 +1,7 @@
-//! How what runs on a server is cancelled: `KILL QUERY` on a second connection of the same user.
+//! Cancels the request that runs on a server: `KILL QUERY` on a second connection of the same user.
 //!
-//! KILL reaches whatever the server runs at that moment, so the proxy keeps the server from changing
-//! hands until it is done.
+//! KILL hits whatever the server runs at that moment, so the proxy keeps the server assigned to the same
+//! client until the KILL is done.
 
 use crate::back::Back;
 use crate::session_state::put_query;

@@ -1,11 +1,10 @@
-//! Reads what routines, triggers and views a server of MySQL or MariaDB has, by a request of Weir's own.
+//! Reads the routines, triggers and views of a MySQL or MariaDB server with requests of Weir's own.
 //!
-//! Owns: the questions and how their rows are understood. Must not know: when it is asked
-//! ([`weir_sql::catalogue`] knows how long an answer holds, the proxy has the clock), what the answer means
-//! for a text.
+//! Owns: the queries and how their rows are read. Must not know: when they are sent ([`weir_sql::catalogue`]
+//! decides how long an answer is valid, the proxy has the clock), what the answer means for a text.
 //!
-//! Invariants: all names in the questions are qualified; what the user may not see counts as code that may do
-//! anything; an answer that did not come whole proves nothing.
+//! Invariants: all names in the queries are qualified; anything the user may not see counts as code that may
+//! do anything; an incomplete answer proves nothing.
 
 use crate::back::{Back, Entry, Stage};
 use crate::frame::HEADER_BYTES;

@@ -1,8 +1,8 @@
-//! The administration console in MySQL's words: COM_QUERY in, rows, OK and ERR out.
+//! The administration console in the MySQL protocol: COM_QUERY in; rows, OK and ERR out.
 //!
 //! Owns: the bytes. Must not know: what a statement means, who answers it.
 //!
-//! Invariant: nothing longer than [`CONSOLE_STATEMENT_BYTES`] is waited for.
+//! Invariant: no statement longer than [`CONSOLE_STATEMENT_BYTES`] is buffered.
 
 use crate::back::Back;
 use crate::front::{Front, Phase};

@@ -1,8 +1,8 @@
-//! What a client is told about a [`Fault`]: errno, SQLSTATE and a text its driver knows.
+//! The errno, SQLSTATE and text that a client gets for a [`Fault`].
 //!
-//! Never sends a fault's detail. Numbers are those of a server's errors, below 2000 or from 3000 on: what a
-//! driver finds out by itself (2013, "lost connection") it must not be sent, and MariaDB's turns it into
-//! "malformed packet".
+//! Never sends a fault's detail. The numbers are those of server errors: below 2000, or 3000 and above. A
+//! driver must not be sent the numbers of errors that it raises itself (2013, "lost connection"); MariaDB's
+//! driver reports them as "malformed packet".
 
 use crate::frame;
 use crate::message::ok::ErrPacket;

@@ -1,26 +1,25 @@
-//! User variables go along with their client.
+//! User variables move with their client.
 //!
-//! Behind a request that may have set some, as soon as its transaction is over, the server is asked what they
-//! have come to, in secret and behind the client's own answer. They become the client's variables, and its
-//! pin goes. Until then the pin stands (`user_variable`), so nobody else has that server. The next server
-//! gets them in front of a request that may see them, and only then: others neither pay for them nor see
-//! them.
+//! After a request that may have set some, as soon as its transaction is over, Weir asks the server for their
+//! values, behind the client's own reply. They become the client's variables, and its pin ends. Until then
+//! the pin (`user_variable`) keeps the server for this client. The next server gets the variables ahead of a
+//! request that may use them, and only then: other requests neither pay for them nor see them.
 //!
-//! Owns: the variables of a client and of a server's session, the question, the literals that set them again.
-//! Must not know: which requests see variables (`front/variables.rs`), pools.
+//! Owns: the variables of a client and of a server's session, the query for them, the literals that set them
+//! again. Must not know: which requests see variables (`front/variables.rs`), pools.
 //!
-//! Invariants: a value moves only if its literal gives the same type, bytes, character set and collation; in
-//! doubt the pin stays. Nothing but a reset takes a variable out of a session: one that a session has and a
-//! client has not is seen by its type.
+//! Invariants: a value moves only if its literal restores the same type, bytes, character set and collation;
+//! in doubt the pin stays. Only a reset removes a variable from a session: a variable that a session has and
+//! a client has not is recognised by its type.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
 //! - A variable has one of four kinds: integer with or without a sign, double, decimal with its scale, string
 //!   with a collation and the coercibility 2. Temporal values and JSON are strings; MariaDB keeps a geometry.
-//! - `SET @a = NULL` keeps the kind, and the collation of a string. Nobody's variable is NULL, too, of a type
-//!   that no other has: VARCHAR of as many whole characters of collation_connection as 65535 bytes hold on
-//!   MySQL, a BLOB of 16 MiB and not one byte less on MariaDB.
-//! - Preparing a statement that sets a variable makes it, and so does one that fails or has no rows, except
-//!   INTO.
+//! - `SET @a = NULL` keeps the kind, and the collation of a string. A variable that was never set is NULL,
+//!   too, but of a type that no other variable has: on MySQL a VARCHAR of as many whole characters of
+//!   collation_connection as fit into 65535 bytes, on MariaDB a BLOB of exactly 16 MiB.
+//! - Preparing a statement that sets a variable creates it, and so does a statement that fails or returns no
+//!   rows, except INTO.
 //! - MySQL shows at most 22 characters of a double, which may be too few; MariaDB as many as are needed.
 
 use crate::back::Back;

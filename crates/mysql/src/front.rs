@@ -1,12 +1,13 @@
-//! A logged-in client: finds its requests, answers what needs no server, carries its state.
+//! The client side of a session: finds requests, answers those that need no server, carries the client's
+//! state.
 //!
-//! Owns: where requests begin and end in a client's bytes, what the lexer said about the request under way,
-//! the client's state, pins, prepared statements, and what it may ask about its last statement.
-//! Must not know: servers, queues.
+//! Owns: where requests begin and end in a client's bytes, the lexer's result for the current request, the
+//! client's state, pins and prepared statements, and what it may ask about its last statement. Must not know:
+//! servers, queues.
 //!
-//! Invariants: one request is under way at a time; a client that sends several commands at once keeps
-//! its bytes until each reply is done. Nothing that `find` says changes the state: that happens when the
-//! reply says that the server did it.
+//! Invariants: one request is in progress at a time; a client that sends several commands at once keeps its
+//! bytes until each reply is complete. `find` never changes the state: that happens when the reply confirms
+//! the change.
 
 mod by_heart;
 mod cause;

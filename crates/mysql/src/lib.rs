@@ -1,14 +1,14 @@
-//! MySQL's and MariaDB's protocol as pure machines: bytes in, bytes out.
+//! The MySQL and MariaDB protocols as pure machines: bytes in, bytes out.
 //!
-//! Owns: packets, messages, login in both roles, the client's end ([`Front`]) and the server's end ([`Back`])
-//! of a session, what moves with a client from server to server, prepared statements under numbers of
-//! Weir's own, and the words for a [`weir_wire::Fault`].
-//! Must not know: sockets, clocks, settings, pools, metrics.
+//! Owns: packets, messages, login in both roles, the client side ([`Front`]) and the server side ([`Back`])
+//! of a session, the state that moves with a client from server to server, prepared statements under Weir's
+//! own ids, and the text for a [`weir_wire::Fault`]. Must not know: sockets, clocks, settings, pools,
+//! metrics.
 //!
-//! Invariants: nothing a peer sends makes it panic or grow without bound; a reply goes to the owner of its
+//! Invariants: no input from a peer causes a panic or unbounded growth; a reply goes to the owner of its
 //! request and to nobody else; a request runs only in its client's state, or the client gets an error.
 //!
-//! Capabilities are negotiated on each side by itself. Towards servers Weir always has DEPRECATE_EOF and
+//! Capabilities are negotiated separately on each side. Towards servers Weir always has DEPRECATE_EOF and
 //! SESSION_TRACK (MySQL 5.7, MariaDB 10.2 or newer); packets are rewritten for clients that lack either.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]

@@ -1,11 +1,10 @@
-//! Requests above the gather bound: found in parts while they arrive.
+//! Requests above the gather bound: processed in parts while they arrive.
 //!
-//! Owns: how far such a request is read, and reading its text while it passes.
-//! Must not know: replies.
+//! Owns: how much of such a request has been read, and lexing its text as it passes. Must not know: replies.
 //!
-//! A text of up to [`limits::QUERY_GATHER_BYTES`] is gathered and goes the way of all texts. A longer one is
-//! classified when its end is seen, so what would have to be changed in it (CONNECTION_ID(), KILL) cannot be:
-//! the request is then given up before its last part is sent, and the client with it.
+//! A text of up to [`limits::QUERY_GATHER_BYTES`] is gathered and processed like any other. A longer one is
+//! classified when its end arrives, so the parts that would have to be rewritten (CONNECTION_ID(), KILL)
+//! cannot be: Weir then abandons the request before its last part is sent, and disconnects the client.
 
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};

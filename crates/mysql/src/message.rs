@@ -1,7 +1,7 @@
-//! What payloads mean, one file a family.
+//! The payloads of packets, one file per family.
 //!
-//! Owns: reading and writing of payloads, flags and codes. Must not know: sessions, queues, who sent what.
-//! Invariant: a payload that ends early is a [`weir_wire::Short`], never a panic.
+//! Owns: reading and writing payloads, flags and codes. Must not know: sessions, queues, who sent what.
+//! Invariant: a truncated payload is a [`weir_wire::Short`], never a panic.
 
 pub mod capability;
 pub mod command;

@@ -1,14 +1,14 @@
-//! Prepared statements in two levels: what a client calls a number, and what a server does.
+//! Prepared statements on two levels: the client's ids and the server's.
 //!
-//! Owns: the statements of a client under numbers of Weir's own, the statements of a server with the
-//! least recently used leaving first, parameter types, long data.
-//! Must not know: queues, replies, sockets.
+//! Owns: the statements of a client under Weir's own ids, the statements of a server with least-recently-used
+//! eviction, parameter types, long data. Must not know: queues, replies, sockets.
 //!
-//! Invariants: who prepares is answered from memory only while nothing can have changed since a server said
-//! it; one copy for each server, text, shape of session (schema, charset, sql_mode and what else a
-//! statement's meaning is fixed by when it is prepared) and, on MySQL, kind of parameters it was executed
-//! with (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so
-//! that no other statement of the same text closes or fills it; a server never has more than its bound.
+//! Invariants: a Prepare is answered from memory only while nothing can have changed since a server answered
+//! it; there is one copy per server, text, shape of the session (schema, charset, sql_mode and whatever else
+//! fixes a statement's meaning when it is prepared) and, on MySQL, kind of parameters it was executed with
+//! (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so that
+//! no other statement of the same text closes or fills it; the number of statements on a server never exceeds
+//! its bound.
 
 use crate::binding::{self, Binding, Change};
 use crate::follow::Named;

@@ -1,23 +1,23 @@
-//! Reading a server's reply and passing it on.
+//! Reads a server's reply and forwards it.
 //!
-//! Owns: what is owed for a command, where the reply ends, what must be changed in it for this client.
-//! Must not know: sockets, clocks, pools.
+//! Owns: what is owed for a command, where the reply ends, what must be changed in it for this client. Must
+//! not know: sockets, clocks, pools.
 //!
-//! Invariants: rows are never gathered, whatever their size; a packet is looked at only at its first
-//! bytes; for a client with the capabilities Weir has towards the server, runs of packets go through
-//! unchanged as long as they are.
+//! Invariants: rows are never gathered, whatever their size; only the first bytes of a packet are inspected;
+//! for a client with the capabilities that Weir has towards the server, runs of packets are forwarded
+//! unchanged.
 //!
-//! Changed for a client without DEPRECATE_EOF: an EOF behind the column definitions, EOF instead of the OK
-//! that ends rows, and sequence numbers that are higher by the packets put in between. Changed for a client
-//! without SESSION_TRACK: OK packets. A client with SESSION_TRACK is not shown what only Weir asked to track
-//! (state change, transaction).
+//! Changes for a client without DEPRECATE_EOF: an EOF after the column definitions, an EOF instead of the OK
+//! that ends rows, and sequence numbers that are higher by the number of inserted packets. Changes for a
+//! client without SESSION_TRACK: OK packets. From a client with SESSION_TRACK, Weir hides what only Weir
+//! asked to track (state change, transaction).
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7 with DEPRECATE_EOF: a SELECT's last packet carries trackers and
 //! status flags; `SELECT 1` outside a transaction carries none. state_change is raised by SET of variables
 //! and user variables, text PREPARE, CREATE and DROP TEMPORARY TABLE, also inside CALL; it is not raised by
 //! `SELECT @a := 1`, `INTO @a`, GET_LOCK and HANDLER. An open cursor is announced by one packet directly
-//! behind the column definitions. ERR carries neither flags nor trackers; the next COM_PING carries both and
-//! leaves the warnings alone.
+//! after the column definitions. ERR carries neither flags nor trackers; the next COM_PING carries both and
+//! keeps the warnings.
 
 mod ahead;
 mod ending;

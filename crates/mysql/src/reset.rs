@@ -1,9 +1,9 @@
-//! Requests of Weir's own: ROLLBACK, full reset, check, goodbye.
+//! Requests of Weir's own: ROLLBACK, full reset, check, quit.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7: COM_RESET_CONNECTION rolls back, drops temporary tables, user
-//! variables, prepared statements and locks, puts settings and trackers back to the server's defaults and
-//! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so
-//! that it counts as unknown afterwards and is set for the next client.
+//! variables, prepared statements and locks, restores settings and trackers to the server's defaults and
+//! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so it
+//! counts as unknown afterwards and is set for the next client.
 
 use crate::back::{Back, Entry};
 use crate::frame;

@@ -1,21 +1,22 @@
-//! Texts that ask about the session: the answer is Weir's and is put in their place.
+//! Rewrites texts that ask about the session: Weir inserts its own answer.
 //!
-//! CONNECTION_ID() and @@pseudo_thread_id give Weir's number of the client. (Setting pseudo_thread_id would
-//! do it on the server, but needs a privilege that applications do not have.) ROW_COUNT() and FOUND_ROWS(),
-//! @@warning_count and @@error_count give what the last reply said. Only the first statement of a text is
-//! about the last reply: what stands behind it asks about the statement before it, and the server answers
-//! right there.
+//! CONNECTION_ID() and @@pseudo_thread_id return Weir's number of the client. (Setting pseudo_thread_id on
+//! the server would do it, but needs a privilege that applications do not have.) ROW_COUNT() and
+//! FOUND_ROWS(), @@warning_count and @@error_count return the values of the last reply. Only the first
+//! statement of a text refers to the last reply: later ones refer to the statement before them, and the
+//! server answers them correctly.
 //!
-//! What SHOW STATUS says of TLS is about the client's own connection (see [`crate::ssl_status`]).
+//! The TLS values of SHOW STATUS are those of the client's own connection (see [`crate::ssl_status`]).
 //!
-//! Where a statement reads what the server says of its sessions (the process list and its like), or runs code
-//! with CONNECTION_ID() in it, CONNECTION_ID() stays as it is: both are the server's number then. Not where a
-//! table may be a view that nobody has read yet: tables that hold the client's number are more.
+//! Where a statement reads what the server reports about its sessions (such as the process list), or runs
+//! code that contains CONNECTION_ID(), CONNECTION_ID() is not rewritten: both are the server's number then.
+//! This does not apply to a table that may be a view that Weir has not read yet: tables that hold the
+//! client's number are more common.
 //!
 //! A call that is a whole item of the select list keeps its column's name by an alias. In the middle of an
-//! expression the server makes the column's name of the rewritten text: where it shows (names of columns,
-//! messages) the client's own words are put back, see [`restored`]. A syntax error cites the text from where
-//! it is wrong on: see [`cited`].
+//! expression the server derives the column's name from the rewritten text: where it is visible (names of
+//! columns, messages), the client's own text is restored, see [`restored`]. A syntax error quotes the text
+//! from the position of the error: see [`cited`].
 
 use crate::session_state::Flavour;
 use crate::ssl_status;

@@ -1,27 +1,27 @@
-//! What of a session moves with its client from server to server: default schema, character set,
+//! The part of a session that moves with its client from server to server: default schema, character set,
 //! multi-statements, and the settings of [`Slot`].
 //!
 //! Owns: the state of a client and of a server, reading SET into it, and writing the difference as commands.
 //! Must not know: queues, replies, prepared statements.
 //!
-//! Invariants: only values that a server has accepted are kept, and only such whose text means the same
-//! everywhere (literals of plain ASCII); everything else that SET can do is a pin, stated by the lexer.
+//! Invariants: only values that a server has accepted are kept, and only those whose text means the same
+//! everywhere (literals of plain ASCII); everything else that SET can do is a pin, named by the lexer.
 //!
 //! Found on MariaDB 10.11.19 and MySQL 9.7.4, and relied on here:
-//! - `SET NAMES x COLLATE y` is not reported as `collation_connection` by the tracker, so what is kept is
-//!   what the client said and not what the tracker says.
-//! - `SET foreign_key_checks = DEFAULT` on MySQL leaves the value as it was. DEFAULT is never kept.
-//! - A login with collation 45 also gives columns of text the number 45. On MySQL `SET character_set_results
-//!   = 45` does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB takes numbers
+//! - The tracker does not report `SET NAMES x COLLATE y` as `collation_connection`, so Weir keeps what the
+//!   client sent and not what the tracker reports.
+//! - `SET foreign_key_checks = DEFAULT` on MySQL keeps the value. DEFAULT is never kept.
+//! - A login with collation 45 also gives text columns the number 45. On MySQL `SET character_set_results =
+//!   45` does the same, while `= utf8mb4` gives the default collation's number, 255. MariaDB accepts numbers
 //!   of collations only for `collation_connection`; there `SET NAMES x COLLATE y` does it, which needs the
 //!   names.
 //! - A login with the number of a character set's compiled default (45, 33, 8...) gets on MariaDB 11.8 what
 //!   `character_set_collations` names for it (utf8mb4_uca1400_ai_ci), as `SET NAMES x` does and `COLLATE y`
 //!   does not.
-//! - A number that a server does not know is error 1115 or 1273, while a login with it silently gets the
+//! - A number that a server does not support is error 1115 or 1273, while a login with it silently gets the
 //!   server's default.
-//! - COM_RESET_CONNECTION: MariaDB goes back to the charset of the login, MySQL to the server's default
-//!   (section 2.6 of the field notes is right); both keep the schema; the trackers go back to default.
+//! - COM_RESET_CONNECTION: MariaDB returns to the charset of the login, MySQL to the server's default
+//!   (section 2.6 of the field notes is right); both keep the schema; the trackers return to their defaults.
 //! - No command brings a session back to "no schema"; COM_CHANGE_USER does.
 
 use crate::frame;

@@ -1,10 +1,9 @@
 //! What a client may ask about its own TLS: SHOW STATUS, and the tables behind it.
 //!
-//! Owns: the query that stands in such a text's place. It is the one that the server itself runs for SHOW
-//! STATUS, but with the version and cipher of the client's connection in place of those of Weir's. Must not
-//! know: connections.
+//! Owns: the query that replaces such a text. It is the query that the server itself runs for SHOW STATUS,
+//! with the version and cipher of the client's connection instead of Weir's. Must not know: connections.
 //!
-//! Invariants: a text that does not ask for TLS by name is left alone; the condition is the client's own,
+//! Invariants: a text that does not ask for TLS by name is not changed; the condition is the client's own,
 //! byte for byte.
 
 use crate::session_state::Flavour;

@@ -1,17 +1,18 @@
 //! The warnings of the last statement, kept for its client.
 //!
-//! A statement that failed or warned leaves its messages on its server, and only the next statement takes
-//! them away. Its client may ask for them, or never come back. A server must not wait for that: so, when
-//! nothing else keeps it, Weir asks SHOW WARNINGS itself as soon as the reply is through, keeps the answer
-//! here, and lets the server go. Where the request of another stands behind it already, that would come too
-//! late: then the text is kept, and is run again in front of the client's own SHOW WARNINGS. Of a prepared
-//! statement nothing can be kept: its client is told so if it asks, and the statement does not stand among
-//! others again.
+//! A statement that failed or warned leaves its messages on its server until the next statement. Its client
+//! may ask for them, or never return, and a server must not wait for that. When nothing else keeps the
+//! server, Weir therefore sends SHOW WARNINGS as soon as the reply is complete, keeps the answer here, and
+//! releases the server. If another client's request is already queued behind it, that would be too late: Weir
+//! keeps the text instead, and runs it again ahead of the client's own SHOW WARNINGS. Nothing can be kept of
+//! a prepared statement: a client that asks gets an error, and from then on the statement does not share a
+//! server.
 //!
-//! Where only a server can tell whether it has left them (MariaDB), Weir's mark stands there in their place.
+//! Where only a server can tell whether a statement has kept them (MariaDB), Weir leaves a marker in their
+//! place.
 //!
-//! Owns: what is kept, and what the words of a text have to do with the statement before it. Must not know:
-//! why it was asked for.
+//! Owns: what is kept, and how the text of a statement relates to the statement before it. Must not know: why
+//! it was asked for.
 
 mod columns;
 mod conditions;

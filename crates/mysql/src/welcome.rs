@@ -1,11 +1,11 @@
 //! What the clients of one pool are told at the end of their login.
 //!
-//! Owns: which charsets servers of this pool have accepted, and what clients may rely on there.
-//! Must not know: sockets, queues.
+//! Owns: which charsets the servers of this pool have accepted, and what clients may rely on there. Must not
+//! know: sockets, queues.
 //!
-//! A client names a schema and, by the number of a collation, a charset. Both are confirmed by a server
-//! before the login's final OK, once for all clients that name the same: 1049 and 1044 come from the server.
-//! A number the server does not know means the server's default, as in a login at the server itself.
+//! A client names a schema and, by the number of a collation, a charset. A server confirms both before the
+//! login's final OK, once for all clients that name the same: errors 1049 and 1044 come from the server. A
+//! number that the server does not support selects the server's default, as in a direct login.
 
 use crate::back::Back;
 use crate::frame;

@@ -1,5 +1,5 @@
-//! Weir's `Accept` against Weir's `Connect`, in memory: every method in both roles, whatever the pieces in
-//! which the bytes arrive.
+//! Weir's `Accept` against Weir's `Connect`, in memory: every method in both roles, with the bytes split in
+//! every way.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! `Front` and `Back` against a server's packets written by hand: what reaches the client, what the server is
-//! asked, and what moves with a client to another server.
+//! `Front` and `Back` against packets of a server written by hand: what reaches the client, what the server
+//! is asked, and what moves with a client to another server.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Conversations of a session, replayed: cut at every byte they come to the same; with a byte changed
-//! anywhere they end, with a fault or without, and nothing panics.
+//! Conversations of a session, replayed: split at every byte, the result is the same; with any byte changed
+//! they end, with or without a fault, and nothing panics.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! User variables that go along with their client: what servers are asked, and what they are told.
+//! User variables that move with their client: what servers are asked, and what they are sent.
 
 mod common;
 

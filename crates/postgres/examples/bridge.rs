@@ -1,5 +1,5 @@
-//! A toy pooler over these machines, to try them by hand against a real server: one thread, blocking
-//! nowhere, transaction pooling, every client let in.
+//! A minimal pooler on top of these machines, to try them by hand against a real server: one thread, no
+//! blocking calls, transaction pooling, every client let in.
 //!
 //! `cargo run -p weir-postgres --example bridge -- 127.0.0.1:15132 127.0.0.1:15133 USER DATABASE SERVERS
 //! [PASSWORD]` listens on the first address and uses SERVERS connections to the second. With a password,

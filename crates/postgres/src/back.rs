@@ -1,11 +1,10 @@
-//! The server's end of a session: a queue of requests, what is owed for each, and where the boundary is.
+//! The server side of a session: a queue of requests, the replies owed for each, and the boundary.
 //!
-//! Owns: [`Back`], its state and its small questions. How requests are written is `dispatch.rs`, how replies
-//! are read is `reply.rs`, Weir's own requests are `reset.rs`.
-//! Must not know: sockets, clocks, pools.
+//! Owns: [`Back`], its state and small questions about it. `dispatch.rs` writes requests, `reply.rs` reads
+//! replies, `reset.rs` holds Weir's own requests. Must not know: sockets, clocks, pools.
 //!
-//! Invariants: entries of several owners may stand in the queue, and an error of one touches no other; a
-//! server is reusable only when it is idle, owes nothing, and carries no trace.
+//! Invariants: entries of several owners may be in the queue, and an error of one affects no other; a server
+//! is reusable only when it is idle, owes nothing, and carries no trace.
 
 use crate::Front;
 use crate::cancel::ServerKey;

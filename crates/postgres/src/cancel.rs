@@ -1,7 +1,8 @@
-//! Cancel keys (protocol section 55.2.8): the one Weir gives a client, and the one a server gave Weir.
+//! Cancel keys (protocol section 55.2.8): the one that Weir gives a client, and the one that a server gave
+//! Weir.
 //!
-//! Must not know: who runs where. Weir answers a CancelRequest by sending the server's own key to the
-//! server that runs the client's request, and to no other.
+//! Must not know: what runs where. Weir answers a CancelRequest by sending the server's own key to the server
+//! that runs the client's request, and to no other.
 
 use crate::message::startup::put_cancel;
 use std::fmt;

@@ -1,12 +1,11 @@
-//! Reads a database's catalogue by a request of Weir's own: which functions, views, triggers, policies,
-//! defaults and operators there are, and what tells this state of it from others.
+//! Reads a database's catalogue with a request of Weir's own: its functions, views, triggers, policies,
+//! defaults and operators, and a mark that distinguishes this state of the catalogue from others.
 //!
-//! Owns: the questions and how their rows are understood. Must not know: when it is asked
-//! ([`weir_sql::catalogue`] knows how long an answer holds, the proxy has the clock), what the answer means
-//! for a text.
+//! Owns: the queries and how their rows are read. Must not know: when they are sent ([`weir_sql::catalogue`]
+//! decides how long an answer is valid, the proxy has the clock), what the answer means for a text.
 //!
-//! Invariants: all names in the questions are qualified, so that nobody's search_path decides what is read;
-//! they are asked under the server's own settings; an answer that did not come whole proves nothing.
+//! Invariants: all names in the queries are qualified, so that no search_path affects what is read; they run
+//! under the server's own settings; an incomplete answer proves nothing.
 
 use crate::back::Back;
 use crate::error::field;

@@ -1,9 +1,9 @@
-//! The administration console in PostgreSQL's words: simple queries in, rows, notices and errors out.
+//! The administration console in the PostgreSQL protocol: simple queries in; rows, notices and errors out.
 //!
-//! Owns: the bytes. Must not know: what a statement means, who answers it. The words of refusals are
-//! PgBouncer's, whose console this one stands for, and so is SQLSTATE 08P01 of every error.
+//! Owns: the bytes. Must not know: what a statement means, who answers it. The text of refusals and the
+//! SQLSTATE 08P01 of every error are those of PgBouncer's console.
 //!
-//! Invariant: nothing longer than [`CONSOLE_STATEMENT_BYTES`] is waited for.
+//! Invariant: no statement longer than [`CONSOLE_STATEMENT_BYTES`] is buffered.
 
 use crate::frame::{ClientTag, HEADER_BYTES, put, put_cstr};
 use crate::message::reply::{put_key, put_parameter, put_ready};

@@ -1,11 +1,11 @@
-//! From a client's bytes to what its server gets: the difference of settings, statements to prepare, names
-//! changed; and for each message a note of what the server will owe for it.
+//! Turns a client's bytes into what its server gets: the difference of settings, statements to prepare,
+//! renamed statements; and for each message an entry for what the server will owe.
 //!
 //! Must not know: replies.
 //!
-//! Invariants: requests begin and end where their messages say so, however they are cut into calls; no Sync
-//! is ever put between a client's messages, so its implicit transactions stay whole; what is added is
-//! answered in secret.
+//! Invariants: requests begin and end where their messages say, however they are split between calls; no Sync
+//! is ever inserted between a client's messages, so its implicit transactions stay whole; the client never
+//! sees the replies to what was added.
 
 use crate::back::{Back, Held};
 use crate::effects::Effects;

@@ -3,7 +3,7 @@
 //! Owns: [`Effects`], a class of the lexer reduced to what the PostgreSQL wing acts on, and [`Traces`], the
 //! sum of the effects that succeeded. Must not know: messages, queues.
 //!
-//! Invariant: in doubt a trace is kept. Taking one away too early gives another client's answer.
+//! Invariant: in doubt a trace is kept. Removing one too early could give a client another client's answer.
 
 use crate::role::{AUTHORIZATION, ROLE};
 use std::sync::Arc;

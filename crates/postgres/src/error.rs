@@ -1,9 +1,9 @@
-//! What a client reads when Weir itself ends or refuses something: ErrorResponse (protocol sections 55.7
+//! The ErrorResponse that a client gets when Weir itself ends or refuses something (protocol sections 55.7
 //! and 55.8).
 //!
-//! Owns: the SQLSTATE and the words of every [`FaultKind`]. Must not know: why it happened; `detail` of a
-//! fault is for the log and is never sent.
-//! Invariant: every error has a SQLSTATE (drivers crash without one), says what to do, and leaks nothing.
+//! Owns: the SQLSTATE and the text of every [`FaultKind`]. Must not know: why it happened; `detail` of a
+//! fault is for the log and is never sent. Invariant: every error has a SQLSTATE (drivers crash without one),
+//! says what to do, and leaks nothing.
 
 use crate::frame::{put, put_cstr};
 use weir_wire::{FaultKind, Reader};

@@ -1,17 +1,17 @@
-//! What a client has left on its server, asked of that server: settings that it has set and that no server
-//! reports, so that they move; locks, temporary objects, cursors and channels, so that their pins end with
-//! them.
+//! Asks a server what its client has left there: settings that the client has set and that no server reports,
+//! so that they can move; locks, temporary objects, cursors and channels, so that their pins end when they
+//! do.
 //!
-//! Behind a request that may have set some, as soon as its transaction is over, the server is asked for their
-//! values, in secret and behind the client's own answer. They become the client's settings, and its pin goes.
-//! Until then the pin stands (`setting`), so nobody else has that server. The same question asks, behind a
-//! request that may have freed something, whether the other reasons still are.
+//! After a request that may have set some, as soon as its transaction is over, Weir asks the server for their
+//! values, behind the client's own reply. They become the client's settings, and its pin ends. Until then the
+//! pin (`setting`) keeps the server for this client. After a request that may have released something, the
+//! same query asks whether the other reasons still hold.
 //!
-//! Owns: which settings move by being asked for, and the question. Must not know: how settings are brought
-//! to a server (`session_state.rs`).
+//! Owns: which settings can move this way, and the query. Must not know: how settings are sent to a server
+//! (`session_state.rs`).
 //!
-//! Invariants: a value moves only if the server takes it for the same when it is given back; in doubt the pin
-//! stays. Names that are asked for were set by the client that holds the server.
+//! Invariants: a value moves only if the server reads it as the same value when it is set again; in doubt the
+//! pin stays. The names in the query were set by the client that holds the server.
 
 use crate::back::Back;
 use crate::effects::{Effects, Outcome, Traces};

@@ -1,8 +1,8 @@
-//! Message headers: one byte of type and four of length (protocol section 55.7), and how long each type
-//! may be.
+//! Message headers: one byte of type and four of length (protocol section 55.7), and the maximum length of
+//! each type.
 //!
-//! Owns: the tags of both directions and their bounds. Must not know: what the messages mean.
-//! Invariant: no length a peer gives is trusted before it was compared with the bound of its type.
+//! Owns: the tags of both directions and their bounds. Must not know: what the messages mean. Invariant: no
+//! length from a peer is trusted before it has been compared with the bound of its type.
 
 use weir_wire::{Fault, FaultKind, name_of};
 

@@ -1,13 +1,14 @@
-//! The client's end of a session: where requests begin and end in its bytes, and what moves with it.
+//! The client side of a session: where requests begin and end in a client's bytes, and the state that moves
+//! with the client.
 //!
-//! A request is a simple Query, a FunctionCall, or an extended batch up to its Sync. It is gathered until
-//! it is whole; what is too long, ends in Flush or is data of a COPY is handed out in parts.
+//! A request is a simple Query, a FunctionCall, or an extended batch up to its Sync. It is gathered until it
+//! is complete; one that is too long, ends in Flush or is COPY data is handed out in parts.
 //!
-//! Owns: [`Front`]. Must not know: servers, queues; what a request becomes on a server is `dispatch.rs`,
-//! where one ends is `front/find.rs`.
+//! Owns: [`Front`]. Must not know: servers, queues; `dispatch.rs` turns a request into what its server gets,
+//! `front/find.rs` finds where one ends.
 //!
-//! Invariants: bytes are looked at once, however they are cut; nothing is gathered beyond
-//! [`REQUEST_GATHER_BYTES`]; every text found is lexed once and its effects wait in order for the dispatch.
+//! Invariants: bytes are examined once, however they are split; nothing is gathered beyond
+//! [`REQUEST_GATHER_BYTES`]; every text is lexed once, and its effects wait in order for the dispatch.
 
 use self::scan::{Batch, Long, Scan, Texts};
 use crate::cancel::ClientKey;

@@ -1,16 +1,15 @@
-//! BEGIN that waits for the first statement of its transaction, so that a transaction in which nothing has
-//! been asked yet holds no server.
+//! Delays BEGIN until the first statement of its transaction, so that a transaction without a request holds
+//! no server.
 //!
-//! A simple Query that is one plain BEGIN or START TRANSACTION is answered here, as a server would. It goes
-//! to a server in front of the first request of that transaction, in the same packet. COMMIT and ROLLBACK of
-//! a transaction without a request are answered here, too. What else there is (extended protocol, AND CHAIN,
-//! `--` comments) goes to a server at once.
+//! Weir answers a simple Query that is one plain BEGIN or START TRANSACTION as a server would, and sends it
+//! ahead of the first request of that transaction, in the same packet. It also answers COMMIT and ROLLBACK of
+//! a transaction without a request. All other forms (extended protocol, AND CHAIN, `--` comments) go to a
+//! server at once.
 //!
 //! Owns: [`Late`], [`Control`], [`Facts`]. Must not know: who has a server, and whether the pool wants this.
 //!
-//! Invariants: what is held back cannot fail where it is sent later, as far as is known; should it fail all
-//! the same, nothing behind it runs. Where the server would end an idle transaction by itself nothing is held
-//! back.
+//! Invariants: as far as is known, a delayed BEGIN cannot fail when it is sent; if it fails all the same,
+//! nothing after it runs. Nothing is delayed where the server would end an idle transaction by itself.
 
 use crate::back::Back;
 use crate::frame::{put, put_cstr};

@@ -1,12 +1,12 @@
-//! PostgreSQL as pure machines: protocol 3.0 and 3.2, both roles.
+//! The PostgreSQL protocol as pure machines: versions 3.0 and 3.2, both roles.
 //!
 //! Owns: framing, the login in both roles ([`Accept`], [`Connect`]), finding requests in a client's bytes
-//! ([`Front`]), the queue of a server and what is owed for each request ([`Back`]), what moves with a client
-//! (settings, prepared statements), and what clients are greeted with ([`Welcomes`]).
-//! Must not know: sockets, clocks, settings of Weir, the other wing.
+//! ([`Front`]), the queue of a server and what is owed for each request ([`Back`]), the state that moves with
+//! a client (settings, prepared statements), and what clients are told after login ([`Welcomes`]). Must not
+//! know: sockets, clocks, settings of Weir, the other wing.
 //!
-//! Invariants: no bytes of a peer make it panic; every buffer and map has a bound; a reply goes to the owner
-//! of its request and to nobody else.
+//! Invariants: no input from a peer causes a panic; every buffer and map has a bound; a reply goes to the
+//! owner of its request and to nobody else.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 

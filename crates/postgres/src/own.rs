@@ -1,16 +1,18 @@
-//! What of a session a used server cannot be given: the values RESET goes back to, and not to know a
-//! placeholder.
+//! Session state that a used server cannot be given: the values that RESET returns to, and placeholders that
+//! have never been set.
 //!
-//! PostgreSQL takes the values of RESET from the startup packet, and what `pg_settings` says of their source.
-//! So a client whose startup parameters are not the server's own, and whose text may go back to them where
-//! that can be seen before the text is over, gets a server that was opened with them. It keeps that until it
-//! leaves or discards all, or for one answer when nothing is left by that; nobody has it afterwards.
+//! PostgreSQL takes the values of RESET, and the source that `pg_settings` reports for them, from the startup
+//! packet. A client whose startup parameters differ from the server's, and whose text may return to them in a
+//! way that is visible before the text is over, therefore gets a server that was opened with its parameters.
+//! It keeps that server until it disconnects or runs DISCARD ALL, or for one answer when that leaves nothing
+//! behind; no other client gets it afterwards.
 //!
-//! A placeholder (a setting with a dot in its name) is known to a server from its first SET, `set_config` or
-//! RESET for good: with `''` where a new session has NULL or an error. A server knows which it was told of, a
-//! client which it has named itself; who asks for one gets a server on which both agree.
+//! A placeholder (a setting with a dot in its name) exists on a server from its first SET, `set_config` or
+//! RESET until the session ends: with `''` where a new session has NULL or an error. Weir tracks which
+//! placeholders exist on a server and which a client has named itself; a client that asks for one gets a
+//! server on which both agree.
 //!
-//! Invariant: on a server of its own nothing is brought to the client's settings but once, at the beginning.
+//! Invariant: a server opened for one client is brought to the client's settings only once, at the beginning.
 
 use crate::back::Back;
 use crate::effects::{Effects, SetName};

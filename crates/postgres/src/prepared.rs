@@ -1,17 +1,17 @@
 //! Prepared statements that outlive their server: what a client has prepared, what a server has, and the
 //! names in between.
 //!
-//! PostgreSQL reads a text when it is prepared: names are looked up, types of parameters found, literals of
-//! points in time made values. So every Parse of a client reaches a server, and a statement that is there
-//! already serves another client only if it was prepared after that client's own Parse was answered: it
-//! cannot be older than what that client was told. What a client was told of parameters and columns is its
-//! statement's *shape*; elsewhere it is prepared with these very types, and one whose columns differ is
-//! refused as PostgreSQL refuses it.
+//! PostgreSQL interprets a text when it is prepared: it looks up names, resolves the types of parameters, and
+//! turns literals of points in time into values. Every Parse of a client therefore reaches a server, and a
+//! statement that exists there serves another client only if it was prepared after that client's own Parse
+//! was answered: it cannot be older than what that client was told. The parameters and columns that a client
+//! was told are its statement's *shape*; on another server the statement is prepared with exactly these
+//! types, and refused as PostgreSQL refuses it if its columns differ.
 //!
 //! Owns: [`Statement`], [`ClientPrepared`], [`ServerPrepared`]. Must not know: messages, queues.
 //!
-//! Invariants: a server's statement counts as there only after ParseComplete; one that the batch being sent
-//! uses is never evicted; a name on a server is never used twice; both maps are bounded.
+//! Invariants: a server's statement exists only after ParseComplete; one that the batch being sent uses is
+//! never evicted; a name on a server is never reused; both maps are bounded.
 
 mod client;
 pub mod known;

@@ -1,11 +1,11 @@
-//! What a server owes, and to whom: the queue of requests and, in one row behind it, the replies that each
-//! of them still has to bring.
+//! What a server owes, and to whom: the queue of requests and, in one list behind it, the replies that are
+//! outstanding for each.
 //!
 //! Owns: [`Queue`], [`Entry`], [`Owed`]. Must not know: bytes.
 //!
-//! Invariants: the items of an entry stand together and in the order in which the server will answer;
-//! `items` of all entries add up to the length of the row; what a skipped message would have changed is
-//! undone in reverse order.
+//! Invariants: the items of an entry are contiguous and in the order in which the server will reply; `items`
+//! of all entries add up to the length of the list; the changes of skipped messages are undone in reverse
+//! order.
 
 use crate::effects::Effects;
 use crate::front::Front;

@@ -1,10 +1,11 @@
-//! From a server's bytes to what its clients get: each message is matched with what is owed next.
+//! Turns a server's bytes into what its clients get: each message is matched with what is owed next.
 //!
-//! Messages that only pass are counted by their headers and never looked into; a run of them is one
-//! [`Step::Forward`]. Whatever changes state (errors, parameters, ReadyForQuery) is waited for whole.
+//! Messages that are only forwarded are counted by their headers and never read; a run of them is one
+//! [`Step::Forward`]. A message that changes state (errors, parameters, ReadyForQuery) is handled only when
+//! it is complete.
 //!
-//! Invariants: a reply that does not fit what is owed ends the server; nothing reaches a client but the
-//! head's owner, or the holder of the lease when nothing is queued; every request brings one ReadyForQuery.
+//! Invariants: a reply that does not match what is owed closes the server; only the head's owner gets bytes,
+//! or the holder of the lease when nothing is queued; every request produces one ReadyForQuery.
 
 use crate::back::Back;
 use crate::frame::{Header, ServerTag, body, put, server_header};

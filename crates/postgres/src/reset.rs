@@ -1,7 +1,7 @@
-//! Requests of Weir's own, and the end of a client that left in the middle of one.
+//! Requests of Weir's own, and cleaning up after a client that disconnected in the middle of a request.
 //!
-//! Invariant: nothing here touches the replies of other owners; a message that was cut in two cannot be
-//! ended, so its server is spoiled.
+//! Invariant: nothing here affects the replies of other owners; a message that was only partly sent cannot be
+//! completed, so its server is spoiled.
 
 use crate::back::Back;
 use crate::dispatch::NOBODY;

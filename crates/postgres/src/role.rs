@@ -1,11 +1,11 @@
-//! Who a session acts as: `session_authorization` and `role`, two settings on which hangs what may be done
-//! with the others.
+//! The identity of a session: `session_authorization` and `role`, two settings that determine which rights
+//! the session has over the others.
 //!
-//! Owns: their names, and their place among what a server is brought. Must not know: how a server is asked
-//! for them (`follow.rs`), queues.
+//! Owns: their names, and their place among the settings that a server is sent. Must not know: how a server
+//! is asked for them (`follow.rs`), queues.
 //!
-//! Invariants: whatever a client has set, it is set elsewhere by the user that logged in there; the client's
-//! role comes last, and nothing of the client is sent before the server has accepted it.
+//! Invariants: whatever a client has set is set on another server by the user that logged in there; the
+//! client's role comes last, and nothing of the client is sent before the server has accepted it.
 
 use crate::effects::Effects;
 use crate::session_state::{Change, Settings};

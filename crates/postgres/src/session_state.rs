@@ -1,11 +1,11 @@
-//! What moves with a client: the settings it named at its start and those it has SET since.
+//! The settings that move with a client: those it named at startup and those it has SET since.
 //!
 //! Owns: [`Settings`] (what a client wants, or what a server has been given beyond its own defaults),
 //! [`Reported`] (what a server says about itself by ParameterStatus) and the query that turns one into the
 //! other. Must not know: queues, replies.
 //!
-//! Invariants: names are in lower case and sorted; a value is the text PostgreSQL reports or takes in a
-//! startup packet, never SQL: it is quoted here, once, each time it is sent.
+//! Invariants: names are in lower case and sorted; a value is the text PostgreSQL reports or accepts in a
+//! startup packet, never SQL: it is quoted here, each time it is sent.
 
 use crate::frame::put;
 use crate::role::{WHO, in_order, is_who};

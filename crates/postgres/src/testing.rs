@@ -1,4 +1,4 @@
-//! Hands for the tests: messages written by hand, and a bench on which a front and a back are joined.
+//! Helpers of the tests: messages written by hand, and a bench that joins a front and a back.
 
 use crate::back::Back;
 use crate::cancel::{ClientKey, ServerKey};

@@ -1,11 +1,12 @@
-//! What the clients of one pool are told at the end of their login: the ParameterStatus set of a real server
-//! under the settings the client named.
+//! What the clients of one pool are told at the end of their login: the ParameterStatus values of a real
+//! server under the settings that the client named.
 //!
-//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them; and what else the
-//! clients of a pool can be told by heart: that a statement can be prepared. Must not know: who waits.
+//! Owns: [`Welcomes`], a bounded cache from settings to what a server reported under them; and what else a
+//! client of the pool can be told without a server: that a statement can be prepared. Must not know: who
+//! waits.
 //!
-//! Invariants: nothing is told that no server of this pool has said; when a server says something else than
-//! before, everything older is forgotten.
+//! Invariants: clients are told only what a server of this pool has reported; when a server reports something
+//! else than before, everything older is discarded.
 
 use crate::back::Back;
 use crate::front::Front;

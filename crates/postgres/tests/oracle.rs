@@ -1,5 +1,5 @@
-//! Another implementation of the protocol as the other side of a login: it must be let in by Weir, and the
-//! requests it writes must be found where they end.
+//! An independent implementation of the protocol as the other side of a login: Weir must let it in, and must
+//! find the ends of the requests that it writes.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;

@@ -1,4 +1,4 @@
-//! Sessions recorded from a real server, replayed through a front and a back: whole, cut at every byte on
+//! Sessions recorded from a real server, replayed through a front and a back: whole, split at every byte on
 //! either side, and with one byte changed.
 
 use weir_postgres::{Accept, Back, Connect, Front};

@@ -1,4 +1,4 @@
-//! A look at the books from outside: do lists, states and counters agree? For the simulator and tests.
+//! Checks the books from outside: do lists, states and counters agree? For the simulator and tests.
 //!
 //! Owns: nothing. Must not change anything.
 

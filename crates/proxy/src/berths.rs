@@ -1,15 +1,15 @@
-//! Which workers there are, and where a client gets its seat.
+//! Which workers exist, and where a client gets its seat.
 //!
-//! The first workers, one for each core, are there from the start to the end, and share a descriptor table.
-//! When that has no room for more clients, further workers begin, each with a table of its own; the first
-//! ones accept for them. A further worker that nobody has been a client of for a while ends, and its table
-//! goes with it. Which clients come to it is decided when they are accepted: nobody is moved later.
+//! The first workers, one for each core, live as long as the process and share a descriptor table. When that
+//! has no room for more clients, further workers start, each with a table of its own; the first workers
+//! accept connections for them. A further worker that has had no client for a while ends, and its table with
+//! it. A client's worker is chosen when the client is accepted and never changes.
 //!
-//! Owns: the number of clients of each worker, which workers are open, when another one is ordered. Must not
-//! know: how a worker begins or ends.
+//! Owns: the number of clients of each worker, which workers are open, when another one is started. Must not
+//! know: how a worker starts or ends.
 //!
-//! Invariants: a client gets a seat only at an open worker, and a worker closes only while no seat of it is
-//! taken, in one step of one atomic. All workers that are open have numbers below [`Berths::shown`].
+//! Invariants: a client gets a seat only at an open worker, and a worker closes only while none of its seats
+//! is taken, in one step of one atomic. All open workers have numbers below [`Berths::shown`].
 
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,

@@ -1,4 +1,4 @@
-//! One client: its connection, its front, what waits for it.
+//! One client: its connection, its front, its pending work.
 
 use crate::books::{Claim, Claimant};
 use crate::ids::Key;

@@ -1,16 +1,16 @@
-//! What the administration console needs of the data plane: statements come out, answers and decrees go in,
-//! and what there is can be listed.
+//! The interface between the administration console and the data plane: statements out, answers and decrees
+//! in, and lists of what exists.
 //!
-//! A client that has logged in to the console stays where it is; its statements go out by the [`Clerk`], and
-//! the answers come back by mail. So the console costs the data path nothing but one look at a bit for each
-//! read.
+//! A client that has logged in to the console stays on its worker; its statements go out through the
+//! [`Clerk`], and the answers come back by mail. The console therefore costs the data path one test of a bit
+//! per read.
 //!
-//! Owns: what is said ([`Statement`], [`Letter`]), the decrees in force ([`Decrees`]), and the rows of a
+//! Owns: the messages ([`Statement`], [`Letter`]), the decrees in force ([`Decrees`]), and the rows of a
 //! list. Must not know: what a statement means (`weir_admin` does).
 //!
-//! Invariants: a worker looks at [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn at most;
-//! what it lists goes out as it comes, and the end of a list is that nobody has it any more, whatever becomes
-//! of a worker.
+//! Invariants: a worker examines at most [`weir_wire::limits::CONSOLE_LOOKS`] clients or servers in one turn;
+//! rows of a list are sent as they are produced, and a list ends when its last reference is dropped, whatever
+//! happens to a worker.
 
 use crate::context::{Shared, Ticket};
 use crate::control::Proxy;

@@ -1,4 +1,4 @@
-//! What a hall borrows from its worker while it handles one thing.
+//! What a hall borrows from its worker while it handles one event.
 
 use crate::berths::Berths;
 use crate::console::Hatch;

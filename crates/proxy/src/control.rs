@@ -1,7 +1,7 @@
-//! Starts and ends it all: listeners, workers, crypto threads.
+//! Starts and stops the data plane: listeners, workers, crypto threads.
 //!
-//! Owns: the threads of the data plane and the order in which they come and go, and the settings they have.
-//! Signals, HTTP and reading files are the caller's (`src/cli`).
+//! Owns: the threads of the data plane, the order in which they start and stop, and their settings. Signals,
+//! HTTP and reading files are the caller's (`src/cli`).
 
 use crate::ask::Asker;
 use crate::berths::Berths;

@@ -1,10 +1,11 @@
-//! The threads for slow work of logins: PBKDF2, RSA, and handshakes of TLS.
+//! The threads for slow work of logins: PBKDF2, RSA, and TLS handshakes.
 //!
-//! Owns: their queues and how long these may get. Must not know: what a result is for.
+//! Owns: their queues and the maximum lengths of these. Must not know: what a result is for.
 //!
-//! Invariants: a client's work is refused when too much of it waits; that of Weir's own logins to servers is
-//! taken always and waits for no client's. The threads for clients are less urgent than everything else on
-//! the machine, and rest between handshakes where cores are short: who is logged in goes before who comes.
+//! Invariants: a client's work is refused when too much of it is queued; the work of Weir's own logins to
+//! servers is always accepted and never waits for a client's. The threads for clients run at a lower priority
+//! than everything else on the machine, and pause between handshakes when cores are short: clients that are
+//! logged in come before those that log in.
 
 use crate::ask::{Answer, Question};
 use crate::context::Ticket;

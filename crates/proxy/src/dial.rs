@@ -1,11 +1,11 @@
-//! A login to a server, driven over a stream: of the connections that clients get, and of those that carry a
+//! A login to a server, driven over a stream: for connections that clients get, and for those that carry a
 //! cancel.
 //!
-//! Owns: the wing's login machine, the TLS around it, and how far both are. Must not know: what the
-//! connection is for; whoever dials is told what the login has come to ([`Progress`], or the fault it ends
-//! by), and sends what waits.
+//! Owns: the wing's login machine, the TLS around it, and the progress of both. Must not know: what the
+//! connection is for; the caller gets the result ([`Progress`], or the fault that ends the login), and sends
+//! what is pending.
 //!
-//! Invariants: the machine gets no bytes while slow work of it is under way; a login keeps the TLS settings
+//! Invariants: the machine gets no bytes while its slow work is in progress; a login keeps the TLS settings
 //! it began with.
 
 use crate::line::Line;

@@ -1,9 +1,9 @@
-//! When a worker lets replies gather before it runs again.
+//! Decides when a worker lets replies accumulate before it runs again.
 //!
-//! Where requests stand behind one another, a worker that is woken for each reply spends most of its time on
-//! being woken, and takes the core from the database each time. It gives up its claim to a core at once then
-//! ([`weir_net::Net::gather`]): while others finish their slices more replies come, and one turn handles them
-//! all. Where nobody stands behind anybody, each reply is passed on at once.
+//! When requests are queued behind one another, a worker that wakes up for each reply spends most of its time
+//! on waking up, and takes the core from the database each time. It then gives up its claim to a core at once
+//! ([`weir_net::Net::gather`]): while other processes use their time slices more replies arrive, and one turn
+//! handles them all. When no request is queued behind another, each reply is forwarded at once.
 //!
 //! Owns: the decision. Must not know: what a request is.
 

@@ -1,10 +1,11 @@
-//! Wrong passwords. Whoever gives several in a row waits for each further refusal, longer each time, so that
-//! a password is not found by trying; those who try over many connections at once wait one behind the other.
+//! Delays refusals after wrong passwords. After several in a row each further refusal is delayed, longer each
+//! time, so that passwords cannot be found by trying; attempts on many connections at once are delayed one
+//! after the other.
 //!
-//! Owns: how many there were lately, by address and by user. Must not know: clients, protocols.
+//! Owns: the number of recent failures, by address and by user. Must not know: clients, protocols.
 //!
-//! Invariants: only refusals are late, so nobody who knows his password waits; the memory is fixed. Two
-//! addresses or names that fall together are late together.
+//! Invariants: only refusals are delayed, so a client with the right password never waits; the memory is
+//! fixed. Two addresses or names that collide in the table are delayed together.
 
 use std::net::IpAddr;
 use weir_wire::limits::REFUSED_ADDRESSES;

@@ -1,4 +1,4 @@
-//! TLS with clients, from the configuration: which certificate is shown, and what a reload keeps of it.
+//! TLS with clients, from the configuration: which certificate is presented, and what survives a reload.
 
 use crate::settings::ClientTls;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,11 +1,12 @@
-//! Workers that begin when clients come, and end when they have gone; and the mail of all.
+//! Workers that start when clients need them and end when their clients have gone; and the mail of all
+//! workers.
 //!
-//! Owns: their threads, and the mailboxes of those that have none now. When one is due is for
-//! [`crate::berths`] to say. Must not know: what a worker does.
+//! Owns: their threads, and the mailboxes that have no thread now. [`crate::berths`] decides when a worker is
+//! due. Must not know: what a worker does.
 //!
-//! Invariant: no letter stays in the mailbox of a worker that is not there. Who closes puts its mailbox back
-//! and empties it; who sends looks after it has sent whether the worker is still there, and else empties the
-//! mailbox itself. Both do so under the mailbox's lock, so one of the two sees the letter.
+//! Invariant: no letter stays in the mailbox of a worker that has ended. A worker that closes puts its
+//! mailbox back and empties it; a sender checks after sending whether the worker still exists, and otherwise
+//! empties the mailbox itself. Both do so under the mailbox's lock, so one of the two sees the letter.
 
 use crate::berths::Berths;
 use crate::context::Shared;

@@ -1,12 +1,13 @@
-//! How MySQL clients are greeted: as the servers behind Weir greet.
+//! The greeting for MySQL clients: the same as that of the servers behind Weir.
 //!
-//! MySQL greets before it knows who comes, so a client must be told the server's version, default collation
-//! and capabilities before it has a pool. Every server that Weir logs in to tells them; before the first has,
-//! one is asked at the start by a connection that reads its greeting and goes.
+//! In the MySQL protocol the greeting comes before the client's name, so a client must be told the server's
+//! version, default collation and capabilities before it has a pool. Every server that Weir logs in to
+//! provides them; before the first login, Weir reads them at startup on a connection that it closes after the
+//! greeting.
 //!
-//! Owns: what is known of that, asking. Must not know: clients, pools.
+//! Owns: what is known of that, and asking for it. Must not know: clients, pools.
 //!
-//! Invariant: no client is promised a capability that some server met so far does not have.
+//! Invariant: no client is promised a capability that any server seen so far lacks.
 
 use crate::settings::Targets;
 use arc_swap::ArcSwap;

@@ -1,8 +1,8 @@
-//! Keys of things a worker owns, and the slabs they live in.
+//! Keys of what a worker owns, and the slabs that store it.
 //!
-//! Owns: [`Key`] (slot and generation), [`Arena`], the packing of keys into event-loop tokens and timer
-//! keys, and the numbers clients are known by outside.
-//! Invariant: a key of a thing that has gone never finds the slot's next tenant.
+//! Owns: [`Key`] (slot and generation), [`Arena`], the packing of keys into event-loop tokens and timer keys,
+//! and the numbers by which clients are known outside.
+//! Invariant: a stale key never finds a later occupant of its slot.
 
 use std::num::NonZeroU64;
 use weir_net::Token;

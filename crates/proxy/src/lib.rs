@@ -1,9 +1,9 @@
 //! The hall: workers, sessions, servers, pools.
 //!
-//! Owns: who is connected, which server runs whose request, how long anybody may wait. `worker` is the loop;
+//! Owns: who is connected, which server runs whose request, how long a client may wait. `worker` is the loop;
 //! `hall` is one worker's clients and servers of one protocol; `pool` is who waits for what; `wing` is what a
-//! protocol has to offer; `control` starts and ends it all. Must not know: what the bytes mean (the wings
-//! do), files (`config` does), what is said at the console: `console` passes that on and lists what there is.
+//! protocol provides; `control` starts and stops everything. Must not know: what the bytes mean (the wings
+//! do), files (`config` does), what console statements mean: `console` forwards them and lists what exists.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 

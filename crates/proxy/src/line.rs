@@ -1,15 +1,15 @@
-//! A connection's transport: a socket, and TLS over it if there is any.
+//! A connection's transport: a socket, with or without TLS.
 //!
-//! Owns: the socket, and what TLS keeps for it. For a plain connection each call is the socket's own behind
-//! one branch. Must not know: what the bytes mean, whose connection it is.
+//! Owns: the socket, and the state that TLS keeps for it. On a plain connection each call is the socket's own
+//! behind one branch. Must not know: what the bytes mean, whose connection it is.
 //!
-//! A handshake's costly step can be taken elsewhere ([`Line::lend`]): until it is back, nothing is read or
-//! written.
+//! The costly step of a handshake can be moved to another thread ([`Line::lend`]): until it is back, nothing
+//! is read or written.
 //!
-//! Invariants: bytes count as sent when the socket has taken them as TLS, not when they are encrypted, so
-//! whoever sends keeps what is not on its way, as for a socket; bytes given again after `WouldBlock` begin
-//! with those that were given before; an idle connection keeps no buffer here, but for the tickets of a
-//! client to which nothing was sent yet.
+//! Invariants: bytes count as sent when the socket has accepted them as TLS records, not when they are
+//! encrypted, so a sender keeps what has not been sent, as with a socket; after `WouldBlock` the caller must
+//! repeat the same bytes first; an idle connection keeps no buffer here, except for the tickets of a client
+//! that has not been sent anything yet.
 
 use std::io;
 use std::sync::Arc;

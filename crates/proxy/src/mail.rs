@@ -1,4 +1,4 @@
-//! What workers and the control thread tell each other.
+//! Messages between workers and the control thread.
 
 use crate::console::Letter;
 use crate::crypto::WorkDone;

@@ -1,10 +1,10 @@
-//! Panics of the threads that serve: defects of Weir that must harm as few as possible.
+//! Panics of the serving threads: defects of Weir whose harm must be limited.
 //!
-//! Owns: how often that has happened, when it is too often, and, in debug builds, how a test makes it happen.
-//! What becomes of a worker's clients and servers is `worker.rs`'s. Must not know: what a thread did.
+//! Owns: how many there were, how many are too many, and, in debug builds, how a test causes one. `worker.rs`
+//! decides what happens to a worker's clients and servers. Must not know: what a thread did.
 //!
-//! Invariant: a thread that serves goes on after a panic, or the process ends. Never is it left out: its
-//! listeners would take clients whom nobody serves, and others would send it servers.
+//! Invariant: after a panic a serving thread continues, or the process ends. A thread is never just missing:
+//! its listeners would accept clients that nobody serves, and other workers would send it servers.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Bytes that wait: read and not yet understood, or written and not yet taken by the kernel.
+//! Pending bytes: read and not yet processed, or written and not yet accepted by the kernel.
 //!
 //! Owns nothing while it is empty: an idle client has no buffer.
 

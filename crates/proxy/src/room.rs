@@ -1,6 +1,7 @@
-//! How many clients there may be.
+//! The default maximum number of clients.
 //!
-//! Owns: the reckoning where nobody has set a number. Must not know: how the memory of a machine is read.
+//! Owns: the calculation, for when no number is configured. Must not know: how the memory of a machine is
+//! read.
 
 use weir_net::tables::{TablePlan, growing_within};
 

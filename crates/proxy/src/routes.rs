@@ -1,4 +1,4 @@
-//! Who may come in and where it goes, by the configuration.
+//! Which clients may log in and which pool they get, from the configuration.
 
 use crate::ask::Question;
 use crate::pool::auto::Bounds;

@@ -1,4 +1,4 @@
-//! One server: its connection, its back, who holds it.
+//! One server: its connection, its back, its holder.
 
 pub use crate::books::ServerState;
 use crate::books::{Post, Tenant};

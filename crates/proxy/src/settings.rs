@@ -1,5 +1,5 @@
-//! What the hall needs to know, in plain values. `control` makes it from the configuration; the simulator
-//! makes it by hand.
+//! The hall's settings, as plain values. `control` makes them from the configuration; the simulator makes
+//! them by hand.
 
 use crate::ask::Question;
 use crate::pool::auto::Bounds;

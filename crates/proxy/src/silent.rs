@@ -1,8 +1,8 @@
-//! Logins in the order in which they came, so that the oldest that says nothing can make room for another.
+//! Logins in order of arrival, so that the oldest silent one can make room for another.
 //!
-//! Must not know: what a login is; its state is asked of who does.
+//! Must not know: what a login is; the caller supplies its state.
 //!
-//! Invariant: it remembers at most twice as many as there are clients, and some.
+//! Invariant: the list is at most about twice as long as the number of clients.
 
 use crate::ids::Key;
 use std::collections::VecDeque;

@@ -1,11 +1,11 @@
-//! Keeps the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. And lets
-//! go of pools that nobody uses.
+//! Maintains the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. Also
+//! removes pools that are no longer used.
 //!
-//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what the workers were told of the size of any
-//! pool, and for how long a pool has been without use. Runs on the control thread, some times a second. Must
-//! not know: how a server is opened or closed; it tells the workers that a size has changed.
+//! Owns: one [`AutoSize`] for each pool whose size is `auto`, the size that workers were last told for any
+//! pool, and how long a pool has been unused. Runs on the control thread, a few times per second. Must not
+//! know: how a server is opened or closed; it tells the workers that a size has changed.
 //!
-//! Invariant: one pool at most tries a size at a time, so that no two measure each other.
+//! Invariant: at most one pool tries a size at a time, so that no two trials affect each other.
 
 use crate::context::Shared;
 use crate::mail::WingMail;

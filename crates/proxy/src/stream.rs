@@ -1,11 +1,10 @@
-//! A connection's bytes: its line, what was read and is not understood yet, what was written and is not taken
-//! yet.
+//! A connection's bytes: its line, bytes read but not yet processed, bytes written but not yet accepted.
 //!
-//! Owns: what a read says, also of the next one, and how what waits goes out. All reads and writes of
-//! clients, servers and cancels are these. Must not know: whose connection it is, what the bytes mean, when
-//! it is right to read.
+//! Owns: what a read returns and implies for the next one, and how pending bytes are sent. All reads and
+//! writes of clients, servers and cancels go through it. Must not know: whose connection it is, what the
+//! bytes mean, when it is right to read.
 //!
-//! Invariants: bytes go out in the order in which they were said; an idle stream keeps no buffer.
+//! Invariants: bytes are sent in the order in which they were written; an idle stream keeps no buffer.
 
 use crate::line::{Line, Received};
 use crate::pending::Pending;

@@ -1,7 +1,7 @@
 //! One worker: a thread with its own event loop, clients, servers and timers.
 //!
 //! Owns: the loop. Must not know: what the halls do with an event.
-//! Invariants: it never blocks but in `Net::wait`, and takes no lock while it serves.
+//! Invariants: it blocks only in `Net::wait`, and takes no lock while it serves.
 
 use crate::berths::Room;
 use crate::context::{Cx, Shared};

@@ -1,4 +1,4 @@
-//! A request comes to its server: what must go ahead of it, then the request.
+//! Sends a request to its server, preceded by whatever the server needs first.
 //!
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 

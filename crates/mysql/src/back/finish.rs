@@ -1,4 +1,4 @@
-//! A request is done: what it did is taken over by its client and by what is known of the server.
+//! Completes a request: its effects are recorded for the client and for the server.
 //!
 //! Owns: that. Must not know: packets.
 

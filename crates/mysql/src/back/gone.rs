@@ -1,9 +1,10 @@
-//! A client's schema that somebody has dropped: what MariaDB says of a table in it.
+//! MariaDB's error for a table in a client's schema that another client has dropped.
 //!
-//! A session that stood in it when it was dropped is told that the table does not exist; one without a
-//! schema, as Weir's server is then, that it has none. MySQL tells both that the database is unknown.
+//! A session whose default schema was dropped gets "table does not exist"; a session without a default
+//! schema, which is what Weir's server then is, gets "no database selected". MySQL reports an unknown
+//! database to both.
 //!
-//! Owns: the name of the table, and those words. Must not know: when a schema is gone.
+//! Owns: extracting the table's name, and the text of the error. Must not know: when a schema is gone.
 
 use crate::message::ok::ErrPacket;
 use crate::warnings::{Piece, Words};

@@ -1,16 +1,18 @@
-//! LAST_INSERT_ID() moves with its client.
+//! Moves LAST_INSERT_ID() with its client.
 //!
-//! An OK tells an id that was made and one that was given in the same way, and only the first changes
-//! LAST_INSERT_ID(). So a server is asked before its client leaves it. For the answer to be the client's,
-//! nobody else's value may be there when an INSERT runs: a session's value is 0, or it is its client's own. 0
-//! behind an INSERT then means that the INSERT has made none, because no row gets the id 0.
+//! An OK packet reports a generated id and an explicit one in the same way, but only a generated one changes
+//! LAST_INSERT_ID(). Weir therefore asks the server for the value before the client leaves it. The answer is
+//! the client's only if no other client's value is in the session when an INSERT runs: the value of a session
+//! is either 0 or its client's own. A 0 after an INSERT then means that the INSERT generated no id, because
+//! no row gets the id 0.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: an INSERT or REPLACE without
-//! LAST_INSERT_ID(expr) whose OK says 0 has changed nothing; a LOAD DATA may have, whose OK always says 0;
-//! functions and triggers put the value back, procedures and views that set it do not. `SELECT
-//! LAST_INSERT_ID(), LAST_INSERT_ID(0)` gives the value and leaves 0.
+//! LAST_INSERT_ID(expr) whose OK reports 0 has not changed the value; a LOAD DATA may have, because its OK
+//! always reports 0; functions and triggers restore the value, procedures and views that set it do not.
+//! `SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0)` returns the value and sets it to 0.
 //!
-//! Owns: whose value a session has, bringing a client's, asking. Must not know: other questions.
+//! Owns: whose value a session holds, setting a client's value, asking for it. Must not know: other
+//! questions.
 
 use super::{Ahead, Back, Entry};
 use crate::front::{Front, Outcome, Request};

@@ -1,4 +1,4 @@
-//! A request as the server gets it, with the server's numbers of statements in it.
+//! Writes a request for its server, with the server's statement ids.
 //!
 //! Owns: writing requests, whole and in parts. Must not know: replies.
 

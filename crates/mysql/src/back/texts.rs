@@ -1,8 +1,8 @@
-//! The texts of reads under way, until it is known that nobody will have to ask them again.
+//! Texts of reads in progress, kept until Weir knows that they need not be run again.
 //!
-//! A read that fails or warns among the requests of others leaves its messages on its server for a moment
-//! only: the next one wipes them away. Then its text is kept by its client (`warnings`), and is asked again
-//! if the client wants to know.
+//! A read that fails or warns among the requests of other clients leaves its messages on its server only
+//! until the next request overwrites them. Its client keeps the text instead (`warnings`), and Weir runs it
+//! again if the client asks for the messages.
 //!
 //! Owns: those texts. Must not know: replies.
 //! Invariant: bounded by the texts of a full queue and [`REQUEST_TEXTS_OVER_BYTES`].

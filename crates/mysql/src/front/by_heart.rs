@@ -1,12 +1,12 @@
-//! A lone SET of values that every server takes is answered without one, when none is free.
+//! Answers a SET of values that every server accepts without a server, when none is free.
 //!
-//! A driver cancels by a second connection, on which it SETs what it always SETs before it sends its KILL.
-//! Where all servers of the pool are at work, only that KILL would free one: the SET must not wait for it.
-//! What it changes moves with its client, so the next server is brought to it.
+//! A driver cancels through a second connection, on which it sends its usual SETs before the KILL. When all
+//! servers of the pool are busy, only that KILL would free one: the SET must not wait for it. What it changes
+//! moves with its client, so the next server is brought into that state.
 //!
-//! Owns: which values no server refuses, and what a server would have answered. Must not know: servers.
+//! Owns: which values no server refuses, and the reply a server would have sent. Must not know: servers.
 //!
-//! Invariants: what is answered here can neither fail nor warn on any server.
+//! Invariant: a statement answered here can neither fail nor warn on any server.
 
 use super::{Front, Phase};
 use crate::frame;

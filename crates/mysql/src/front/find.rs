@@ -1,6 +1,7 @@
-//! Requests in a client's bytes.
+//! Finds requests in a client's bytes.
 //!
-//! Owns: where one begins and ends, what it needs, answers that need no server. Must not know: replies.
+//! Owns: where a request begins and ends, what it needs, replies that need no server. Must not know: replies
+//! of servers.
 
 use super::{Extra, FileData, Front, Phase, Request, malformed};
 use crate::frame::{HEADER_BYTES, Header};

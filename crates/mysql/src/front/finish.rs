@@ -1,4 +1,4 @@
-//! The reply to a client's request is done: what the request did to the session.
+//! The reply to a client's request is complete: records what the request did to the session.
 //!
 //! Owns: pins and state after a reply. Must not know: packets.
 

@@ -1,16 +1,16 @@
-//! What FOUND_ROWS() gives behind a statement, where the reply alone does not say.
+//! The value of FOUND_ROWS() after a statement, where the reply alone does not determine it.
 //!
-//! Owns: statements that may set it or leave it, what MySQL has in store for a later one. Must not know:
-//! packets, servers.
+//! Owns: which statements may set or keep it, and the value that MySQL holds back for a later statement. Must
+//! not know: packets, servers.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
-//! - MariaDB: what selects besides (a subquery in SET, INSERT ... SELECT) sets it, but not where the rows are
-//!   known without a look at a table.
-//! - MySQL: SET with a subquery and CREATE TABLE ... SELECT leave it as it was. What they have found it gives
-//!   behind the next statement that changes rows (INSERT, REPLACE, DELETE, LOAD DATA) or CALL, as does what
-//!   subqueries of a statement have found that failed, and a failed UPDATE that found its table. A statement
-//!   that selects puts its own rows in the place of both. EXPLAIN of a statement without a subquery gives it,
-//!   too, and sets nothing.
+//! - MariaDB: other statements that select (a subquery in SET, INSERT ... SELECT) set it, but not where the
+//!   rows are known without reading a table.
+//! - MySQL: SET with a subquery and CREATE TABLE ... SELECT keep it. The number of rows that they found
+//!   appears after the next statement that changes rows (INSERT, REPLACE, DELETE, LOAD DATA) or CALL, as does
+//!   the number found by subqueries of a failed statement and by a failed UPDATE that found its table. A
+//!   statement that selects replaces both with its own rows. EXPLAIN of a statement without a subquery
+//!   returns it, too, and sets nothing.
 
 use super::{Front, Outcome, Request};
 use crate::session_state::Flavour;

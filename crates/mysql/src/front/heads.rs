@@ -1,7 +1,7 @@
-//! What a text asks about warnings that are kept here is answered here: all of it, or its first statement.
+//! Answers questions about warnings that Weir keeps: the whole text, or its first statement.
 //!
-//! Owns: those answers, and the texts of Weir's that stand in the place of such a statement. Must not know:
-//! what is kept of warnings, and why.
+//! Owns: those answers, and the texts that replace such a statement. Must not know: which warnings are kept,
+//! and why.
 
 use super::Front;
 use crate::message::{Capabilities, Command, status};

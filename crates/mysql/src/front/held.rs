@@ -1,12 +1,12 @@
-//! What a client holds on its server and may give back: temporary tables, named locks, statements of PREPARE.
+//! What a client holds on its server and may release: temporary tables, named locks, statements of PREPARE.
 //!
-//! Owns: how much of it there is, by what texts say and what answers tell; when nothing is left, its pin
-//! goes. Must not know: packets, settings.
+//! Owns: how many there are, from texts and replies; when none is left, the pin ends. Must not know: packets,
+//! settings.
 //!
-//! Invariant: in doubt there is more of it. A table counts as dropped when a DROP TABLE succeeded that spells
-//! it as the CREATE did; a lock as free when as many RELEASE_LOCK() have answered 1 as GET_LOCK() have. `DO
-//! RELEASE_LOCK('name')` answers nothing; it has freed a lock that was got under the same literal and not
-//! freed.
+//! Invariant: in doubt, something is still held. A table counts as dropped when a DROP TABLE succeeded that
+//! spells its name as the CREATE did; a lock counts as free when as many RELEASE_LOCK() as GET_LOCK() have
+//! returned 1. `DO RELEASE_LOCK('name')` returns nothing; it has released a lock that was taken under the
+//! same literal and not yet released.
 
 use super::{Front, Outcome};
 use crate::message::lenenc;

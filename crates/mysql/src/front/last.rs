@@ -1,18 +1,18 @@
 //! What a client may ask about its last statement: ROW_COUNT(), FOUND_ROWS(), its warnings.
 //!
-//! Owns: what of that is known from replies, and what only a server knows. Must not know: packets.
+//! Owns: which of that is known from replies, and which only from a server. Must not know: packets.
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
-//! - ROW_COUNT() is what the last OK said, and -1 behind rows, an EOF or an error. COM_PING and COM_INIT_DB
-//!   set it to 0, COM_STMT_PREPARE, COM_STMT_CLOSE, COM_STATISTICS and GET DIAGNOSTICS leave it.
-//! - FOUND_ROWS() lasts over errors, transaction control, SET of constants, DDL and all commands, also over a
-//!   reset. It is the number of rows of a plain SELECT, also with LIMIT n; not with an offset, nor with LIMIT
-//!   behind UNION. On MySQL an UPDATE sets it to the rows it matched.
-//! - MySQL forgets warnings with each statement but SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB
+//! - ROW_COUNT() is the count of the last OK, and -1 after rows, an EOF or an error. COM_PING and COM_INIT_DB
+//!   set it to 0; COM_STMT_PREPARE, COM_STMT_CLOSE, COM_STATISTICS and GET DIAGNOSTICS keep it.
+//! - FOUND_ROWS() survives errors, transaction control, SET of constants, DDL and all commands, also a reset.
+//!   It is the number of rows of a plain SELECT, also with LIMIT n; not with an offset, nor with LIMIT after
+//!   UNION. On MySQL an UPDATE sets it to the rows it matched.
+//! - MySQL discards warnings at each statement except SHOW WARNINGS, SHOW ERRORS and GET DIAGNOSTICS. MariaDB
 //!   keeps them over statements that neither use a table nor warn.
-//! - The OK of COM_PING and COM_INIT_DB counts what has been added on MySQL since the last text or
-//!   COM_STMT_PREPARE, EXECUTE, FETCH, RESET or COM_FIELD_LIST began, also when SHOW WARNINGS still shows
-//!   more; behind SHOW WARNINGS it is 0. On MariaDB it is 0.
+//! - On MySQL the OK of COM_PING and COM_INIT_DB counts the warnings added since the last text or
+//!   COM_STMT_PREPARE, EXECUTE, FETCH, RESET or COM_FIELD_LIST began, even if SHOW WARNINGS still shows more;
+//!   after SHOW WARNINGS it is 0. On MariaDB it is 0.
 
 use super::finish::NO_SUCH_ROUTINE;
 use super::found::{self, Found};

@@ -1,10 +1,11 @@
-//! The user variables of a client: which of them a request may see or set, and which only its server knows.
+//! The user variables of a client: which of them a request may see or set, and which have a value that only
+//! one server knows.
 //!
-//! Owns: that. Must not know: how they are asked for and brought (`follow.rs`).
+//! Owns: that. Must not know: how values are queried and restored (`follow.rs`).
 //!
-//! Invariants: who may stay on a server (a transaction, a pin) and who sets variables finds all of its own
-//! there and nobody else's; who only reads some finds those. A name that only one server knows the value of
-//! pins its client to that server.
+//! Invariants: a client that may stay on a server (in a transaction, with a pin) and one that sets variables
+//! finds all its own variables there and no others; a client that only reads some finds those. A variable
+//! whose value only one server knows pins its client to that server.
 
 use super::{Front, remove_setting, runs_user_code};
 use crate::follow::{Named, Told, Variables, Wanted};

@@ -1,6 +1,6 @@
-//! What Weir says to a client in a server's place: errors, last words, OK.
+//! What Weir sends to a client in place of a server: errors, the final error, OK.
 //!
-//! Owns: the sequence number of such an answer. Must not know: requests.
+//! Owns: the sequence number of such a packet. Must not know: requests.
 
 use super::find::query_of;
 use super::{Front, Phase, Request};

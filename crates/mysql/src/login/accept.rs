@@ -1,16 +1,16 @@
 //! A client logs in to Weir: greeting, handshake response, AuthSwitch, mysql_native_password,
-//! caching_sha2_password (fast, full by RSA, full in clear inside TLS or on a Unix socket),
+//! caching_sha2_password (fast, full by RSA, full in cleartext inside TLS or on a Unix socket),
 //! mysql_clear_password inside TLS or on a Unix socket.
 //!
-//! Owns: the order of the packets, the sequence number, the capabilities the client has.
-//! Must not know: users (the proxy looks them up), sockets, clocks.
+//! Owns: the order of the packets, the sequence number, the client's capabilities. Must not know: users (the
+//! proxy looks them up), sockets, clocks.
 //!
-//! Invariants: a user that does not exist walks the same path as a wrong password and gets the same
-//! words; the final OK is not sent here but when the client is greeted (see `welcome.rs`), so that a
-//! schema or a charset that does not exist is refused inside the login, as the server would do it.
+//! Invariants: an unknown user takes the same path as a wrong password and gets the same text; the final OK
+//! is sent not here but with the welcome (see `welcome.rs`), so that an unknown schema or charset is refused
+//! within the login, as a server does.
 //!
-//! TLS begins behind a response that is cut short to 32 bytes with the SSL flag; the whole one follows
-//! inside. What a client that asked for TLS sent in clear is not looked at again.
+//! TLS begins after a response that is cut to 32 bytes with the SSL flag; the complete response follows
+//! inside. What a client sent in cleartext before TLS is not read again.
 
 use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
 use crate::error;

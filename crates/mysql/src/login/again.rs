@@ -1,12 +1,12 @@
-//! Weir proves itself again on a server it is logged in to: COM_CHANGE_USER, the only way back to a session
+//! Logs in again on an existing connection to a server: COM_CHANGE_USER, the only way back to a session
 //! without a default schema.
 //!
 //! Owns: the packets of that exchange. Must not know: queues, clients.
 //!
-//! MySQL answers COM_CHANGE_USER with an AuthSwitchRequest and a fresh scramble, MariaDB takes the answer
-//! to the scramble of the greeting. Sealing a password for the server's key costs some tens of
-//! microseconds, is only needed when the server has forgotten this user since Weir's login, and is done
-//! where it stands.
+//! MySQL answers COM_CHANGE_USER with an AuthSwitchRequest and a new scramble; MariaDB accepts the response
+//! to the scramble of the greeting. Encrypting a password for the server's key takes some tens of
+//! microseconds, is needed only if the server no longer has this user in its cache, and is done on the
+//! worker's thread.
 
 use super::credentials::{Credentials, Method, refuse};
 use super::{FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA};

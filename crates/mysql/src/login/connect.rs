@@ -1,16 +1,16 @@
-//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in clear on
-//! a safe path), sha256_password (likewise), AuthSwitch; then the session is set up with one more round trip.
+//! Weir logs in to a server: mysql_native_password, caching_sha2_password (fast; full by RSA, or in cleartext
+//! on a safe path), sha256_password (likewise), AuthSwitch; one more round trip sets up the session.
 //!
-//! Owns: the order of the packets, what the server can, what the new session starts from.
-//! Must not know: sockets, clocks, clients, pools.
+//! Owns: the order of the packets, the server's capabilities, the initial state of the session. Must not
+//! know: sockets, clocks, clients, pools.
 //!
-//! Invariants: a password leaves only as [`Credentials`] let it; what the server asks for beyond that is
+//! Invariants: a password is sent only as [`Credentials`] allow; anything else the server asks for is
 //! refused.
 //!
-//! The set-up: `SET` of the three trackers Weir relies on, and `SELECT` of every setting Weir can move with
-//! a client, so that each can be put back to where this session began. Both are sent with one write. A
-//! server that refuses the first is used without trackers (what only they would tell is then a pin); one that
-//! refuses the second, without moving settings.
+//! The set-up consists of a `SET` of the three trackers that Weir relies on, and a `SELECT` of every setting
+//! that Weir can move with a client, so that each can be restored to its initial value. Both are sent in one
+//! write. If a server refuses the first, it is used without trackers (changes that only they report become
+//! pins); if it refuses the second, without moving settings.
 
 use super::again::Again;
 use super::credentials::{Credentials, Method, refuse};

@@ -1,11 +1,11 @@
-//! What Weir proves itself with at a server: at login, and again with COM_CHANGE_USER.
+//! Weir's credentials for a server, at login and again with COM_CHANGE_USER.
 //!
-//! Owns: the answer to a method's scramble. Must not know: the order of packets.
+//! Owns: the response to a method's scramble. Must not know: the order of packets.
 //!
-//! Invariant: nobody gets a password he can read unless he is proven to be the server: by a verified
-//! certificate, by the RSA key the operator knows, or by standing at a Unix socket. `Trust::unproven` is the
-//! operator's word that this is not wanted. A false server chooses the method, so it is not enough to choose
-//! a good one ourselves.
+//! Invariant: a readable password goes only to a peer that has proven to be the server: by a verified
+//! certificate, by the RSA key that the operator configured, or by being at a Unix socket. `Trust::unproven`
+//! is the operator's permission to go without. A false server chooses the method, so choosing a safe method
+//! on Weir's side is not enough.
 
 use super::{CACHING_SHA2, CLEAR, NATIVE, SHA256, SHA256_KEY_REQUEST};
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! OK, EOF and ERR (MySQL protocol, "Generic Response Packets"), and session state changes.
 //!
-//! Towards servers Weir always has SESSION_TRACK and DEPRECATE_EOF (if the server can); clients may lack
-//! either, so an OK packet may have to be written anew: `info` is a length-encoded string with
-//! SESSION_TRACK and the rest of the packet without.
+//! Towards servers Weir always has SESSION_TRACK and DEPRECATE_EOF (if the server supports them); clients may
+//! lack either, so an OK packet may have to be rewritten: `info` is a length-encoded string with
+//! SESSION_TRACK, and the rest of the packet without.
 
 use super::{Capabilities, lenenc, status};
 use weir_wire::{Reader, Short};

@@ -1,5 +1,5 @@
-//! What follows the greeting: the client's login, switches of the method, further authentication data
-//! (MySQL protocol, "Connection Phase Packets"), and COM_CHANGE_USER.
+//! Packets after the greeting: the client's login, switches of the method, further authentication data (MySQL
+//! protocol, "Connection Phase Packets"), and COM_CHANGE_USER.
 
 use super::Capabilities;
 use super::lenenc;

@@ -1,6 +1,6 @@
-//! What was sent ahead of a request, and what becomes of the request when that was confirmed or refused.
+//! Commands sent ahead of a request, and what happens to the request when they are confirmed or refused.
 //!
-//! Owns: the replies to what went ahead. Must not know: the reply to the request itself.
+//! Owns: the replies to those commands. Must not know: the reply to the request itself.
 
 use super::prepare::{read_definition, take_reply};
 use super::{At, Progress, Reply, Way, malformed, whole};

@@ -1,6 +1,7 @@
-//! The end of a reply: where it leaves the session, and what Weir asks before the client leaves its server.
+//! The end of a reply: the state in which it leaves the session, and what Weir asks before the client leaves
+//! its server.
 //!
-//! Owns: what OK packets tell, the ping behind an error, questions about warnings and LAST_INSERT_ID().
+//! Owns: the contents of OK packets, the ping after an error, questions about warnings and LAST_INSERT_ID().
 //! Must not know: results.
 
 use super::{Way, malformed, whole};

@@ -1,6 +1,7 @@
-//! LOAD DATA LOCAL: the server asks for a file, and the client's packets go to it under its own numbers.
+//! LOAD DATA LOCAL: the server asks for a file, and Weir forwards the client's packets with the server's
+//! sequence numbers.
 //!
-//! Owns: who may be asked, where a file's packets are. Must not know: other replies.
+//! Owns: which clients may be asked, where a file's packets are. Must not know: other replies.
 
 use super::result::pass;
 use super::{At, Progress, Reply, Way};

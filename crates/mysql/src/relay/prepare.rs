@@ -1,6 +1,6 @@
-//! The reply to COM_STMT_PREPARE: gathered, remembered, and given to the client under its own number.
+//! The reply to COM_STMT_PREPARE: gathered, stored, and sent to the client under its own id.
 //!
-//! Owns: that reply. Must not know: which copies there are.
+//! Owns: that reply. Must not know: which copies exist.
 
 use super::result::renamed;
 use super::{At, Progress, Way, malformed};

@@ -1,7 +1,6 @@
-//! The reply to a request: results, their rows and their ends, in the form its client knows.
+//! The reply to a request: results, their rows and their ends, in the form that the client understands.
 //!
-//! Owns: where a result ends, what is changed in it. Must not know: what goes ahead of a request or follows
-//! it.
+//! Owns: where a result ends, what is changed in it. Must not know: what precedes or follows a request.
 
 use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};

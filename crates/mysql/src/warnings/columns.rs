@@ -1,6 +1,6 @@
 //! The columns of SHOW WARNINGS.
 //!
-//! Owns: their definitions, and what a character set of results makes of them. Must not know: rows.
+//! Owns: their definitions, and how the character set of results changes them. Must not know: rows.
 
 use crate::message::lenenc;
 use crate::session_state::{Flavour, Slot, State};

@@ -1,9 +1,8 @@
-//! Conditions that are kept, said to a server: raised anew there, or assigned to the variables of GET
-//! DIAGNOSTICS.
+//! Sends kept conditions to a server: raised again there, or assigned to the variables of GET DIAGNOSTICS.
 //!
-//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: texts of conditions are utf8mb3, numbers have no
-//! sign but for ROW_COUNT; SHOW WARNINGS shows texts in the character set of results. MySQL warns of whatever
-//! names utf8mb3.
+//! Found on MariaDB 10.11 and MySQL 9.7, and relied on here: texts of conditions are utf8mb3, numbers are
+//! unsigned except for ROW_COUNT; SHOW WARNINGS shows texts in the character set of results. MySQL warns
+//! about every mention of utf8mb3.
 //!
 //! Owns: that. Must not know: what is kept, and why.
 

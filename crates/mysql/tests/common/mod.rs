@@ -1,5 +1,5 @@
-//! Hands for the tests: a server's packets written by hand, logins of both kinds, and the two movements of a
-//! session: what a client sends, and what a server answers.
+//! Helpers of the tests: packets of a server written by hand, logins of both kinds, and the two steps of a
+//! session: a client sends, a server answers.
 //!
 //! Owns: nothing of the product. Uses its public names only.
 #![allow(dead_code, reason = "each test file uses its part")]

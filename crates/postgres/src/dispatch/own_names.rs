@@ -1,11 +1,12 @@
-//! A server on which statements have the names that one client gave them, and nobody else has any. There the
-//! server itself answers whatever can be asked of names: `EXPLAIN EXECUTE`, PREPARE of a name that is taken,
-//! `pg_prepared_statements`, code that runs any of them.
+//! A server on which statements have the names that one client gave them, and on which no other client has
+//! statements. There the server itself handles everything that refers to names: `EXPLAIN EXECUTE`, PREPARE of
+//! a name that is taken, `pg_prepared_statements`, code that runs any of them.
 //!
 //! Must not know: which texts need it (`effects.rs`).
 //!
-//! Invariants: nothing of others is prepared there, nor anything under a name of Weir's; the client stays
-//! until all its names are gone (DISCARD ALL, a lone DEALLOCATE ALL), or it is; then the server is reset.
+//! Invariants: no statement of another client is prepared there, and none under a name of Weir's; the client
+//! keeps the server until all its names are gone (DISCARD ALL, a lone DEALLOCATE ALL) or until it
+//! disconnects; then the server is reset.
 
 use crate::back::Back;
 use crate::effects::Effects;

@@ -1,8 +1,8 @@
-//! Prepared statements on their way to a server: names changed, what the server lacks parsed in front, what
-//! is too much closed.
+//! Prepared statements on their way to a server: statements are renamed, missing ones are parsed first, and
+//! the least recently used are closed.
 //!
-//! Invariant: a statement is used only behind a Parse that this very server has confirmed or has in front of
-//! it in the same batch; nothing that the batch uses is closed.
+//! Invariant: a statement is used only after a Parse that this very server has confirmed or has ahead of it
+//! in the same batch; no statement that the batch uses is closed.
 
 use super::own_names::effects_of_named;
 use super::{Message, malformed};

@@ -1,6 +1,6 @@
-//! What a request that may pin its server says, for the operator.
+//! The statement that may have pinned a server, as shown to the operator.
 //!
-//! Must not know: which requests are asked for.
+//! Must not know: which requests it is asked about.
 
 use super::Front;
 use crate::frame::{ClientTag, body, client_header};

@@ -1,9 +1,9 @@
-//! Where a request ends in its client's bytes, and what its server must have or do for it.
+//! Finds where a request ends in its client's bytes, and what its server must have or do for it.
 //!
-//! Owns: looking at whole messages, and the wishes and needs of a request. Must not know: servers; messages
-//! too long to be gathered (`long`).
+//! Owns: reading whole messages, and the wishes and needs of a request. Must not know: servers; messages too
+//! long to be gathered (`long`).
 //!
-//! Invariant: bytes are looked at once, unless what they mean was not known yet.
+//! Invariant: bytes are examined once, unless their meaning was not known yet.
 
 use super::Front;
 use super::scan::{Batch, NOTHING_JUDGED};

@@ -1,8 +1,8 @@
-//! Messages that are not gathered: too long, data of a COPY, and what follows a request that was rejected.
+//! Messages that are not gathered: those that are too long, COPY data, and what follows a rejected request.
 //!
 //! Owns: handing them out in parts. Must not know: what whole requests mean.
 //!
-//! Invariant: nothing is kept of them but the lexer of a long Query.
+//! Invariant: nothing of them is kept except the lexer of a long Query.
 
 use super::Front;
 use super::find::part;

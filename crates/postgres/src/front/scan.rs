@@ -1,9 +1,8 @@
-//! What was seen of a client's bytes so far: how far they were looked at, and what the batch that is being
-//! gathered will need.
+//! How far a client's bytes have been examined, and what the batch that is being gathered will need.
 //!
 //! Owns: that, for `find` and `long`. Must not know: what a request becomes on a server.
 //!
-//! Invariant: a text is in [`Texts`] once, from when it was found until it is dispatched.
+//! Invariant: a text is in [`Texts`] once, from the time it is found until it is dispatched.
 
 use crate::effects::Effects;
 use std::collections::VecDeque;

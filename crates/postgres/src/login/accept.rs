@@ -1,9 +1,9 @@
 //! A client logs in to Weir (protocol section 55.2.1): from the first byte to AuthenticationOk. What follows
-//! (ParameterStatus, BackendKeyData, ReadyForQuery) needs the word of a server and is `welcome.rs`.
+//! (ParameterStatus, BackendKeyData, ReadyForQuery) depends on a server's answer and is in `welcome.rs`.
 //!
-//! Invariants: a state is named by what it awaits; bytes that came before the answer to SSLRequest or
-//! GSSENCRequest are refused (CVE-2021-3935); a user that does not exist fails where a wrong password does,
-//! with the same words.
+//! Invariants: a state is named after what it waits for; bytes received before the answer to SSLRequest or
+//! GSSENCRequest are refused (CVE-2021-3935); an unknown user fails at the same point as a wrong password,
+//! with the same text.
 
 use crate::cancel::ClientKey;
 use crate::error::{

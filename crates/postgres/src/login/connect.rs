@@ -1,7 +1,7 @@
 //! Weir logs in to a server (protocol section 55.2.1): from the startup packet to the first ReadyForQuery.
 //!
-//! Invariants: a server that began SCRAM must prove that it knows the password before its "ok" counts; what
-//! it reports about itself is kept within bounds; its refusal is kept to be shown to clients.
+//! Invariants: a server that began SCRAM must prove that it has the password's verifier before its "ok"
+//! counts; what it reports about itself is bounded; its refusal is kept and shown to clients.
 
 use crate::back::Back;
 use crate::cancel::ServerKey;

@@ -1,4 +1,4 @@
-//! `Pair`: Weir's accept against Weir's connect for every method, cut at every byte; and what either side
+//! `Pair`: Weir's accept against Weir's connect for every method, split at every byte; and what either side
 //! must refuse.
 
 use super::accept::Accept;

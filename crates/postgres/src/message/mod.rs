@@ -1,4 +1,4 @@
-//! Messages, one file a family. Parsers borrow from the bytes they read; writers append.
+//! Messages, one file per family. Parsers borrow from the bytes they read; writers append.
 
 pub mod auth;
 pub mod query;

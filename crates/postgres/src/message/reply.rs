@@ -1,4 +1,4 @@
-//! Replies Weir reads or writes itself (protocol section 55.7).
+//! Replies that Weir reads or writes itself (protocol section 55.7).
 
 use crate::frame::{put, put_cstr};
 use weir_wire::{Boundary, Reader, Short};

@@ -1,5 +1,6 @@
-//! Many clients over few servers against each client on a server of its own: the same requests must give the
-//! same replies, whatever the order of events, the cuts of the bytes and the clients that vanish.
+//! Many clients over few servers, compared with each client on a server of its own: the same requests must
+//! get the same replies, whatever the order of events, however the bytes are split and whichever clients
+//! disconnect.
 
 mod server;
 

@@ -1,5 +1,6 @@
-//! A PostgreSQL in miniature: sessions, transactions, one setting, prepared statements, COPY, errors that
-//! skip to Sync. Its rows name the text they come from, so that an answer to another's question is seen.
+//! A PostgreSQL server in miniature: sessions, transactions, one setting, prepared statements, COPY, errors
+//! that skip to Sync. Its rows name the text they come from, so that a reply to another client's request is
+//! recognised.
 
 use crate::frame::{body, put, put_cstr};
 use crate::message::query::{Object, read_bind, read_execute, read_object, read_parse, read_query};

@@ -1,4 +1,4 @@
-//! What a client has prepared, by its own names, and a server that has them under these names.
+//! What a client has prepared, under its own names, and a server that has the statements under these names.
 //!
 //! Owns: [`ClientPrepared`], [`OwnNames`]. Must not know: other clients.
 //!

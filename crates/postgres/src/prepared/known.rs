@@ -1,10 +1,10 @@
-//! Statements that servers of one pool have taken: what every worker may answer a Parse from while no server
-//! is free.
+//! Statements that servers of one pool have accepted: with them, any worker can answer a Parse while no
+//! server is free.
 //!
-//! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock.
-//! Must not know: which server has what ([`super::ServerPrepared`]), who asks.
+//! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock. Must
+//! not know: which server has what ([`super::ServerPrepared`]), who asks.
 //!
-//! Invariants: bounded; a statement in it was accepted outside a transaction and by itself.
+//! Invariants: bounded; every statement in it was accepted outside a transaction and in a batch of its own.
 
 use super::Key;
 use std::sync::OnceLock;

@@ -1,9 +1,9 @@
-//! What one server has prepared, under names of Weir's, and whom that serves.
+//! What one server has prepared, under Weir's names, and which clients' statements that serves.
 //!
 //! Owns: [`ServerPrepared`]. Must not know: clients' names.
 //!
-//! Invariants: a statement counts as there only after ParseComplete; one that the batch being sent uses is
-//! never evicted; a name is never used twice.
+//! Invariants: a statement exists only after ParseComplete; one that the batch being sent uses is never
+//! evicted; a name is never reused.
 
 use super::known::KnownStatements;
 use super::{Key, Name, Shape, Statement, name_for, now};

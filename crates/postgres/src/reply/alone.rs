@@ -1,7 +1,7 @@
-//! Messages that stand alone: ErrorResponse and ParameterStatus. They are waited for whole, change what Weir
-//! knows, and may be rewritten.
+//! Messages that are handled singly: ErrorResponse and ParameterStatus. They are read when complete, change
+//! Weir's state, and may be rewritten.
 //!
-//! Invariant: no name of Weir's own making reaches a client.
+//! Invariant: no name that Weir made up reaches a client.
 
 use super::{Way, protocol};
 use crate::back::Back;

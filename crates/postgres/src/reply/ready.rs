@@ -1,6 +1,6 @@
-//! What becomes certain at ReadyForQuery: where the boundary is, which effects stay, whether settings took.
+//! What ReadyForQuery settles: where the boundary is, which effects stay, whether settings were accepted.
 //!
-//! Invariant: an effect counts only when its request is over, and what a ROLLBACK may bring back is doubted.
+//! Invariant: an effect counts only when its request is over, and whatever a ROLLBACK may undo is uncertain.
 
 use super::{Way, protocol};
 use crate::back::Back;

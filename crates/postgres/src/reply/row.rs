@@ -1,10 +1,10 @@
-//! Rows that no client gets: the answers to Weir's own questions. Each is waited for whole, read, and goes
-//! nowhere.
+//! Rows that no client gets: the answers to Weir's own queries. Each is read when complete, and not
+//! forwarded.
 //!
-//! Owns: which of the questions a row answers. Must not know: how an answer is read; that stands beside each
-//! question.
+//! Owns: which query a row answers. Must not know: how an answer is read; that is implemented with each
+//! query.
 //!
-//! Invariant: a row that is too long to be read passes as any other does, and its question was in vain.
+//! Invariant: a row that is too long to be read is skipped, and its query remains unanswered.
 
 use crate::back::Back;
 use crate::follow::read_values;

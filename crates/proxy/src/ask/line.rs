@@ -1,9 +1,9 @@
-//! One connection that blocks, over which PostgreSQL is asked for passwords.
+//! One blocking connection on which PostgreSQL is asked for passwords.
 //!
-//! Owns: the messages of the question and how long each answer may take. Must not know: who asked; sockets.
+//! Owns: the messages of the query, and the time limit of each answer. Must not know: who asked; sockets.
 //!
-//! Invariants: the login carries no parameter of a client's; a name goes as a parameter of the extended
-//! protocol; an answer is bounded, and every name is answered apart.
+//! Invariants: the login carries no parameter from a client; a name is sent as a parameter of the extended
+//! protocol; an answer is bounded, and every name has an answer of its own.
 
 use super::Question;
 use std::io;

@@ -1,12 +1,12 @@
-//! Databases are asked for the passwords of users whom no file lists (PgBouncer's auth_query).
+//! Asks databases for the passwords of users that no file lists (PgBouncer's auth_query).
 //!
-//! Owns: one thread for each database that is being asked, with a connection of its own beside all pools,
-//! what waits for it, and its last answers. Must not know: clients, and what an answer makes of one.
+//! Owns: one thread for each database that is being asked, with a connection outside all pools, a queue, and
+//! its latest answers. Must not know: clients, and what an answer means for one.
 //!
-//! Invariants: no worker waits; a question is put after it was asked, so an answer is never older than the
-//! login it is for, but by `auth_query_cache_ttl`; those of one user that wait at the same time are one;
-//! nothing a client chose goes to the server but a name, as a parameter. What waits, what is kept and how
-//! many databases are asked at a time is bounded.
+//! Invariants: no worker waits; the query is sent after the login has asked, so an answer is never older than
+//! the login it is for, except by `auth_query_cache_ttl`; waiting queries for the same user are merged into
+//! one; nothing that a client chose reaches the server except a name, as a parameter. The queue, the cache
+//! and the number of databases asked at a time are bounded.
 
 mod line;
 

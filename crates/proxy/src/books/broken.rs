@@ -1,4 +1,4 @@
-//! What the books answer when what they are told cannot be true.
+//! The books' answer to an event that cannot be true.
 //!
 //! Owns: whom such a defect would have harmed. Must not know: what is done about it.
 

@@ -1,4 +1,4 @@
-//! A client's side of the books: what it wants, or what it holds.
+//! A client's entry in the books: what it wants, or what it holds.
 
 use crate::ids::Key;
 use crate::pool::{Link, Linked, PoolId};

@@ -1,18 +1,18 @@
-//! The books: who holds what. The one place where a client gets a server, keeps it and loses it.
+//! The books: who holds what. The only place where a client gets, keeps and loses a server.
 //!
-//! Owns: of each client what it wants or holds ([`Holding`]), of each server who has it ([`ServerState`]), of
-//! each pool its idle servers and its queue ([`Pool`]), and the gauges that count these. The entries live in
-//! the things themselves (a client's [`Claim`], a server's [`Post`]), so that they cost no look-up; nobody
-//! else can change them.
-//! Must not know: sockets, bytes, clocks, what a request says.
+//! Owns: for each client what it wants or holds ([`Holding`]), for each server who has it ([`ServerState`]),
+//! for each pool its idle servers and its queue ([`Pool`]), and the gauges that count these. The entries are
+//! stored in the things themselves (a client's [`Claim`], a server's [`Post`]), so they cost no look-up;
+//! nothing else can change them. Must not know: sockets, bytes, clocks, what a request says.
 //!
-//! Each method is one transition. It looks first whether what it is told can be true, and changes nothing if
-//! not ([`Broken`]): a defect of Weir then costs one client and one server, which nobody gets.
+//! Each method is one transition. It first checks whether its arguments can be true, and changes nothing if
+//! not ([`Broken`]): a defect of Weir then costs one client and one server, and no client gets that server.
 //!
-//! Invariants: a server is leased to one client at most, and the two name each other; a client waits, has a
-//! lease or rides, never two of these; a server is shared while somebody rides on it or it is about to be
-//! filled, and nobody rides on any other; it stands in the idle list exactly while it is idle; one that a
-//! cancel may still hit changes hands only to whom the cancel is about; the gauges are what is there.
+//! Invariants: a server is leased to at most one client, and the two name each other; a client waits, has a
+//! lease or rides, never two of these; a server is shared while a client rides on it or it is about to be
+//! filled, and no client rides on any other; a server is in the idle list exactly while it is idle; a server
+//! that a cancel may still hit changes hands only to the client that the cancel is for; the gauges equal the
+//! entries.
 
 mod broken;
 mod claim;

@@ -1,7 +1,7 @@
-//! Who gets a server that is free, and when a shared one is to become free for that.
+//! Which client gets a free server, and when a shared server must become free.
 //!
-//! First come, first served, over all workers; only that a server which would have to move for it stays where
-//! somebody has waited nearly as long.
+//! First come, first served, over all workers, with one exception: a server that would have to move to
+//! another worker stays if a client on its own worker has waited nearly as long.
 
 use super::{Books, Claimant, Pool, ServerState, Tenant};
 use crate::ids::{Arena, Key};

@@ -1,7 +1,8 @@
 //! One worker's part of a pool: its idle servers, its queue, its connects.
 //!
-//! Owns: which servers are idle, who waits, and what others are told of both. Must not know: protocols,
-//! sockets, what a server or a client is: it stores keys. Only the books change its lists and counts.
+//! Owns: which servers are idle, who waits, and what other workers are told of both. Must not know:
+//! protocols, sockets, what a server or a client is: it stores keys. Only the books change its lists and
+//! counts.
 
 use super::Claimant;
 use super::post::ServerState;

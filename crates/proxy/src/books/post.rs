@@ -1,4 +1,4 @@
-//! A server's side of the books: who has it.
+//! A server's entry in the books: who has it.
 
 use crate::ids::Key;
 use crate::pool::PoolId;

@@ -1,6 +1,6 @@
-//! The books alone, against a model of them: what may happen in any order, and what may not.
+//! The books alone, compared with a model: what may happen in any order, and what may not.
 //!
-//! `WEIR_BOOKS_STEPS` says how many steps: a million in CI.
+//! `WEIR_BOOKS_STEPS` sets the number of steps: a million in CI.
 
 use super::{
     Books, Claim, Claimant, Fit, HAND_OVER_NS, Holding, Next, Pool, Post, ServerState, Tenant, Want,

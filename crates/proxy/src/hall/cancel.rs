@@ -1,9 +1,9 @@
 //! Cancel and KILL: end what one client runs, and nothing else.
 //!
-//! A cancel reaches a server only while that client's request is at its head, and the server does not change
-//! hands until the cancel's own connection is over. When the request ends by itself, a cancel that is not on
-//! its way yet is given up, and behind one that is, the client's next request waits: a cancel never hits what
-//! was sent after the reply it came too late for. A request that only waits simply leaves the queue.
+//! A cancel is sent to a server only while that client's request is at the head of its queue, and the server
+//! does not change hands until the cancel's own connection is closed. When the request ends by itself, a
+//! cancel that has not been sent yet is dropped; behind one that has been sent, the client's next request
+//! waits: a late cancel never hits a later request. A request that is still waiting simply leaves the queue.
 
 use super::who::log_client;
 use super::{Hall, Order};

@@ -1,13 +1,16 @@
-//! Limits that several pools share (`max_db_connections`, `max_user_connections`): who gives way to whom.
+//! Limits that several pools share (`max_db_connections`, `max_user_connections`): which pool gives way to
+//! which.
 //!
-//! A pool that wants a server and finds such a limit reached takes the place of an idle server of another
-//! pool under it. When there is none, it waits, and whoever is next free under the limit gives its place to
-//! the pool that has waited longest. The rule of order is that of `pool::shared`: publish first, look second.
+//! A pool that wants a server when such a limit is reached takes the place of an idle server of another pool
+//! under the limit. If there is none, it waits, and the next server that becomes free under the limit gives
+//! its place to the pool that has waited longest. The order follows the rule of `pool::shared`: publish
+//! first, look second.
 //!
-//! A place that is left to another pool travels as a [`Place`] and counts as taken all the way. If it were
-//! free for that time, the pool that leaves it would be the first to take it again, and the two could close
-//! and open servers for each other for ever. It goes only to a worker that would open a server with it: not
-//! to one that pauses after a failed connect, nor to one that has connects under way for all who wait.
+//! A place that is passed to another pool travels as a [`Place`] and counts as taken all the way. If it were
+//! free for that time, the pool that gives it up would be the first to take it again, and the two could close
+//! and open servers for each other endlessly. It goes only to a worker that would open a server with it: not
+//! to one that pauses after a failed connect, nor to one that already has a connect in progress for every
+//! waiting client.
 
 use super::Hall;
 use crate::context::Cx;

@@ -1,9 +1,9 @@
-//! Which statement has pinned a server to its client, for the operator.
+//! The statement that has pinned a server to its client, for the operator.
 //!
-//! Owns: what the clients that are pinned, or may be at their next boundary, have said. Must not know: what
+//! Owns: the statements of clients that are pinned, or may be at their next boundary. Must not know: what
 //! pins.
 //!
-//! Invariant: a client without a lease has no entry, so there are no more of them than servers.
+//! Invariant: a client without a lease has no entry, so there are no more entries than servers.
 
 use super::Hall;
 use crate::client::Phase;

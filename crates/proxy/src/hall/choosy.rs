@@ -1,12 +1,13 @@
-//! Clients for which not any server will do, and servers that are for one client only.
+//! Clients that need a particular server, and servers that are for one client only.
 //!
-//! A session that was used for others is not quite a new one: PostgreSQL's `RESET` goes back to the startup
-//! parameters of the connection, and a setting of an extension's name stays known. The wing says of a request
-//! that it would notice (`Needs::choosy`), and of a server whether it would do (`Wing::suits`). When no idle
-//! one does, one of them gives its place to a new one, opened as the client itself would have opened it
-//! (`Wing::startup_of`).
+//! A session that other clients have used differs from a new one: PostgreSQL's `RESET` returns to the startup
+//! parameters of the connection, and a setting of an extension's name continues to exist. The wing says
+//! whether a request would notice (`Needs::choosy`), and whether a server is suitable (`Wing::suits`). When
+//! no idle server is, one of them gives its place to a new one, opened as the client itself would have opened
+//! it (`Wing::startup_of`).
 //!
-//! Invariant: a reserved server is never idle and never shared: it goes to a client that it suits, or closes.
+//! Invariant: a reserved server is never idle and never shared: it goes to a client that it suits, or is
+//! closed.
 
 use super::Hall;
 use crate::books::Want;

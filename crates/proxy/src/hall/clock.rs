@@ -1,5 +1,5 @@
-//! Timeouts. A client or server has one deadline at a time, which follows from its state; its timer is
-//! lazy: it fires at or before the deadline, looks, and is armed again. So the data path pays nothing.
+//! Timeouts. A client or server has one deadline at a time, which follows from its state; its timer is lazy:
+//! it fires at or before the deadline, checks, and is armed again. The data path therefore pays nothing.
 
 use super::Hall;
 use super::deadline::{BATCH_MS, client_deadline, server_deadline};

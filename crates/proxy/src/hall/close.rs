@@ -1,4 +1,5 @@
-//! Servers go: why one must not be used again, its last words, and its place under the limits of its pool.
+//! Closes servers: why one must not be used again, its last message, and its place under the limits of its
+//! pool.
 
 use super::caps::Heir;
 use super::{Hall, Order};

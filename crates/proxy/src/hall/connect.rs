@@ -1,4 +1,4 @@
-//! Servers come to be, or fail to; and what becomes of their clients when they are lost.
+//! Opens servers, handles failed connects, and handles the clients of servers that are lost.
 
 use super::who::log_client;
 use super::{Hall, Order};

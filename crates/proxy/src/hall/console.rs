@@ -1,11 +1,11 @@
-//! Clients of the administration console: they come in, their statements go out, answers come back; and what
-//! the console orders of pools and of other clients.
+//! Clients of the administration console: their logins, statements and answers; and what the console orders
+//! for pools and other clients.
 //!
 //! Owns: the seats of these clients. Must not know: what a statement means.
 //!
-//! Invariants: such a client has no pool, no server and no place in a queue; it counts nowhere among those of
-//! `max_client_conn`, so that who looks after Weir comes in when it is full; one statement of it is under way
-//! at a time, and it holds no more of its answer in bytes than any other client does.
+//! Invariants: such a client has no pool, no server and no place in a queue; it does not count towards
+//! `max_client_conn`, so that an operator can log in when Weir is full; one statement of it is in progress at
+//! a time, and it buffers no more bytes of its answer than any other client does.
 
 use super::{Hall, Order};
 use crate::client::Phase;

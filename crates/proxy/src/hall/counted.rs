@@ -1,6 +1,6 @@
-//! Clients are counted, and have seats, from their first moment on.
+//! Counts clients and gives them seats from the first moment on.
 //!
-//! Owns: that both are given up when a client does not come to stay. Must not know: why it does not.
+//! Owns: giving both up when a client does not stay. Must not know: why it does not.
 
 use crate::berths::Berths;
 use crate::context::Cx;

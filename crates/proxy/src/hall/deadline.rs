@@ -1,5 +1,5 @@
-//! When a client's or a server's time is over. It follows from its state; the timer that is armed for it is
-//! lazy (`clock.rs`).
+//! The deadline of a client or server. It follows from the state; the timer that is armed for it is lazy
+//! (`clock.rs`).
 
 use super::Hall;
 use crate::client::{Client, Phase};

@@ -1,4 +1,4 @@
-//! What all subjects of the hall use: pools and their counters, the books, bytes on their way out, orders.
+//! What all parts of the hall use: pools and their counters, the books, outgoing bytes, orders.
 //!
 //! Owns: nothing. Must not know: why anything is sent, counted or ordered.
 

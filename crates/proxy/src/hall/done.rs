@@ -1,4 +1,4 @@
-//! A request is answered: what its client keeps, and whether its server is free.
+//! A request is complete: what its client keeps, and whether its server is free.
 
 use super::{Hall, Order};
 use crate::client::Phase;

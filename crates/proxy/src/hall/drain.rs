@@ -1,4 +1,4 @@
-//! Mail, and the end of a worker: transactions end, then clients go, then servers.
+//! Mail, and the shutdown of a worker: transactions end, then clients are closed, then servers.
 
 use super::Hall;
 use super::login::Arrival;

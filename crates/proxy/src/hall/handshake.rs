@@ -1,4 +1,4 @@
-//! TLS with clients: where it begins, how it ends, and how much of it a turn has room for.
+//! TLS with clients: where it begins, how it ends, and how many handshakes fit into a turn.
 
 use super::who::log_client;
 use super::{Hall, Order};

@@ -1,6 +1,6 @@
-//! A client whose user no file lists: a database is asked, and the login goes on by its answer.
+//! A client whose user no file lists: Weir asks a database, and the login continues with its answer.
 //!
-//! Owns: that its bytes wait meanwhile. Must not know: what is asked, or how (`ask`).
+//! Owns: holding the client's bytes meanwhile. Must not know: what is asked, or how (`ask`).
 
 use super::Hall;
 use crate::ask::Question;

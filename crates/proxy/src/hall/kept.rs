@@ -1,8 +1,8 @@
-//! Clients that keep a server only in case they ask it something next.
+//! Clients that keep a server only because their next request may ask for something that it holds.
 //!
-//! What a PostgreSQL client has drawn from a sequence is known to one server, and most programs that ask for
-//! it do so at once. So the client keeps that server up to its next request (the wing says when:
-//! `Wing::is_kept_in_case`). One that thinks for longer must not keep it from those who wait.
+//! The last value that a PostgreSQL client has drawn from a sequence is in one server's session, and most
+//! programs that ask for it do so at once. The client therefore keeps that server up to its next request (the
+//! wing says when: `Wing::is_kept_in_case`). If that takes longer, waiting clients come first.
 
 use super::Hall;
 use crate::context::Cx;

@@ -1,8 +1,8 @@
-//! Transactions that have begun and have asked nothing yet. They hold no server: the wing answers their
-//! BEGIN, and brings it to the server that their first request gets.
+//! Transactions that have begun but not sent a request yet. They hold no server: the wing answers their
+//! BEGIN, and sends it to the server that their first request gets.
 //!
 //! Invariant: `Flags::empty` is set from that answer until the client gets a server, ends the transaction or
-//! leaves, so the gauge counts each transaction once.
+//! disconnects, so the gauge counts each transaction once.
 
 use super::Hall;
 use crate::context::Cx;

@@ -1,4 +1,4 @@
-//! A client gets a server, what it asks for is sent there, and it gives the server back.
+//! A client gets a server, its request is sent there, and it gives the server back.
 
 use super::{Hall, Order};
 use crate::books::Want;

@@ -1,4 +1,5 @@
-//! Clients go: with words that they can read or without, from the queue, from their server, from the hall.
+//! Closes clients, with or without a final message, and removes them from the queue, from their server and
+//! from the hall.
 
 use super::who::log_client;
 use super::{Hall, Order};

@@ -1,9 +1,9 @@
-//! What this worker has, for the administration console: reads, and changes nothing.
+//! Lists this worker's clients, servers and pools for the administration console: reads, and changes nothing.
 //!
 //! Owns: how a client or server becomes a row or is counted. Everything the console shows of the hall is read
 //! here and nowhere else.
 //!
-//! Invariant: at most [`CONSOLE_LOOKS`] slots are looked at in one turn; the rest follows by mail to itself.
+//! Invariant: at most [`CONSOLE_LOOKS`] slots are examined in one turn; the rest follows by mail to itself.
 
 use super::Hall;
 use crate::client::{Client, Phase};

@@ -1,4 +1,4 @@
-//! Clients come in: from accept to the first request.
+//! Client logins: from accept to the first request.
 
 use super::counted::Counted;
 use super::who::log_client;

@@ -1,22 +1,21 @@
 //! One worker's clients, servers and pools of one protocol.
 //!
-//! Owns: everything between the event loop and the wings, but for who holds what (`crate::books`). An event
-//! comes to the file of its subject, which tells the books what has happened and leaves what follows from
-//! that as orders ([`Order`]); [`Hall::finish_turn`] follows these one after the other. Must not know: what
-//! any byte means.
+//! Owns: everything between the event loop and the wings, except who holds what (`crate::books`). The file
+//! that handles an event tells the books what has happened and leaves the consequences as orders ([`Order`]);
+//! [`Hall::finish_turn`] executes these one after the other. Must not know: what any byte means.
 //!
-//! The files stand in one order, in which each calls only those below it (`tests/house` sees to that):
-//! this one and `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients),
-//! `request` (client bytes to servers), `done` (a request is answered), `login` (clients come in),
-//! `console` (clients of the administration console, and its orders), `listing` (what it shows),
-//! `reload`, `room` (who uses room under a limit), `settle` (a server is free, and who gets it), `share`
-//! (one server for the requests of several clients), `kept`, `cancel`, `connect` (servers come to be),
-//! `seclude` (a server is shared no longer), `moves` (servers between workers), `lease` (requests on
-//! their way), `caps`, `choosy`, `study`, `handshake`, `close` (servers go), `leave` (clients go),
-//! `deadline`, `cause`, `desk` (what all use), `who`.
+//! The files are ordered, and each calls only those below it (`tests/house` checks that): this one and
+//! `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients), `request` (client
+//! bytes to servers), `done` (a request is complete), `login` (client logins), `console` (clients of the
+//! administration console, and its orders), `listing` (what it shows), `reload`, `room` (who uses room under
+//! a limit), `settle` (a server is free, and who gets it), `share` (one server for the requests of several
+//! clients), `kept`, `cancel`, `connect` (servers are opened), `seclude` (a server is no longer shared),
+//! `moves` (servers between workers), `lease` (requests on their way), `caps`, `choosy`, `study`,
+//! `handshake`, `close` (servers are closed), `leave` (clients are closed), `deadline`, `cause`, `desk` (what
+//! all use), `who`.
 //!
-//! Invariants: a server that is idle is clean; bytes of a reply go to the owner the back names and to nobody
-//! else; no order is followed in the midst of a step or of another order; a worker never waits.
+//! Invariants: an idle server is clean; bytes of a reply go to the owner that the back names and to nobody
+//! else; no order is executed in the middle of a step or of another order; a worker never waits.
 
 mod cancel;
 mod caps;

@@ -1,4 +1,4 @@
-//! Servers move between workers, to where clients wait.
+//! Moves servers between workers, to where clients wait.
 
 use super::{Hall, Order};
 use crate::books::Post;

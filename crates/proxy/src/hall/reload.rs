@@ -1,8 +1,8 @@
-//! New settings: what changes for clients, servers and pools that are there.
+//! Reload: what new settings change for existing clients, servers and pools.
 //!
-//! Clients stay. A server that would be logged in otherwise now (another host, password or number of prepared
-//! statements) is replaced when it is next free; one too many for a smaller pool is closed then. So is a
-//! server whose host has moved to other addresses.
+//! Clients stay. A server that would now be opened differently (another host, password or number of prepared
+//! statements) is replaced when it is next free; one that exceeds a smaller pool is closed then. So is a
+//! server whose host name resolves to other addresses.
 
 use super::Hall;
 use crate::books::Pool;

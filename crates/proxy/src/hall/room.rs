@@ -1,4 +1,4 @@
-//! There is room under the limits of a pool: who uses it, here, on another worker or in another pool.
+//! Room under the limits of a pool: who uses it, on this worker, on another worker or in another pool.
 
 use super::Hall;
 use super::caps::Entry;

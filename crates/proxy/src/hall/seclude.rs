@@ -1,5 +1,5 @@
-//! A shared server is shared no longer: the request at its head gets it for itself, and those behind go
-//! elsewhere. What may run a second time is decided here and nowhere else (`take_back`).
+//! Ends the sharing of a server: the request at its head gets it alone, and those behind go elsewhere. Only
+//! this file decides what may run a second time (`take_back`).
 
 use super::{Hall, Order};
 use crate::books::Holding;

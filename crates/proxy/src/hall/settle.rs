@@ -1,7 +1,8 @@
-//! When a server is free, and who gets it next: whoever has waited longest, here or elsewhere.
+//! When a server is free, and which client gets it next: the one that has waited longest, on this worker or
+//! another.
 //!
-//! A server that nobody holds is brought to where it can be used again, step by step (`settle`); then it is
-//! offered. Whoever finds no server free goes into the queue.
+//! A server that no client holds is made reusable step by step (`settle`); then it is offered. A client that
+//! finds no free server joins the queue.
 
 use super::caps::Entry;
 use super::{Hall, Order};

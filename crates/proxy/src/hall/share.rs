@@ -1,18 +1,18 @@
-//! One server for the requests of several clients: each is whole, only reads and provably leaves no trace, so
-//! they may stand behind each other in a server's queue. The database then wakes up once for several of them,
-//! and so does Weir.
+//! One server for the requests of several clients: each request is whole, only reads and provably leaves no
+//! trace, so they can be queued one behind the other on a server. The database then wakes up once for several
+//! of them, and so does Weir.
 //!
 //! Owns: when a request rides, when a shared server takes more and when it must become free. Who rides where
-//! is in the books; how it ends is `seclude.rs`'s.
+//! is in the books; ending it is the task of `seclude.rs`.
 //! Must not know: bytes.
 //!
-//! Invariants: a client rides on one server at most and with one request at most, whose bytes stay at the
-//! start of its `input` until it is answered; only the request at the head of a shared server can have begun,
-//! as far as is known, so only that one is lost with the server, and only that one can be hit by a cancel:
+//! Invariants: a client rides on at most one server and with at most one request, whose bytes stay at the
+//! start of its `input` until it is answered; as far as is known, only the request at the head of a shared
+//! server can have begun, so only that one is lost with the server, and only that one can be hit by a cancel:
 //! before a cancel is sent, the others go elsewhere (`seclude`). Since they only read, it does not matter
-//! that the server may still run them for nobody. What was sent once is asked again once at most, and then
-//! has a server to itself (`take_back`). A client that must keep its server after all gets it, and those
-//! behind it go elsewhere (`keep_after_all`): nobody is ever tied to a server without having it.
+//! that the server may still run them for nobody. A request that was sent once is sent again at most once,
+//! and then on a server of its own (`take_back`). A client that must keep its server after all gets it, and
+//! those behind it go elsewhere (`keep_after_all`): no client is ever tied to a server without holding it.
 
 use super::{Hall, Order};
 use crate::client::Phase;

@@ -1,10 +1,9 @@
-//! When a server is asked what its database's catalogue holds: before anybody gets the first one, after a
-//! change, and now and then.
+//! When a server is asked for its database's catalogue: before any client gets the first one, after a change,
+//! and periodically.
 //!
 //! Owns: the occasions. Must not know: what is asked, or what the answer means (`weir_sql::catalogue`).
 //!
-//! Invariant: no client gets a server of a pool of which nothing has ever been known, where the wing can know
-//! it.
+//! Invariant: no client gets a server of a pool whose catalogue has never been read, if the wing can read it.
 
 use super::{Hall, Order};
 use crate::context::Cx;

@@ -1,4 +1,4 @@
-//! Who a line of the log is about: an operator who reads it must not have to look for the client elsewhere.
+//! Names the client in a line of the log, so that an operator need not look for it elsewhere.
 //!
 //! Owns: nothing. Looks only when a line is written, so requests pay nothing for it.
 

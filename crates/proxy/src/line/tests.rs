@@ -1,4 +1,4 @@
-//! Two lines over sockets with little room.
+//! Two lines over sockets with small buffers.
 
 use super::*;
 use std::collections::VecDeque;

@@ -1,17 +1,16 @@
 //! How many servers a pool should have: `pool_size = "auto"`.
 //!
-//! Owns: the size now, and what was found out about larger and smaller ones. It is fed what was measured in
-//! slots of a second or so and has no clock of its own. Must not know: workers, servers, how a size comes
-//! into force.
+//! Owns: the current size, and the findings about larger and smaller ones. It is fed measurements in slots of
+//! about a second and has no clock of its own. Must not know: workers, servers, how a size takes effect.
 //!
-//! It compares two sizes at a time by turns, in the order one, other, other, one, so that what rises or falls
-//! by itself counts for both. Neighbouring slots make a pair; a trial goes on until the mean of its pairs
-//! differs from nothing by more than the noise that was measured, or until it is clear that it never will.
-//! Fewer servers are better when nothing is lost: they cost the database less. More must be clearly better.
+//! It compares two sizes at a time in the order one, other, other, one, so that a trend of the load affects
+//! both alike. Neighbouring slots make a pair; a trial continues until the mean of its pairs differs from
+//! zero by more than the measured noise, or until it is clear that it never will. Fewer servers are better
+//! when nothing is lost: they cost the database less. More must be clearly better.
 //!
-//! Invariants: the size stays inside the bounds; without a difference larger than the noise nothing changes;
-//! what is given up for fewer servers is no more than [`LOSS`] altogether, however many small steps it takes;
-//! after each trial that finds nothing the pool is left alone for longer.
+//! Invariants: the size stays within the bounds; without a difference larger than the noise nothing changes;
+//! the total loss accepted for fewer servers is at most [`LOSS`], however many small steps it takes; after
+//! each trial without a finding the pause before the next is longer.
 
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: how many there are and may be. Must not know: which pools, who waits.
 //!
-//! Invariant: `opened` never exceeds the limit, but after the limit was lowered.
+//! Invariant: `opened` never exceeds the limit, except after the limit was lowered.
 
 use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 

@@ -1,11 +1,11 @@
-//! Which statements of a pool have been slow, by fingerprint: nobody is sent behind one of them. Which have
-//! been answered at all: nobody is sent behind a new one either. And what is usual there, for slow is what
-//! takes far longer than that.
+//! Which statements of a pool have been slow, by fingerprint: no request is queued behind one of them. Which
+//! have been answered at all: no request is queued behind a new one either. And the usual duration there,
+//! since slow means far longer than that.
 //!
-//! Owns: the statements that were slow, and how slow; the mean of all. Of quick ones, nearly all, it is only
-//! kept that they were there. Must not know: what a statement is; it has numbers. Invariant: no more than
-//! [`SLOW_STATEMENTS`] slow ones are kept, the one noted longest ago goes first; and [`SEEN_STATEMENTS`] of
-//! all, where a new one takes the place of one with a like number.
+//! Owns: the slow statements, and how slow they were; the mean of all. Of quick ones, nearly all, only the
+//! occurrence is kept. Must not know: what a statement is; it stores numbers. Invariant: at most
+//! [`SLOW_STATEMENTS`] slow ones are kept, and the one noted longest ago is replaced first; of all, at most
+//! [`SEEN_STATEMENTS`], where a new one replaces one whose number falls on the same place.
 
 use std::collections::HashMap;
 use weir_wire::limits::{SEEN_STATEMENTS, SLOW_STATEMENTS};

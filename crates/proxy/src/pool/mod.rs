@@ -1,4 +1,4 @@
-//! Pools: the servers of one (database, user), what they may be, and what workers tell each other of them.
+//! Pools: the servers of one (database, user), their limits, and what workers tell each other about them.
 //!
 //! Owns: the limits, the shares, the sizes, the order of those who wait. One worker's part of a pool, its
 //! idle servers and its queue, is in the books (`crate::books`). Must not know: protocols, sockets, what a

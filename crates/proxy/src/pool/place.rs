@@ -2,8 +2,8 @@
 //!
 //! Owns: one right to open a server, and the promise of it to one worker. Must not know: mail, servers.
 //!
-//! Invariant: from the moment a pool leaves the place until the other one has it, it counts as taken. So
-//! nobody comes in between, in particular not the pool that leaves it.
+//! Invariant: the place counts as taken from the moment one pool gives it up until the other one has it. No
+//! third pool can take it meanwhile, nor can the one that gave it up.
 
 use super::{PoolEntry, Right};
 use std::sync::Arc;

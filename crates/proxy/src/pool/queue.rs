@@ -1,7 +1,7 @@
-//! The queue of waiting clients: first come, first served, and leaving from the middle costs nothing.
+//! The queue of waiting clients: first come, first served; leaving from the middle costs nothing.
 //!
-//! Owns: the order. The links live in the things themselves, so that a waiting client needs no memory.
-//! Invariant: `len` is the number of linked things; a thing is in one queue at most.
+//! Owns: the order. The links are stored in the things themselves, so a waiting client needs no memory.
+//! Invariant: `len` is the number of linked things; a thing is in at most one queue.
 
 use crate::ids::{Arena, Key};
 

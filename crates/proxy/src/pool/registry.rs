@@ -1,6 +1,6 @@
 //! The process-wide list of pools.
 //!
-//! A worker asks it at a login, never while it serves. That is why a mutex is good enough here.
+//! A worker uses it at a login, never while it serves. That is why a mutex is good enough here.
 
 use super::auto::Bounds;
 use super::{Cap, PoolShared, Standing};

@@ -1,8 +1,8 @@
 //! The right to have one server of a pool.
 //!
-//! Owns: one place under the pool's limit, for as long as the server lives. Must not know: servers.
+//! Owns: one place under the pool's limit, for the lifetime of the server. Must not know: servers.
 //!
-//! Invariant: whatever becomes of the server, its place is given back once: when it closes, when its connect
+//! Invariant: whatever happens to the server, its place is given back once: when it closes, when its connect
 //! fails, when it is lost on its way between workers, and when the worker that had it panics.
 
 use super::{Opening, PoolEntry};

@@ -1,16 +1,16 @@
-//! What the workers of one process share about a pool: one limit, and who waits longest.
+//! What the workers of one process share about a pool: one limit, and who has waited longest.
 //!
-//! Owns: the number of open servers, each worker's oldest waiter and number of idle servers. Atomics
-//! only: a worker never waits for another.
+//! Owns: the number of open servers, each worker's oldest waiter and number of idle servers. Atomics only: a
+//! worker never waits for another.
 //! Must not know: protocols, sockets, sessions.
 //!
-//! Workers that begin later than the others ([`crate::berths`]) have their places in each pool apart, made
-//! when the first of them looks or is looked at.
+//! Workers that start later than the others ([`crate::berths`]) have separate entries in each pool, created
+//! when one of them is first used or looked up.
 //!
-//! Invariant: `opened` is the number of server connections of this pool in the process, in every state
-//! from the start of a connect to the close, and never exceeds the limit. A waiter that finds nothing and
-//! a server that finds no waiter cannot miss each other: each publishes itself first and looks second,
-//! both sequentially consistent.
+//! Invariant: `opened` is the number of server connections of this pool in the process, in every state from
+//! the start of a connect to the close, and never exceeds the limit. A waiter that finds nothing and a server
+//! that finds no waiter cannot miss each other: each publishes itself first and looks second, both
+//! sequentially consistent.
 
 use super::Cap;
 use crate::sync::Arc;

@@ -1,4 +1,4 @@
-//! What reads and writes of a stream come to, over a socket that does what is written.
+//! Results of reads and writes of a stream, over a scripted socket.
 
 use super::*;
 use std::collections::VecDeque;

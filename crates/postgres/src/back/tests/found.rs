@@ -1,4 +1,4 @@
-//! What the simulator found.
+//! Defects found by the simulator.
 
 use super::*;
 use crate::effects::Effects;

@@ -1,4 +1,4 @@
-//! Settings, pins and what they release.
+//! Settings and pins, and what releases them.
 
 use super::*;
 use crate::effects::{Effects, SetName};
