@@ -1,7 +1,8 @@
 //! The server side of a session: a queue of requests, and the reply that is owed for each.
 //!
-//! Owns: the queue, bringing the server into a client's state before that client's request, the statements
-//! prepared on this server, and what Weir knows about its session. Must not know: sockets, clocks, pools.
+//! Owns: [`Back`], what Weir knows about the session, and its small questions. The entries of the queue are
+//! in `queue.rs`; requests are written in `dispatch.rs`, replies read in `reply.rs`, Weir's own requests made
+//! in `reset.rs`. Must not know: sockets, clocks, pools.
 //!
 //! Invariants:
 //! - Replies arrive in queue order; everything a server sends belongs to the head of the queue.
@@ -10,237 +11,31 @@
 //!   Only a difference costs that round trip.
 //! - The request of a disconnected client keeps its place; its reply is dropped.
 
-mod dispatch;
-mod finish;
-mod gone;
-mod insert_id;
-mod send;
-mod texts;
-
-pub(crate) use self::dispatch::{ASK_FOUND_ROWS, NOT_KNOWN, give_up};
-use self::insert_id::{InsertId, InsertUse};
-pub(crate) use self::send::put_execute;
-use self::texts::Texts;
 use crate::catalogue::Study;
+use crate::dispatch::Texts;
 use crate::follow::Variables;
 use crate::front::Front;
-use crate::front::{Outcome, Traits, modes_of};
+use crate::front::{Traits, modes_of};
+use crate::insert_id::InsertId;
 use crate::login::again::Again;
 use crate::login::connect::ServerFacts;
-use crate::message::{Capabilities, Command, status};
-use crate::prepared::{Key, PrepareReply, ServerStatements};
-use crate::relay::Reply;
+use crate::message::{Capabilities, status};
+use crate::prepared::ServerStatements;
+use crate::queue::{Ahead, Entry, Stage};
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
-use crate::warnings::{Kept, Left};
+use crate::warnings::Kept;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_session::Front as _;
 use weir_session::login::CancelPlan;
 use weir_session::login::{Changes, ServerGreeting};
 use weir_sql::catalogue::Answer;
+use weir_sql::catalogue::Knowledge;
 use weir_sql::catalogue::Reading;
-use weir_sql::catalogue::{Knowledge, Unsettled};
 use weir_wire::Fault;
 use weir_wire::Step;
-use weir_wire::{Boundary, INTERNAL, Owner};
-
-/// A command sent ahead of a request.
-#[derive(Debug)]
-pub(crate) enum Ahead {
-    /// COM_CHANGE_USER; nothing else can be sent until it is through.
-    Login,
-    /// COM_RESET_CONNECTION, which takes away user variables of others; nothing else can be sent until it is
-    /// through.
-    Reset,
-    /// It changes the session.
-    State,
-    /// COM_SET_OPTION or COM_PING: it leaves warnings and FOUND_ROWS().
-    Command,
-    /// It prepares a statement the request needs.
-    Prepare(PrepareAhead),
-    /// A read whose warnings the request asks for is run again, and must end as it did; or what has settled a
-    /// statement's types is. The rows go nowhere.
-    Repeat(Option<Left>),
-    /// A SELECT of Weir's without a table, for FOUND_ROWS(): it leaves MariaDB's warnings.
-    Rows,
-    /// What is LAST_INSERT_ID() here?
-    AskInsertId,
-    /// What is FOUND_ROWS() here?
-    AskFoundRows,
-    /// A condition like the one the client's last statement left is raised.
-    Signal,
-}
-
-/// The reply to a statement prepared for an EXECUTE, as far as it came.
-#[derive(Debug)]
-pub(crate) struct PrepareAhead {
-    pub key: Key,
-    pub id: u32,
-    pub reply: Option<PrepareReply>,
-    pub definitions: Vec<u8>,
-    pub left: usize,
-    /// The request can do without it.
-    pub along: bool,
-}
-
-impl PrepareAhead {
-    pub(crate) fn new(key: Key) -> PrepareAhead {
-        PrepareAhead { key, id: 0, reply: None, definitions: Vec::new(), left: 0, along: false }
-    }
-}
-
-/// Where an entry of the queue is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Nothing of it was sent: something before it must be confirmed first.
-    Waiting,
-    /// What goes ahead was sent, the request is held.
-    Ahead,
-    /// The request was sent (or is being sent, in parts).
-    Sent,
-    /// The reply can be given without the server.
-    Local,
-    /// The reply was passed on; a COM_PING asks where it left the transaction.
-    Ping,
-    /// What went ahead failed; the client is still sending the rest of the request.
-    Refused,
-    /// The server ended the request while the client was still sending it.
-    Torn,
-    /// All is done.
-    Finished,
-    /// All is done but for one question: what is LAST_INSERT_ID() now?
-    AskInsertId,
-    /// That was answered, too.
-    Answered,
-    /// All is done but for one question: what are the warnings?
-    AskWarnings,
-    /// All is done but for one question: what is FOUND_ROWS()?
-    AskFoundRows,
-    /// All is done but for one question: what has SET made of these settings?
-    AskSettings,
-    /// All is done but for one question: what are the user variables that it may have set?
-    AskVariables,
-}
-
-/// A request in the queue.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub owner: Owner,
-    pub gone: bool,
-    pub stage: Stage,
-    pub command: Command,
-    /// `dispatch_welcome`.
-    pub welcome: bool,
-    /// What goes ahead and was not confirmed yet.
-    pub ahead: VecDeque<Ahead>,
-    /// The first error of what went ahead.
-    pub ahead_error: Option<Box<[u8]>>,
-    /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is
-    /// the default one, as it would in a session that stands in a schema that is gone.
-    pub lost_schema: Option<Box<[u8]>>,
-    /// The request, while it is held.
-    pub held: Vec<u8>,
-    /// No further part of it will come.
-    pub whole: bool,
-    /// A reset is followed by the set-up of trackers, whose reply is owed.
-    pub setup_owed: bool,
-    /// It may change the session.
-    pub leaves_trace: bool,
-    /// It may change the session in a way that cannot be undone by setting everything anew.
-    pub taints: bool,
-    /// The copy of a statement it is about.
-    pub key: Option<Key>,
-    /// What is executed on that copy before, once it is prepared: a COM_STMT_EXECUTE.
-    pub first: Option<Box<[u8]>>,
-    /// It runs in the schema its statement was prepared in, which is not its client's.
-    pub elsewhere: bool,
-    /// It is Weir's question about the catalogue.
-    pub studies: bool,
-    /// It may change the catalogue.
-    pub unsettled: Option<Unsettled>,
-    /// The state of the catalogue when it was sent, of a COM_STMT_PREPARE; 0: of none that is known.
-    pub settled: u64,
-    /// That copy has Weir's answers in its text: it is of use for this one execution.
-    pub answered: bool,
-    /// What it has to do with LAST_INSERT_ID().
-    pub insert_use: InsertUse,
-    /// The request was refused by Weir with this error, of which no server knows.
-    pub refusal: Option<Box<[u8]>>,
-    /// The server had what its client's statement before had left.
-    pub had_warnings: bool,
-    /// The server had Weir's mark in their place.
-    pub marked: bool,
-    /// What FOUND_ROWS() gave here was its client's own.
-    pub found_own: bool,
-    /// What it asks about warnings stands in its text: whosever are here may be.
-    pub answers_warnings: bool,
-    /// Its warnings were asked for.
-    pub asked_warnings: bool,
-    /// The message of its error in the server's words, and in those that its client got.
-    pub reworded: Option<Box<[Box<[u8]>; 2]>>,
-    /// It has been sent as its client wrote it, to be refused in the same way.
-    pub original_sent: bool,
-    /// Its place among the texts that may have to be asked again.
-    pub text: Range<u64>,
-    pub reply: Reply,
-    pub outcome: Outcome,
-}
-
-impl Entry {
-    fn new(owner: Owner, command: Command, stage: Stage) -> Entry {
-        Entry {
-            owner,
-            gone: false,
-            stage,
-            command,
-            welcome: false,
-            ahead: VecDeque::new(),
-            ahead_error: None,
-            lost_schema: None,
-            held: Vec::new(),
-            whole: true,
-            setup_owed: false,
-            leaves_trace: false,
-            taints: false,
-            key: None,
-            first: None,
-            elsewhere: false,
-            studies: false,
-            unsettled: None,
-            settled: 0,
-            answered: false,
-            insert_use: InsertUse::Nothing,
-            refusal: None,
-            had_warnings: false,
-            marked: false,
-            found_own: false,
-            answers_warnings: false,
-            asked_warnings: false,
-            reworded: None,
-            original_sent: false,
-            text: 0..0,
-            reply: Reply::new(command),
-            outcome: Outcome::default(),
-        }
-    }
-
-    /// A request that was sent without anything ahead.
-    pub(crate) fn sent(owner: Owner, command: Command) -> Entry {
-        Entry::new(owner, command, Stage::Sent)
-    }
-
-    /// Who gets its reply: nobody when its owner has gone or asks elsewhere.
-    pub(crate) fn reader(&self) -> Owner {
-        if self.gone { INTERNAL } else { self.owner }
-    }
-
-    /// Nothing behind it may be sent yet.
-    fn blocks(&self) -> bool {
-        matches!(self.stage, Stage::Waiting | Stage::Ahead)
-    }
-}
+use weir_wire::{Boundary, Owner};
 
 /// A logged-in server.
 #[derive(Debug)]

@@ -6,9 +6,10 @@
 //! Invariants: all names in the queries are qualified; anything the user may not see counts as code that may
 //! do anything; an incomplete answer proves nothing.
 
-use crate::back::{Back, Entry, Stage};
+use crate::back::Back;
 use crate::frame::HEADER_BYTES;
 use crate::message::{Command, lenenc, ok};
+use crate::queue::{Entry, Stage};
 use crate::session_state::{Flavour, put_query};
 use std::collections::VecDeque;
 use weir_sql::Dialect;

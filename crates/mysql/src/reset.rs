@@ -5,9 +5,10 @@
 //! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so it
 //! counts as unknown afterwards and is set for the next client.
 
-use crate::back::{Back, Entry};
+use crate::back::Back;
 use crate::frame;
 use crate::message::Command;
+use crate::queue::Entry;
 use crate::session_state::{put_query, setup_query};
 use weir_wire::INTERNAL;
 

@@ -204,7 +204,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
         let (head, rest) = text.split_at_checked(end)?;
-        let errors = crate::warnings::show_count(head)?;
+        let errors = crate::says::show_count(head)?;
         let shown = count_shown(answers.warning_counts?, errors);
         // A comment behind it is answered, too.
         return Some([shown.as_bytes(), rest].concat().into());
@@ -261,7 +261,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
 
 /// The statement of the text that this place is in.
 fn statement_of(text: &[u8], place: usize) -> &[u8] {
-    let ends = crate::warnings::Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
+    let ends = crate::words::Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
     let (mut start, mut end) = (0, text.len());
     for at in ends {
         if at >= place {
@@ -393,10 +393,10 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
     // On MariaDB a statement that uses a table begins with none.
     let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
     let first = text.get(..end).unwrap_or(text);
-    let cleared = answers.flavour == Flavour::MariaDb && crate::warnings::names_a_table(first);
+    let cleared = answers.flavour == Flavour::MariaDb && crate::says::names_a_table(first);
     let (all, errors) = if cleared { (0, 0) } else { (all, errors) };
     let mut found = Vec::new();
-    for variable in crate::warnings::counts_in(text) {
+    for variable in crate::says::counts_in(text) {
         if is_in_first(class, variable.span) {
             let number = if variable.errors { errors } else { all };
             let answer = count_of(number);

@@ -13,7 +13,7 @@ use crate::effects::Traces;
 use crate::follow::Questions;
 use crate::late::Facts;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
-use crate::relay::{Owed, Queue};
+use crate::queue::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 use crate::back::Back;
 use crate::error::field;
 use crate::message::query::put_query;
-use crate::relay::{Internal, Kind, Owed};
+use crate::queue::{Internal, Kind, Owed};
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_sql::Dialect;

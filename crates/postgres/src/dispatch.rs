@@ -13,7 +13,7 @@ use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::late::Late;
 use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
-use crate::relay::{Internal, Kind, Owed};
+use crate::queue::{Internal, Kind, Owed};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;

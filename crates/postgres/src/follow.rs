@@ -17,7 +17,7 @@ use crate::back::Back;
 use crate::effects::{Effects, Outcome, Traces};
 use crate::front::Front;
 use crate::message::query::put_query;
-use crate::relay::{Internal, Owed};
+use crate::queue::{Internal, Owed};
 use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, is_who};
 use crate::session_state::{Reported, Settings, follows, put_literal};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::frame::{put, put_cstr};
 use crate::front::Front;
 use crate::message::query::{SYNC, lone_query, put_parse, put_query};
 use crate::message::reply::put_ready;
-use crate::relay::{Internal, Kind, Owed};
+use crate::queue::{Internal, Kind, Owed};
 use crate::reset::put_bind_nobody;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use weir_session::Front as _;

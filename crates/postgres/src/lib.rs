@@ -27,7 +27,7 @@ pub mod message;
 mod model;
 mod own;
 pub mod prepared;
-mod relay;
+mod queue;
 mod reply;
 mod reset;
 mod role;

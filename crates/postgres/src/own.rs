@@ -18,7 +18,7 @@ use crate::back::Back;
 use crate::effects::{Effects, SetName};
 use crate::follow::moves;
 use crate::front::Front;
-use crate::relay::{Internal, Owed};
+use crate::queue::{Internal, Owed};
 use crate::role::is_who;
 use crate::session_state::{Change, Reported, Settings, put_changes};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::front::Front;
 use crate::message::query::{SYNC, put_copy_fail};
 use crate::message::reply::CLOSE_COMPLETE;
 use crate::prepared::Shape;
-use crate::relay::{Owed, Undo};
+use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use std::sync::Arc;
 use weir_wire::limits::SERVER_GATHER_BYTES;

@@ -8,7 +8,7 @@ use crate::dispatch::NOBODY;
 use crate::frame::{put, put_cstr};
 use crate::front::Front;
 use crate::message::query::{SYNC, TERMINATE, put_copy_fail, put_query};
-use crate::relay::{Internal, Kind, Owed, put_right};
+use crate::queue::{Internal, Kind, Owed, put_right};
 use weir_session::Back as _;
 use weir_wire::{Boundary, INTERNAL, Owner};
 

@@ -8,11 +8,11 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
 use crate::prepared::{ClientStatements, Execute, Text, statement_id};
-use crate::relay::put_refusal;
+use crate::reply::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
+use crate::says::{Says, Skipped};
 use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
-use crate::warnings::{Says, Skipped};
-use crate::{error, frame, warnings};
+use crate::{error, frame, says};
 use std::sync::Arc;
 use weir_session::Front as _;
 use weir_sql::{Class, Kill, Scope, Uses, Verb};
@@ -227,7 +227,7 @@ impl Front {
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text).boxed();
-        self.request.shows = warnings::shows(&class, text, self.traits.flavour);
+        self.request.shows = says::shows(&class, text, self.traits.flavour);
         self.request.skipped = self.skipped(&class, text);
         self.request.leaves = self.leaves(&class, text);
         self.request.says = Says::of(&class, text, self.traits.flavour);
@@ -308,7 +308,7 @@ impl Front {
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
             // It is refused as a whole.
-            Some(_) if warnings::begins_with_none(text) => Killing::Server,
+            Some(_) if says::begins_with_none(text) => Killing::Server,
             Some(_) if !whole && !self.state.multi_statements => Killing::Server,
             Some(Kill::Id { id, query_only }) => of((self.own_number(id), query_only)),
             // The server refuses a parameter in a text.
@@ -549,7 +549,7 @@ impl Front {
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
-                self.request.shows = warnings::shows(&self.request.class, &statement.text.text, flavour);
+                self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);
                 let text = statement.text.clone();
                 self.request.act = self.act_of(&self.request.class, &text.text).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
@@ -630,7 +630,7 @@ impl AsksSession {
         let shows = class.verb == Verb::Show && class.statements == 1;
         let names = |words: &[&[u8]]| words.iter().any(|word| has(word));
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        let of_text = class.uses.contains(Uses::TRACKERS) && (!read || warnings::may_show_trackers(text));
+        let of_text = class.uses.contains(Uses::TRACKERS) && (!read || says::may_show_trackers(text));
         if of_text || class.uses.contains(Uses::CODE_TRACKERS) {
             AsksSession::Trackers
         } else if (shows || class.uses.contains(Uses::PROCESS_LIST))

@@ -13,8 +13,8 @@
 //!   returns it, too, and sets nothing.
 
 use super::{Front, Outcome, Request};
+use crate::says::{Says, Shows, Skipped};
 use crate::session_state::Flavour;
-use crate::warnings::{Says, Shows, Skipped};
 use weir_sql::{Class, Uses, Verb};
 
 /// Errors of a statement that did not come to reading rows: ER_BAD_FIELD_ERROR, ER_PARSE_ERROR,

@@ -5,8 +5,9 @@
 
 use super::Front;
 use crate::message::{Capabilities, Command, status};
-use crate::relay::put_schema;
+use crate::reply::put_schema;
 use crate::rewrite::{self, Rewritten};
+use crate::says;
 use crate::session_state::Flavour;
 use crate::warnings::{self, Kept, Shown};
 use weir_sql::{Class, Uses, Verb};
@@ -25,8 +26,8 @@ impl Front {
             && !class.uses.contains(Uses::EXECUTABLE_COMMENT)
             && let Some(Kept::Answer(warnings)) = self.warnings.as_deref()
             && !warnings.is_better_shown()
-            && (!self.state.multi_statements || warnings::is_all_of(class, text))
-            && let Some(wanted) = warnings::wanted(text)
+            && (!self.state.multi_statements || says::is_all_of(class, text))
+            && let Some(wanted) = says::wanted(text)
         {
             let has_room = self.capabilities.has(Capabilities::DEPRECATE_EOF);
             let came_back = if binary { self.comes_back() } else { Vec::new() };
@@ -68,7 +69,7 @@ impl Front {
     ) -> Option<Found> {
         let kept = self.diagnostics().filter(|_| class.verb == Verb::Get || self.may_have_warnings())?;
         let read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        if warnings::is_all_of(class, text) || !read || !self.state.multi_statements {
+        if says::is_all_of(class, text) || !read || !self.state.multi_statements {
             return None;
         }
         if kept.is_better_shown() {
@@ -77,11 +78,11 @@ impl Front {
         let (head, rest) = text.split_at_checked(class.first_end as usize)?;
         match class.verb {
             Verb::Show => {
-                if let Some(errors) = warnings::show_count(head) {
+                if let Some(errors) = says::show_count(head) {
                     let shown = rewrite::count_shown(kept.counts(), errors);
                     return Some(self.find_own(shown.as_bytes(), head, rest.to_vec().into(), len, out));
                 }
-                let wanted = warnings::wanted(head)?;
+                let wanted = says::wanted(head)?;
                 let status = self.status & !status::OF_THE_REPLY | status::MORE_RESULTS;
                 let to = Shown { capabilities: self.capabilities, status, changes: &[], binary: false };
                 let next = kept.put(wanted, to, self.reply_seq, out);

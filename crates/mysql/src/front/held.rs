@@ -10,7 +10,7 @@
 
 use super::{Front, Outcome};
 use crate::message::lenenc;
-use crate::warnings::{Piece, Words};
+use crate::words::{Piece, Words};
 use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::limits::{HELD_NAMES, HELD_TEXT_BYTES};
 use weir_wire::{Pin, Reader};

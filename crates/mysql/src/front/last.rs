@@ -19,8 +19,9 @@ use super::found::{self, Found};
 use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
+use crate::says::{self, Says, Shows, Skipped};
 use crate::session_state::Flavour;
-use crate::warnings::{self, Kept, Says, Shows, Skipped, Warnings};
+use crate::warnings::{Kept, Warnings};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::Pin;
 
@@ -311,13 +312,13 @@ impl Front {
 
     /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
     pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
-        if found::changes(class.verb) && class.statements == 1 && warnings::selects(class.verb, text) {
+        if found::changes(class.verb) && class.statements == 1 && says::selects(class.verb, text) {
             return Skipped::Other;
         }
         let single = class.verb == Verb::Select && class.statements == 1;
         if single && class.skips_rows {
-            warnings::skipped(text, self.traits.flavour)
-        } else if single && text.trim_ascii_start().first() == Some(&b'(') && warnings::limits(text) {
+            says::skipped(text, self.traits.flavour)
+        } else if single && text.trim_ascii_start().first() == Some(&b'(') && says::limits(text) {
             // What stands in the parentheses may have an offset.
             Skipped::Other
         } else {
@@ -457,9 +458,7 @@ impl Front {
             {
                 Leaves::Unsure
             }
-            Flavour::MariaDb
-                if !writes && !opens_a_sequence(class) && !crate::warnings::names_a_table(text) =>
-            {
+            Flavour::MariaDb if !writes && !opens_a_sequence(class) && !says::names_a_table(text) => {
                 Leaves::All
             }
             Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
@@ -487,17 +486,15 @@ impl Front {
             {
                 Leaves::All
             }
-            (Verb::Create | Verb::Alter, Flavour::MariaDb)
-                if single && crate::warnings::is_about_a_schema(text) =>
-            {
+            (Verb::Create | Verb::Alter, Flavour::MariaDb) if single && says::is_about_a_schema(text) => {
                 Leaves::All
             }
             (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb)
                 if single && !class.uses.contains(Uses::EXECUTABLE_COMMENT) =>
             {
                 let opens = opens_a_sequence(class);
-                let describes = class.verb == Verb::Explain && crate::warnings::describes_a_table(text);
-                if opens || describes || crate::warnings::names_a_table(text) {
+                let describes = class.verb == Verb::Explain && says::describes_a_table(text);
+                if opens || describes || says::names_a_table(text) {
                     Leaves::Nothing
                 } else if calls(class) {
                     Leaves::Unsure

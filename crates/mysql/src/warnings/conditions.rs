@@ -6,8 +6,9 @@
 //!
 //! Owns: that. Must not know: what is kept, and why.
 
-use super::{Piece, Warnings, Words, is_error};
+use super::{Warnings, is_error};
 use crate::message::lenenc;
+use crate::words::{Piece, Words};
 use weir_wire::Reader;
 
 /// Bytes of a text that SIGNAL takes (MESSAGE_TEXT is a VARCHAR(128)).
@@ -97,16 +98,6 @@ fn plain_state(state: [u8; 5]) -> Option<String> {
 
 fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// GET DIAGNOSTICS in the text asks for a condition's SQLSTATE.
-pub(super) fn asks_for_states(text: &[u8]) -> bool {
-    Words::new(text).any(|piece| piece.is(b"RETURNED_SQLSTATE"))
-}
-
-/// It asks for what only the server itself says of its conditions: MySQL does.
-pub(super) fn asks_for_origins(text: &[u8]) -> bool {
-    Words::new(text).any(|piece| piece.is(b"CLASS_ORIGIN") || piece.is(b"SUBCLASS_ORIGIN"))
 }
 
 /// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.

@@ -13,7 +13,7 @@ use crate::effects::Effects;
 use crate::front::Front;
 use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
-use crate::relay::{Internal, Owed, Undo};
+use crate::queue::{Internal, Owed, Undo};
 use crate::session_state::{Change, all_that_decides_reading, decides_reading, put_changes};
 use std::sync::Arc;
 use weir_session::Front as _;

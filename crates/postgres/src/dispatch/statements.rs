@@ -15,7 +15,7 @@ use crate::message::query::{
     read_object, read_parse,
 };
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
-use crate::relay::{Owed, Undo};
+use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
     Change, Settings, all_that_decides_reading, decides_reading, difference, put_visit, what_decides_reading,

@@ -10,7 +10,7 @@ use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::message::reply::read_parameter;
 use crate::prepared::{NAME_BYTES, NAME_PREFIX};
-use crate::relay::{Internal, Kind, Owed, Undo};
+use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};

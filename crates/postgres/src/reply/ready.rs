@@ -10,7 +10,7 @@ use crate::effects::{Effects, Outcome};
 use crate::frame::body;
 use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
-use crate::relay::{Internal, Owed, Undo, put_right};
+use crate::queue::{Internal, Owed, Undo, put_right};
 use crate::role::is_who;
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;

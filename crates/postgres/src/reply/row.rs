@@ -8,7 +8,7 @@
 
 use crate::back::Back;
 use crate::follow::read_values;
-use crate::relay::{Internal, Owed};
+use crate::queue::{Internal, Owed};
 use crate::session_state::as_read_under;
 use std::sync::Arc;
 

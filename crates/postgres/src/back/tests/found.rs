@@ -107,7 +107,7 @@ fn a_parse_that_went_as_it_was_ties_its_client_although_a_reset_is_answered_late
     // A text in which no reset is seen before it has run.
     let clears = Arc::new(Effects { clears: weir_sql::Clears::DISCARD_ALL, ..Effects::default() });
     b.dispatch(&mut f, 1, &c::q("discard all"), true, &mut Vec::new()).unwrap();
-    if let Some(crate::relay::Owed::Query { effects, .. }) = b.queue.last_mut() {
+    if let Some(crate::queue::Owed::Query { effects, .. }) = b.queue.last_mut() {
         *effects = Some(clears);
     }
     b.dispatch(&mut f, 1, &cat(&[c::parse("s", "select 1"), c::sync()]), true, &mut Vec::new()).unwrap();

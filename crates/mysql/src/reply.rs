@@ -22,18 +22,20 @@
 mod ahead;
 mod ending;
 mod file;
+mod finish;
 mod prepare;
 mod result;
 
 use self::file::FileShift;
 pub(crate) use self::file::put_refusal;
 pub(crate) use self::result::put_schema;
-use crate::back::{Back, Entry, PrepareAhead, Stage};
+use crate::back::Back;
 use crate::follow::Question;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::message::ok::ErrPacket;
 use crate::message::{Capabilities, Command};
+use crate::queue::{Entry, PrepareAhead, Stage};
 use crate::rewrite::Names;
 use crate::session_state::Flavour;
 use crate::warnings::Warnings;

@@ -5,11 +5,13 @@
 //! Must not know: results.
 
 use super::{Way, malformed, whole};
-use crate::back::{ASK_FOUND_ROWS, Back, Entry, Stage};
+use crate::back::Back;
+use crate::dispatch::ASK_FOUND_ROWS;
 use crate::follow::Question;
 use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
+use crate::queue::{Entry, Stage};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, Slot, put_query, settings_query};
 use crate::warnings::{self, Kept};

@@ -2,11 +2,12 @@
 //!
 //! Owns: writing requests, whole and in parts. Must not know: replies.
 
-use super::{Back, Entry, Stage};
+use crate::back::Back;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::{Front, Leaves};
 use crate::message::Command;
 use crate::prepared::Execute;
+use crate::queue::{Entry, Stage};
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
 use crate::session_state::Slot;

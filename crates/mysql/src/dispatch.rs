@@ -2,17 +2,25 @@
 //!
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 
-use super::{Ahead, Back, Entry, PrepareAhead, Stage, gone};
+mod send;
+mod texts;
+
+pub(crate) use self::send::put_execute;
+pub(crate) use self::texts::Texts;
+use crate::back::Back;
 use crate::follow::{InTheWay, Named, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{AsksSession, Front, Leaves, Request, Unsettles, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{ClientStatements, Execute, Key, Text};
+use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::reset::put_command;
+use crate::says::Says;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
-use crate::warnings::{Kept, Piece, Says, Words};
-use crate::{binding, frame, rewrite, warnings};
+use crate::warnings::Kept;
+use crate::words::{Piece, Words};
+use crate::{binding, frame, lost_schema, rewrite, says, warnings};
 use std::sync::Arc;
 use weir_session::Back as _;
 use weir_session::Front as _;
@@ -291,7 +299,7 @@ impl Back {
         }
         let Some(statements) = front.statements.as_deref() else { return };
         let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
-        if along_on == self.server_id && !front.pins().is_empty() {
+        if along_on == self.server_id() && !front.pins().is_empty() {
             // What it has prepared since, it has prepared here.
             return;
         }
@@ -315,7 +323,7 @@ impl Back {
             }
         }
         if any {
-            front.rare.get_or_insert_default().along_on = self.server_id;
+            front.rare.get_or_insert_default().along_on = self.server_id();
         }
     }
 
@@ -339,7 +347,7 @@ impl Back {
             _ => None,
         };
         let schema = front.state.schema.as_deref().unwrap_or_default();
-        if let Some(words) = text.and_then(|text| gone::no_such_table(schema, text)) {
+        if let Some(words) = text.and_then(|text| lost_schema::no_such_table(schema, text)) {
             entry.lost_schema = Some(words.into());
         }
     }
@@ -372,7 +380,7 @@ impl Back {
         let keeps = |ahead: &Ahead| match ahead {
             Ahead::Command => true,
             Ahead::State | Ahead::AskInsertId | Ahead::AskFoundRows | Ahead::Rows => mariadb,
-            Ahead::Prepare(prepare) => mariadb && !warnings::names_a_table(&prepare.key.text.text),
+            Ahead::Prepare(prepare) => mariadb && !says::names_a_table(&prepare.key.text.text),
             Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::Repeat(_) => false,
         };
         entry.ahead.iter().all(keeps)
@@ -469,7 +477,7 @@ impl Back {
     /// that was changed cannot be brought.
     fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> Counts {
         let class = &front.request.class;
-        let is_here = self.last_client == front.id() && front.last_server == self.server_id;
+        let is_here = self.last_client == front.id() && front.last_server == self.server_id();
         let is_here = is_here && front.ran_there && entry.ahead.is_empty();
         let leaves = |ahead: &Ahead| match ahead {
             Ahead::State | Ahead::Command => true,
@@ -498,10 +506,10 @@ impl Back {
         let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
         let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
         let behind = behind || front.request.says.has(Says::MAY_SET);
-        // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless that fails.
+        // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless
+        // that fails.
         let asks_first = front.asks_found_rows() || class.verb == Verb::Call;
-        let may_leave =
-            asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
+        let may_leave = asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
@@ -567,7 +575,7 @@ impl Back {
         first: (usize, usize),
         out: &mut Vec<u8>,
     ) {
-        let only_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id);
+        let only_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
         let mysql = self.session.flavour == Flavour::MySql;
         let sets = |ahead: &Ahead| match ahead {
             Ahead::Repeat(_) | Ahead::Rows => true,
@@ -596,7 +604,7 @@ impl Back {
     fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
         let asks = rewrite::asks_found_rows(&front.request.class)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
-        let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id);
+        let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
         if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
             return true;
         }

@@ -2,10 +2,12 @@
 //!
 //! Owns: that. Must not know: packets.
 
-use super::{Back, Entry, InsertId, InsertUse};
+use crate::back::Back;
 use crate::front::Front;
+use crate::insert_id::{InsertId, InsertUse};
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::Key;
+use crate::queue::Entry;
 use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
@@ -83,7 +85,7 @@ impl Back {
         entry.outcome.marked = entry.marked;
         entry.outcome.found_own = entry.found_own;
         entry.outcome.next_own = self.next_here == front.id();
-        let only_here = front.finish(&entry.outcome, self.server_id);
+        let only_here = front.finish(&entry.outcome, self.server_id());
         self.note_found_rows(front, runs_text, last_here);
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {

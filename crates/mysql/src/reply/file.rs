@@ -5,11 +5,12 @@
 
 use super::result::pass;
 use super::{At, Progress, Reply, Way};
-use crate::back::{Back, Entry};
+use crate::back::Back;
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{FileData, Phase};
 use crate::message::{Capabilities, ok};
+use crate::queue::Entry;
 use crate::session_state::Flavour;
 use weir_sql::Uses;
 use weir_wire::Fault;

@@ -6,9 +6,9 @@
 //! classified when its end arrives, so the parts that would have to be rewritten (CONNECTION_ID(), KILL)
 //! cannot be: Weir then abandons the request before its last part is sent, and disconnects the client.
 
+use super::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
 use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
 use crate::rewrite::{self, Names};

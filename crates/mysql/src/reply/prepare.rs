@@ -4,10 +4,11 @@
 
 use super::result::renamed;
 use super::{At, Progress, Way, malformed};
-use crate::back::{Back, Entry, PrepareAhead};
+use crate::back::Back;
 use crate::frame::Header;
 use crate::message::status;
 use crate::prepared::{ClientStatement, Key, PrepareReply};
+use crate::queue::{Entry, PrepareAhead};
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, limits};
 

@@ -4,11 +4,12 @@
 
 use super::ahead::NO_DATABASE;
 use super::{At, Progress, Reply, Way, malformed, whole};
-use crate::back::{Back, Entry};
+use crate::back::Back;
 use crate::frame::{self, HEADER_BYTES, Header};
 use crate::front::{Front, Outcome, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
+use crate::queue::Entry;
 use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
 use weir_sql::Uses;

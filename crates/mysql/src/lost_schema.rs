@@ -7,11 +7,11 @@
 //! Owns: extracting the table's name, and the text of the error. Must not know: when a schema is gone.
 
 use crate::message::ok::ErrPacket;
-use crate::warnings::{Piece, Words};
+use crate::words::{Piece, Words};
 
 /// ER_NO_SUCH_TABLE for the table that the text names first; `None` where MariaDB says that the database is
 /// unknown, or it is not seen which table it is.
-pub(super) fn no_such_table(schema: &str, text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn no_such_table(schema: &str, text: &[u8]) -> Option<Vec<u8>> {
     let table = String::from_utf8_lossy(table_of(text)?).into_owned();
     let message = format!("Table '{schema}.{table}' doesn't exist");
     let mut error = Vec::new();

@@ -4,11 +4,13 @@
 
 use super::prepare::{read_definition, take_reply};
 use super::{At, Progress, Reply, Way, malformed, whole};
-use crate::back::{Ahead, Back, Entry, NOT_KNOWN, PrepareAhead, Stage, give_up, put_execute};
+use crate::back::Back;
+use crate::dispatch::{NOT_KNOWN, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, ok};
+use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::session_state::Charset;
 use std::sync::Arc;
 use weir_sql::{Class, Uses};

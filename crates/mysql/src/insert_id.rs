@@ -14,10 +14,11 @@
 //! Owns: whose value a session holds, setting a client's value, asking for it. Must not know: other
 //! questions.
 
-use super::{Ahead, Back, Entry};
+use crate::back::Back;
 use crate::front::{Front, Outcome, Request};
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
+use crate::queue::{Ahead, Entry};
 use crate::session_state::{Flavour, put_query};
 use weir_session::Front as _;
 use weir_sql::{Class, Uses, Verb};

@@ -1,0 +1,236 @@
+//! The statements of a server: copies of what clients have prepared.
+//!
+//! Owns: which copies there are, which of them is given up for another, and closing it. Must not know:
+//! clients.
+//!
+//! Invariant: never more than the bound.
+
+use super::ClientStatement;
+use super::Execute;
+use super::Key;
+use super::PrepareReply;
+use super::Settled;
+use super::Text;
+use crate::binding;
+use crate::binding::Binding;
+use crate::binding::Change;
+use crate::frame;
+use crate::message::Command;
+use std::collections::HashMap;
+use std::sync::Arc;
+use weir_wire::limits;
+
+/// A statement on a server.
+#[derive(Debug)]
+pub(crate) struct ServerStatement {
+    pub id: u32,
+    /// The types bound last; empty when none were.
+    pub types: Box<[u8]>,
+    used: u64,
+}
+
+/// What a server said of a text.
+#[derive(Debug)]
+struct Said {
+    reply: Arc<PrepareReply>,
+    /// The state of the catalogue it was said in; 0: of none that is known.
+    state: u64,
+    /// Copies of the text.
+    copies: usize,
+}
+
+/// The statements of a server.
+#[derive(Debug)]
+pub(crate) struct ServerStatements {
+    by_key: HashMap<Key, ServerStatement>,
+    /// What a COM_STMT_PREPARE of a text that has copies was answered last.
+    replies: HashMap<Arc<Text>, Said>,
+    /// Numbers of statements that are no longer known here and must be closed.
+    leaving: Vec<u32>,
+    most: usize,
+    /// Bytes of the texts, counted for each copy.
+    bytes: usize,
+    clock: u64,
+}
+
+impl ServerStatements {
+    /// No statements, and never more than `most` (at least one).
+    pub(crate) fn new(most: usize) -> ServerStatements {
+        let (by_key, replies, leaving) = (HashMap::new(), HashMap::new(), Vec::new());
+        ServerStatements { by_key, replies, leaving, most: most.max(1), bytes: 0, clock: 0 }
+    }
+
+    /// The statement, which thereby is the one used last.
+    pub(crate) fn touch(&mut self, key: &Key) -> Option<&mut ServerStatement> {
+        self.clock += 1;
+        let statement = self.by_key.get_mut(key)?;
+        statement.used = self.clock;
+        Some(statement)
+    }
+
+    /// There is a copy of this text that is not one client's own.
+    pub(crate) fn has_shared(&self, text: &Arc<Text>) -> bool {
+        self.by_key.keys().any(|key| key.private.is_none() && key.text == *text)
+    }
+
+    /// What this server said when this text was prepared last.
+    pub(crate) fn reply_to(&self, text: &Arc<Text>) -> Option<Arc<PrepareReply>> {
+        self.replies.get(text).map(|said| said.reply.clone())
+    }
+
+    /// Whether this server has said in this very state of the catalogue what the text means, and had nothing
+    /// to warn of: it would say the same again.
+    pub(crate) fn would_say_again(&self, text: &Arc<Text>, state: u64) -> bool {
+        state != 0
+            && self.replies.get(text).is_some_and(|said| said.state == state && said.reply.warnings == 0)
+    }
+
+    /// A statement was prepared while the catalogue was in this state (0: none that is known). Appends to
+    /// `out` the closing of those that have to leave for it.
+    pub(crate) fn insert(
+        &mut self,
+        key: Key,
+        id: u32,
+        reply: Arc<PrepareReply>,
+        state: u64,
+        out: &mut Vec<u8>,
+    ) {
+        self.clock += 1;
+        let text = key.text.clone();
+        self.close(&key, out);
+        self.by_key.insert(key, ServerStatement { id, types: Box::default(), used: self.clock });
+        self.bytes += text.text.len();
+        let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
+        self.replies.insert(text, Said { reply, state, copies });
+        while self.by_key.len() > self.most
+            || self.bytes > limits::SERVER_PREPARED_BYTES && self.by_key.len() > 1
+        {
+            let oldest = self.by_key.iter().min_by_key(|(_, statement)| statement.used);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
+            self.close(&key, out);
+        }
+    }
+
+    /// The key of the copy that gives the answer this client's statement would get without Weir, with these
+    /// parameters; and what has to be executed on it first, if it has to be prepared.
+    ///
+    /// While all executions had parameters of the same types, that is any copy of which this is true as well:
+    /// with NULL in some places a server keeps what it has settled. From then on it is one of its own, which
+    /// has seen all that. `alone`: it runs on a copy of its own in any case, this time. `example`: the
+    /// execution, if it may be repeated.
+    pub(crate) fn copy_for(
+        &mut self,
+        statement: &mut ClientStatement,
+        executor: (u32, u32),
+        binding: Binding,
+        alone: bool,
+        example: Option<(&Execute, &[u8])>,
+    ) -> (Key, Option<Box<[u8]>>) {
+        let fresh = Key::fresh(statement.text.clone());
+        let change = match statement.settled.as_deref() {
+            None => Change::Settles(binding.clone()),
+            Some(_) if statement.mixed => Change::Mixes,
+            Some(settled) => binding::change(&settled.base, &binding, &statement.text.text),
+        };
+        let settled = statement.settled.get_or_insert_default();
+        match change {
+            Change::Settles(base) => {
+                let example =
+                    example.and_then(|(execute, payload)| execute.with_types(payload, &statement.types));
+                **settled = Settled { base: base.clone(), example };
+                (self.take_fresh(fresh, base, alone), None)
+            }
+            Change::Keeps if binding == settled.base => (self.take_fresh(fresh, binding, alone), None),
+            Change::Keeps => {
+                let key = Key { binding: Some(settled.base.clone()), ..fresh };
+                if settled.example.is_some() || self.by_key.contains_key(&key) {
+                    return (key, settled.example.clone());
+                }
+                // It writes, so it cannot be executed first.
+                (Key { binding: Some(binding), ..key }, None)
+            }
+            Change::Mixes => {
+                let own = Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() };
+                if !std::mem::replace(&mut statement.mixed, true) {
+                    // From now on it is of no use to others.
+                    let shared = Key { binding: Some(settled.base.clone()), ..fresh };
+                    self.rename(&shared, own.clone());
+                }
+                (own, settled.example.clone())
+            }
+        }
+    }
+
+    /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes
+    /// it where there is none.
+    fn take_fresh(&mut self, fresh: Key, binding: Binding, alone: bool) -> Key {
+        let key = Key { binding: Some(binding), ..fresh.clone() };
+        if !alone && !self.by_key.contains_key(&key) {
+            self.rename(&fresh, key.clone());
+        }
+        key
+    }
+
+    /// A copy is known by another key from here on, of the same text.
+    pub(crate) fn rename(&mut self, from: &Key, to: Key) {
+        if *from == to || !self.by_key.contains_key(from) {
+            return;
+        }
+        let before = self.forget(&to);
+        self.leaving.extend(before);
+        if let Some(statement) = self.by_key.remove(from) {
+            self.by_key.insert(to, statement);
+        }
+    }
+
+    /// A copy is of no use any more; it is closed with the next request.
+    pub(crate) fn give_up(&mut self, key: &Key) {
+        let id = self.forget(key);
+        self.leaving.extend(id);
+    }
+
+    /// Appends the closing of statements that were given up where nothing could be sent.
+    pub(crate) fn put_closes(&mut self, out: &mut Vec<u8>) {
+        self.leaving.drain(..).for_each(|id| put_close(out, id));
+    }
+
+    /// Forgets a statement and appends its closing.
+    pub(crate) fn close(&mut self, key: &Key, out: &mut Vec<u8>) {
+        if let Some(id) = self.forget(key) {
+            put_close(out, id);
+        }
+    }
+
+    /// The server no longer has this statement. Returns its number there.
+    pub(crate) fn forget(&mut self, key: &Key) -> Option<u32> {
+        let statement = self.by_key.remove(key)?;
+        self.bytes -= key.text.text.len();
+        if let Some(said) = self.replies.get_mut(&key.text) {
+            said.copies -= 1;
+            if said.copies == 0 {
+                self.replies.remove(&key.text);
+            }
+        }
+        Some(statement.id)
+    }
+
+    /// The server no longer has any.
+    pub(crate) fn clear(&mut self) {
+        self.by_key.clear();
+        self.bytes = 0;
+        self.replies.clear();
+        self.leaving.clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+fn put_close(out: &mut Vec<u8>, id: u32) {
+    frame::put(out, 0, |out| {
+        out.push(Command::StmtClose as u8);
+        out.extend_from_slice(&id.to_le_bytes());
+    });
+}

@@ -1,0 +1,651 @@
+//! What the text of a statement asks about the statement before it, and what it leaves to be asked.
+//!
+//! Owns: reading SHOW WARNINGS and its like, where a text asks for counts, whether it may set FOUND_ROWS() or
+//! take away warnings. Must not know: what the answers are (`front/last.rs`, `warnings.rs`), and replies.
+//!
+//! Invariant: where a text can be read in two ways, it is said to do either.
+
+use crate::session_state::Flavour;
+use crate::words::{Piece, Words};
+use weir_sql::{Class, Span, Uses, Verb};
+
+/// What SHOW wants of the warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// SHOW ERRORS.
+    pub errors: bool,
+    /// LIMIT: rows to leave out, and rows to show.
+    pub skip: u64,
+    pub most: u64,
+}
+
+/// `SHOW WARNINGS` and `SHOW ERRORS`, with or without LIMIT.
+pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
+    let mut words = Words::new(text);
+    let is = |piece: Option<Piece<'_>>, wanted: &[u8]| piece.is_some_and(|it| it.is(wanted));
+    if !is(words.next(), b"SHOW") {
+        return None;
+    }
+    let what = words.next()?;
+    let errors = what.is(b"ERRORS");
+    if !errors && !what.is(b"WARNINGS") {
+        return None;
+    }
+    let mut wanted = Wanted { errors, skip: 0, most: u64::MAX };
+    let mut next = words.next();
+    if is(next, b"LIMIT") {
+        wanted.most = words.next()?.number()?;
+        next = words.next();
+        let comma = is(next, b",");
+        if comma || is(next, b"OFFSET") {
+            wanted.skip = words.next()?.number()?;
+            if comma {
+                std::mem::swap(&mut wanted.skip, &mut wanted.most);
+            }
+            next = words.next();
+        }
+    }
+    while is(next, b";") {
+        next = words.next();
+    }
+    next.is_none().then_some(wanted)
+}
+
+/// `SHOW COUNT(*) WARNINGS` or `SHOW COUNT(*) ERRORS`; true for the latter.
+pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
+    let mut words = Words::new(text);
+    for word in [&b"SHOW"[..], b"COUNT", b"(", b"*", b")"] {
+        words.next().filter(|piece| piece.is(word))?;
+    }
+    let what = words.next()?;
+    let errors = what.is(b"ERRORS");
+    let ends = words.all(|piece| piece.is(b";"));
+    (ends && (errors || what.is(b"WARNINGS"))).then_some(errors)
+}
+
+/// What SHOW, DESCRIBE or EXPLAIN makes of FOUND_ROWS().
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Shows {
+    /// The number of its rows: the server makes a SELECT of it.
+    Rows,
+    /// What it was.
+    Nothing,
+    /// MySQL, EXPLAIN that runs nothing: what a statement before it has left in store.
+    Stored,
+    /// It is not known.
+    #[default]
+    Other,
+}
+
+/// What a text of this class makes of FOUND_ROWS().
+pub(crate) fn shows(class: &Class, text: &[u8], flavour: Flavour) -> Shows {
+    let verb = class.verb;
+    if !matches!(verb, Verb::Show | Verb::Explain) {
+        return Shows::Other;
+    }
+    let mut words = Words::new(text).skip(1);
+    let Some(mut what) = words.next() else { return Shows::Other };
+    let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
+    if verb == Verb::Explain {
+        let statements: [&[u8]; 13] = [
+            b"SELECT",
+            b"INSERT",
+            b"REPLACE",
+            b"UPDATE",
+            b"DELETE",
+            b"WITH",
+            b"TABLE",
+            b"VALUES",
+            b"FORMAT",
+            b"EXTENDED",
+            b"PARTITIONS",
+            b"ANALYZE",
+            b"FOR",
+        ];
+        let is_name = what.bytes.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'`');
+        return match is_name && !any(&what, &statements) {
+            true => Shows::Rows,
+            false if flavour == Flavour::MySql && runs_nothing(class, text) => Shows::Stored,
+            false => Shows::Other,
+        };
+    }
+    if any(&what, &[b"FULL", b"SESSION", b"GLOBAL", b"EXTENDED"]) {
+        match words.next() {
+            Some(next) => what = next,
+            None => return Shows::Other,
+        }
+    }
+    let rows: [&[u8]; 22] = [
+        b"TABLES",
+        b"COLUMNS",
+        b"FIELDS",
+        b"INDEX",
+        b"INDEXES",
+        b"KEYS",
+        b"VARIABLES",
+        b"STATUS",
+        b"DATABASES",
+        b"SCHEMAS",
+        b"TABLE",
+        b"COLLATION",
+        b"CHARACTER",
+        b"CHARSET",
+        b"ENGINES",
+        b"TRIGGERS",
+        b"EVENTS",
+        b"PLUGINS",
+        b"OPEN",
+        b"FUNCTION",
+        b"PROCEDURE",
+        b"COUNT",
+    ];
+    let nothing: [&[u8]; 6] = [b"WARNINGS", b"ERRORS", b"CREATE", b"GRANTS", b"PRIVILEGES", b"BINARY"];
+    if any(&what, &rows) || what.is(b"PROCESSLIST") && flavour == Flavour::MySql {
+        Shows::Rows
+    } else if any(&what, &nothing) || what.is(b"PROCESSLIST") {
+        Shows::Nothing
+    } else {
+        Shows::Other
+    }
+}
+
+/// EXPLAIN of a statement without subqueries and functions of users, which making its plan might run.
+fn runs_nothing(class: &Class, text: &[u8]) -> bool {
+    let code = Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION | Uses::CODE_SELECTS | Uses::BLOCK;
+    let mut selects = 0;
+    !class.uses.intersects(code)
+        && Words::new(text).all(|piece| {
+            selects += u32::from(piece.is(b"SELECT"));
+            selects < 2 && !piece.is(b"ANALYZE") && !piece.is(b"FOR")
+        })
+}
+
+/// The rows that LIMIT leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Skipped {
+    /// So many: FOUND_ROWS() is that and the rows that came, if any came.
+    Known(u32),
+    /// A parameter says it, behind which so many others stand.
+    Parameter { behind: u8 },
+    /// Nothing, or nothing that matters.
+    #[default]
+    Unsaid,
+    /// It is said in a way that is not understood, or FOUND_ROWS() has nothing to do with it.
+    Other,
+}
+
+/// What a SELECT with an offset, or with UNION and LIMIT, makes of FOUND_ROWS().
+pub(crate) fn skipped(text: &[u8], flavour: Flavour) -> Skipped {
+    let mut words = Words::new(text);
+    let (mut depth, mut unites) = (0_u32, false);
+    loop {
+        match words.next() {
+            None => return Skipped::Other,
+            Some(piece) if piece.is(b"(") => depth += 1,
+            Some(piece) if piece.is(b")") => depth = depth.saturating_sub(1),
+            Some(piece) if [&b"UNION"[..], b"EXCEPT", b"INTERSECT"].iter().any(|word| piece.is(word)) => {
+                unites |= depth == 0;
+            }
+            Some(piece) if depth == 0 && piece.is(b"LIMIT") => break,
+            Some(_) => {}
+        }
+    }
+    let (first, mut next) = (words.next(), words.next());
+    let mut behind = 0;
+    let offset = match next {
+        Some(comma) if comma.is(b",") => {
+            behind = u8::from(words.next().is_some_and(|piece| piece.is(b"?")));
+            next = words.next();
+            first
+        }
+        Some(word) if word.is(b"OFFSET") => {
+            let second = words.next();
+            next = words.next();
+            second
+        }
+        Some(_) | None => None,
+    };
+    while next.is_some_and(|piece| piece.is(b";")) {
+        next = words.next();
+    }
+    // On MariaDB LIMIT behind UNION is no part of what is found.
+    if next.is_some() || unites && flavour == Flavour::MariaDb {
+        return Skipped::Other;
+    }
+    match offset {
+        Some(offset) if offset.is(b"?") => Skipped::Parameter { behind },
+        Some(offset) => {
+            offset.number().and_then(|n| u32::try_from(n).ok()).map_or(Skipped::Other, Skipped::Known)
+        }
+        None if first.is_some_and(|first| first.number().is_some()) => Skipped::Known(0),
+        None => Skipped::Other,
+    }
+}
+
+/// The variables that a text asks for may be trackers of the session: not where each SHOW VARIABLES says LIKE
+/// with other names.
+pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
+    const TRACKER: &[u8] = b"session_track";
+    let of_others = |piece: Piece<'_>| match piece.bytes {
+        [quote @ (b'\'' | b'"'), pattern @ .., end] if quote == end && !pattern.contains(&b'\\') => {
+            let fixed = pattern.split(|byte| matches!(byte, b'%' | b'_')).next().unwrap_or_default();
+            let common = fixed.len().min(TRACKER.len());
+            !fixed.is_empty()
+                && !fixed
+                    .get(..common)
+                    .unwrap_or_default()
+                    .eq_ignore_ascii_case(TRACKER.get(..common).unwrap_or_default())
+        }
+        _ => false,
+    };
+    let mut words = Words::new(text);
+    let mut others = false;
+    while let Some(piece) = words.next() {
+        if piece.is(b"VARIABLES") {
+            others = words.next().is_some_and(|like| like.is(b"LIKE")) && words.next().is_some_and(of_others);
+            if !others {
+                return true;
+            }
+        }
+        let tells: [&[u8]; 4] =
+            [b"SESSION_VARIABLES", b"SYSTEM_VARIABLES", b"VARIABLES_BY_THREAD", b"VARIABLES_INFO"];
+        if tells.iter().any(|word| piece.is(word))
+            || piece.bytes.windows(TRACKER.len()).any(|it| it.eq_ignore_ascii_case(TRACKER))
+        {
+            return true;
+        }
+    }
+    !others
+}
+
+/// What the words of a text say beyond its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Says(u16);
+
+impl Says {
+    /// Its first statement is empty: the server refuses all of it.
+    pub(crate) const BEGINS_WITH_NONE: Says = Says(1);
+    /// Its first statement asks for warnings.
+    pub(crate) const HEAD_ASKS: Says = Says(1 << 1);
+    /// GET DIAGNOSTICS with ROW_COUNT.
+    pub(crate) const COUNTS: Says = Says(1 << 2);
+    /// GET DIAGNOSTICS with RETURNED_SQLSTATE.
+    pub(crate) const STATES: Says = Says(1 << 6);
+    /// GET DIAGNOSTICS of what no condition has that SIGNAL raises.
+    pub(crate) const ORIGINS: Says = Says(1 << 7);
+    /// Of several statements: one that is no SELECT may set FOUND_ROWS(), or may leave it.
+    pub(crate) const MAY_SET: Says = Says(1 << 3);
+    /// One sets it.
+    pub(crate) const SELECTS: Says = Says(1 << 4);
+    /// The last one is a SELECT, and nothing stands behind it.
+    pub(crate) const ENDS_WITH_SELECT: Says = Says(1 << 5);
+    /// One changes rows, or calls a procedure.
+    pub(crate) const CHANGES_ROWS: Says = Says(1 << 8);
+    /// SET or CREATE selects something.
+    pub(crate) const SELECTS_BESIDES: Says = Says(1 << 9);
+
+    /// The last one is GET DIAGNOSTICS, and nothing stands behind it.
+    pub(crate) const ENDS_WITH_GET: Says = Says(1 << 14);
+
+    /// Where the number stands that [`Says::finder`] tells.
+    const FINDER: u32 = 10;
+    /// The largest it may be, and any above that.
+    const MOST_BEFORE: u16 = 0xF;
+
+    /// Statements in front of the first that sets FOUND_ROWS(), 15 for more; of a text where one does.
+    pub(crate) fn finder(self) -> u16 {
+        self.0 >> Says::FINDER & Says::MOST_BEFORE
+    }
+
+    /// It says this.
+    pub(crate) fn has(self, other: Says) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// It says this, too, if that is so.
+    fn with(self, other: Says, so: bool) -> Says {
+        if so { Says(self.0 | other.0) } else { self }
+    }
+
+    /// What a text of this class says.
+    pub(crate) fn of(class: &Class, text: &[u8], flavour: Flavour) -> Says {
+        let mut says = Says::default();
+        if class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS) {
+            let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+            let head = text.get(..end).unwrap_or(text);
+            let unread = class.verb == Verb::Show && class.uses.contains(Uses::EXECUTABLE_COMMENT);
+            let asks = class.verb == Verb::Get || wanted(head).is_some() || show_count(head).is_some();
+            let counts =
+                class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
+            says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
+            if class.uses.contains(Uses::DIAGNOSTICS) {
+                let origins = flavour == Flavour::MySql && asks_for_origins(text);
+                says = says.with(Says::STATES, asks_for_states(text));
+                says = says.with(Says::ORIGINS, origins);
+            }
+            says = says.with(Says::BEGINS_WITH_NONE, begins_with_none(text));
+        }
+        // To a server, a comment behind a statement is one more.
+        if class.statements > 1 || !is_all_of(class, text) { says.of_several(text, flavour) } else { says }
+    }
+
+    fn of_several(mut self, text: &[u8], flavour: Flavour) -> Says {
+        let silent: [&[u8]; 16] = [
+            b"INSERT",
+            b"REPLACE",
+            b"DELETE",
+            b"SET",
+            b"BEGIN",
+            b"START",
+            b"COMMIT",
+            b"ROLLBACK",
+            b"SAVEPOINT",
+            b"RELEASE",
+            b"USE",
+            b"CREATE",
+            b"ALTER",
+            b"DROP",
+            b"TRUNCATE",
+            b"FLUSH",
+        ];
+        let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
+        let mut statements = 0;
+        for piece in Words::new(text) {
+            if piece.is(b";") {
+                begins = true;
+                continue;
+            }
+            let select = piece.is(b"SELECT");
+            if begins {
+                (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));
+                is_get = piece.is(b"GET");
+                // MySQL counts what they matched.
+                let counts = piece.is(b"UPDATE") || piece.is(b"DO");
+                let sets = select || counts && flavour == Flavour::MySql;
+                let quiet = sets || counts || silent.iter().any(|word| piece.is(word));
+                let changes = [&b"INSERT"[..], b"REPLACE", b"DELETE", b"LOAD", b"CALL", b"WITH"];
+                let changes = changes.iter().any(|word| piece.is(word));
+                if sets && !self.has(Says::SELECTS) {
+                    self.0 |= Says::MOST_BEFORE.min(statements) << Says::FINDER;
+                }
+                statements = statements.saturating_add(1);
+                self = self.with(Says::SELECTS, sets).with(Says::MAY_SET, !quiet);
+                self = self.with(Says::CHANGES_ROWS, changes);
+                if changes || sets {
+                    // What SET has selected in front of it is found now.
+                    self.0 &= !Says::SELECTS_BESIDES.0;
+                }
+            } else {
+                self = self.with(Says::MAY_SET, select && !is_select);
+                self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
+            }
+            begins = false;
+        }
+        let ends = !begins && !text.trim_ascii_end().ends_with(b"*/");
+        self.with(Says::ENDS_WITH_SELECT, ends && is_select).with(Says::ENDS_WITH_GET, ends && is_get)
+    }
+}
+
+/// The text is its first statement. A comment behind it is another one to servers, which they answer by an
+/// OK.
+pub(crate) fn is_all_of(class: &Class, text: &[u8]) -> bool {
+    let behind = text.get(class.first_end as usize..).unwrap_or_default();
+    // They cut this off at the end of a text.
+    class.first_end == 0 || behind.iter().all(|byte| *byte == b';' || byte.is_ascii_whitespace())
+}
+
+/// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
+pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
+    /// Nobody writes a longer one by hand: it is full of values.
+    const TEXT_BYTES: usize = 4 * 1024;
+    if text.len() > TEXT_BYTES {
+        return false;
+    }
+    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
+    let words = || Words::new(text).skip(1);
+    let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
+    let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
+    let first = words().find(|piece| !plain.iter().any(|word| piece.is(word)));
+    let several = match verb {
+        Verb::Delete => !first.as_ref().is_some_and(one_table),
+        Verb::Update => words().take_while(|piece| !piece.is(b"SET")).any(|piece| piece.is(b",")),
+        _ => false,
+    };
+    let subquery = has(b"select") && words().any(|piece| piece.is(b"SELECT"));
+    let joins = has(b"join") && words().any(|piece| piece.is(b"JOIN"));
+    several || subquery || joins || verb == Verb::Delete && has(b"using")
+}
+
+/// LIMIT stands in it, wherever.
+pub(crate) fn limits(text: &[u8]) -> bool {
+    Words::new(text).any(|piece| piece.is(b"LIMIT"))
+}
+
+/// A place where a text asks for @@warning_count or @@error_count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CountIn {
+    pub span: Span,
+    pub errors: bool,
+    /// It is a whole item of a select list, so that its text names the column.
+    pub bare: bool,
+}
+
+/// All those places.
+pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
+    let pieces: Vec<Piece<'_>> = Words::new(text).collect();
+    let piece = |at: usize| pieces.get(at);
+    let mut found = Vec::new();
+    for (at, first) in pieces.iter().enumerate() {
+        if !(first.is(b"@") && piece(at + 1).is_some_and(|it| it.is(b"@"))) {
+            continue;
+        }
+        let scoped = piece(at + 2).is_some_and(|it| it.is(b"SESSION") || it.is(b"LOCAL"));
+        let name_at = if scoped { at + 4 } else { at + 2 };
+        let Some(name) = piece(name_at) else { continue };
+        let errors = name.is(b"ERROR_COUNT");
+        if !errors && !name.is(b"WARNING_COUNT") {
+            continue;
+        }
+        let begins = at.checked_sub(1).and_then(piece).is_some_and(|it| it.is(b"SELECT") || it.is(b","));
+        let ends = piece(name_at + 1).is_none_or(|it| {
+            [&b","[..], b";", b"FROM", b"LIMIT", b"WHERE", b"INTO"].iter().any(|word| it.is(word))
+        });
+        let start = first.start();
+        let end = name.start() + name.bytes.len();
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { continue };
+        found.push(CountIn { span: Span { start, end }, errors, bare: begins && ends });
+    }
+    found
+}
+
+/// Its first statement is empty: both servers refuse the whole text.
+pub(crate) fn begins_with_none(text: &[u8]) -> bool {
+    Words::new(text).next().is_some_and(|piece| piece.is(b";"))
+}
+
+/// CREATE, ALTER or DROP of a schema: it opens no table.
+pub(crate) fn is_about_a_schema(text: &[u8]) -> bool {
+    let mut words = Words::new(text).skip(1).skip_while(|piece| piece.is(b"OR") || piece.is(b"REPLACE"));
+    words.next().is_some_and(|piece| piece.is(b"DATABASE") || piece.is(b"SCHEMA"))
+}
+
+/// FROM stands in it, with something else than DUAL behind it.
+pub(crate) fn names_a_table(text: &[u8]) -> bool {
+    let mut words = Words::new(text);
+    while let Some(piece) = words.next() {
+        if piece.is(b"FROM") && !words.next().is_some_and(|next| next.is(b"DUAL")) {
+            return true;
+        }
+    }
+    false
+}
+
+/// DESCRIBE with the name of a table behind it, and no statement.
+pub(crate) fn describes_a_table(text: &[u8]) -> bool {
+    const STATEMENTS: [&[u8]; 15] = [
+        b"SELECT",
+        b"INSERT",
+        b"REPLACE",
+        b"UPDATE",
+        b"DELETE",
+        b"WITH",
+        b"VALUES",
+        b"(",
+        b"EXTENDED",
+        b"PARTITIONS",
+        b"FORMAT",
+        b"FOR",
+        b"ANALYZE",
+        b"TABLE",
+        b"ALTER",
+    ];
+    let mut words = Words::new(text);
+    let begins = |first: Piece<'_>| [&b"DESC"[..], b"DESCRIBE", b"EXPLAIN"].iter().any(|word| first.is(word));
+    words.next().is_some_and(begins)
+        && words.next().is_some_and(|next| !STATEMENTS.iter().any(|word| next.is(word)))
+}
+
+/// GET DIAGNOSTICS in the text asks for a condition's SQLSTATE.
+fn asks_for_states(text: &[u8]) -> bool {
+    Words::new(text).any(|piece| piece.is(b"RETURNED_SQLSTATE"))
+}
+
+/// It asks for what only the server itself says of its conditions: MySQL does.
+fn asks_for_origins(text: &[u8]) -> bool {
+    Words::new(text).any(|piece| piece.is(b"CLASS_ORIGIN") || piece.is(b"SUBCLASS_ORIGIN"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_show_wants() {
+        let all = Wanted { errors: false, skip: 0, most: u64::MAX };
+        for text in [
+            &b"SHOW WARNINGS"[..],
+            b"  show\n warnings ; ",
+            b"Show/**/Warnings;",
+            b"/* mine */ SHOW WARNINGS -- so",
+            b"# x\nshow warnings",
+        ] {
+            assert_eq!(wanted(text), Some(all), "{}", String::from_utf8_lossy(text));
+        }
+        assert_eq!(wanted(b"SHOW ERRORS"), Some(Wanted { errors: true, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 1"), Some(Wanted { most: 1, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 3, 1"), Some(Wanted { skip: 3, most: 1, ..all }));
+        assert_eq!(wanted(b"SHOW WARNINGS LIMIT 1 OFFSET 3;"), Some(Wanted { skip: 3, most: 1, ..all }));
+        for text in [
+            &b"SHOW COUNT(*) WARNINGS"[..],
+            b"SHOW",
+            b"",
+            b"SHOW WARNINGS; SELECT 1",
+            b"SHOW WARNINGS LIMIT @a",
+        ] {
+            assert_eq!(wanted(text), None);
+        }
+    }
+
+    #[test]
+    fn variables_that_are_no_trackers() {
+        for text in ["SHOW VARIABLES LIKE 'time_zone'", "show session variables like \"wait%\"; SELECT 1"] {
+            assert!(!may_show_trackers(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "SHOW VARIABLES",
+            "SHOW VARIABLES LIKE '%'",
+            "SHOW VARIABLES LIKE 'se%'",
+            "SHOW VARIABLES LIKE 'session_track_schema'",
+            "SHOW VARIABLES LIKE 'x'; SHOW VARIABLES",
+            "SHOW VARIABLES LIKE 'x'; SELECT @@session_track_schema",
+            "SHOW VARIABLES WHERE variable_name = 'x'",
+            "SHOW VARIABLES LIKE 'x' /*! ; SHOW VARIABLES */",
+            "SELECT @@session_track_schema",
+        ] {
+            let executable = text.contains("/*!");
+            assert!(may_show_trackers(text.as_bytes()) || executable, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_that_limit_leaves_out() {
+        let of = |text: &str| skipped(text.as_bytes(), Flavour::MariaDb);
+        for (text, expected) in [
+            ("SELECT i FROM t LIMIT 3, 4", Skipped::Known(3)),
+            ("select (select 1 limit 5, 6) from t limit 4 offset 3;", Skipped::Known(3)),
+            ("SELECT i FROM t LIMIT ?, ?", Skipped::Parameter { behind: 1 }),
+            ("SELECT i FROM t LIMIT ? OFFSET ?", Skipped::Parameter { behind: 0 }),
+            ("SELECT i FROM t LIMIT 3, 4 ROWS EXAMINED 5", Skipped::Other),
+            ("SELECT 'limit 1' FROM t LIMIT 3, 4 # LIMIT 1", Skipped::Known(3)),
+            ("SELECT 1 UNION SELECT 2 LIMIT 3, 4", Skipped::Other),
+            ("SELECT i FROM t OFFSET 3 ROWS", Skipped::Other),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        assert_eq!(skipped(b"SELECT 1 UNION SELECT 2 LIMIT 3", Flavour::MySql), Skipped::Known(0));
+    }
+
+    #[test]
+    fn what_several_statements_find() {
+        let of = |text: &str, flavour| {
+            let says = Says::default().of_several(text.as_bytes(), flavour);
+            [Says::MAY_SET, Says::SELECTS, Says::ENDS_WITH_SELECT].map(|it| says.has(it))
+        };
+        for flavour in [Flavour::MySql, Flavour::MariaDb] {
+            assert_eq!(of("INSERT INTO t VALUES (1); SELECT id FROM t", flavour), [false, true, true]);
+            assert_eq!(of("SELECT (SELECT 1); COMMIT", flavour), [false, true, false]);
+            assert_eq!(of("SELECT 1; SELECT 2; /* so */", flavour), [false, true, false]);
+            assert_eq!(of("SET @a = 1; INSERT INTO t SELECT 1", flavour), [true, false, false]);
+            assert_eq!(of("SHOW TABLES; SELECT 1", flavour), [true, true, true]);
+        }
+        assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MySql), [false, true, false]);
+        assert_eq!(of("BEGIN; UPDATE t SET a = 1", Flavour::MariaDb), [false, false, false]);
+    }
+
+    #[test]
+    fn statements_in_front_of_the_first_that_sets_found_rows() {
+        let of = |text: &str| Says::default().of_several(text.as_bytes(), Flavour::MySql).finder();
+        assert_eq!(of("SELECT 1; SELECT 2"), 0);
+        assert_eq!(of("INSERT INTO t VALUES (1); COMMIT; DO 1; SELECT 2"), 2);
+        assert_eq!(of(&format!("{}SELECT 1", "COMMIT; ".repeat(40))), 15);
+    }
+
+    #[test]
+    fn what_several_statements_have_in_store() {
+        let of = |text: &str| {
+            let says = Says::default().of_several(text.as_bytes(), Flavour::MySql);
+            [Says::CHANGES_ROWS, Says::SELECTS_BESIDES].map(|it| says.has(it))
+        };
+        assert_eq!(of("SET @a = (SELECT 1); COMMIT"), [false, true]);
+        assert_eq!(of("CREATE TABLE d AS SELECT 1; SET @b = 2"), [false, true]);
+        assert_eq!(of("SET @a = (SELECT 1); DELETE FROM t"), [true, false]);
+        assert_eq!(of("INSERT INTO t SELECT 1; COMMIT"), [true, false]);
+    }
+
+    #[test]
+    fn an_update_of_several_tables_selects() {
+        for text in ["UPDATE t, u SET t.a = 1", "UPDATE t JOIN u SET t.a = 1", "UPDATE t SET a = (SELECT 1)"]
+        {
+            assert!(selects(Verb::Update, text.as_bytes()), "{text}");
+        }
+        assert!(!selects(Verb::Update, b"UPDATE t SET a = 1, b = 2"));
+    }
+
+    #[test]
+    fn places_that_ask_for_counts() {
+        let text = b"SELECT @@warning_count, '@@warning_count', 1+@@session.error_count FROM t";
+        let found = counts_in(text);
+        let seen: Vec<_> = found.iter().map(|it| (it.span.of(text).unwrap(), it.errors, it.bare)).collect();
+        assert_eq!(seen, [(&b"@@warning_count"[..], false, true), (b"@@session.error_count", true, false)]);
+    }
+
+    #[test]
+    fn tables_of_a_text() {
+        for text in [&b"SELECT 1 FROM t"[..], b"select 'x' from(select 1) t", b"SET @a = (SELECT i FROM t)"] {
+            assert!(names_a_table(text));
+        }
+        for text in [&b"SELECT 1 FROM DUAL"[..], b"SELECT 'from t'", b"SELECT `from` /* from t */", b"DO 0"] {
+            assert!(!names_a_table(text));
+        }
+    }
+}
