@@ -55,8 +55,8 @@ impl Reader<'_> {
             "databases" => Section::Table(Table::Databases),
             "users" => Section::Table(Table::Users),
             "peers" => {
-                let text = "[peers] is not supported: several Weirs do not forward each other's cancel requests \
-                            yet; one Weir uses all cores";
+                let text = "[peers] is not supported: Weir processes do not forward each other's cancel requests \
+                            yet; one process uses all cores";
                 self.draft.findings.warn(WarningKind::NotSupported, place, text);
                 Section::Other
             }

@@ -233,19 +233,19 @@ fn warnings_of_pgbouncer_ini() {
     let wanted = [
         (
             WarningKind::NotSupported,
-            "p.ini:2:19: reserve_pool is not supported yet: a pool never grows over its size",
+            "p.ini:2:19: reserve_pool is not supported yet: a pool never exceeds its size",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:5:1: [peers] is not supported: several Weirs do not forward each other's cancel requests yet; one Weir uses all cores",
+            "p.ini:5:1: [peers] is not supported: Weir processes do not forward each other's cancel requests yet; one process uses all cores",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:9:1: reserve_pool_size is not supported yet: a pool never grows over its size",
+            "p.ini:9:1: reserve_pool_size is not supported yet: a pool never exceeds its size",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:11:1: server_round_robin is not supported yet: the server used last is used first",
+            "p.ini:11:1: server_round_robin is not supported yet: Weir uses the most recently used server first",
         ),
         (WarningKind::Doubtful, "p.ini:4:1: user ann is not in auth_file and cannot log in"),
     ];
