@@ -30,7 +30,7 @@ pub fn look(snapshot: &Arc<Snapshot>) {
         }
     });
     if let Err(error) = spawned {
-        tracing::debug!("nobody looks whether the databases can be reached: {error}");
+        tracing::debug!("cannot check whether the databases can be reached: {error}");
     }
 }
 

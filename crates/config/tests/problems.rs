@@ -200,9 +200,9 @@ fn pgbouncer_ini() {
         ),
         (
             "auth_type = md5\nauth_query = SELECT 1",
-            "postgres: nobody can log in: auth_file names no users, and auth_user is not set",
+            "postgres: nobody can log in: auth_file lists no users, and auth_user is not set",
         ),
-        ("unix_socket_dir =", "Weir would listen nowhere: set listen_addr or unix_socket_dir"),
+        ("unix_socket_dir =", "no address to listen on: set listen_addr or unix_socket_dir"),
     ] {
         let found = problems("p.ini", &format!("[databases]\na = host=127.0.0.1\n[pgbouncer]\n{text}\n"));
         let first = wanted.lines().next().unwrap();

@@ -267,7 +267,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if otherwise {
             tracing::debug!(
                 protocol = W::PROTOCOL.name(),
-                "a login is tried again by the other transport: {fault}"
+                "retrying the login with the other transport (TLS or plain): {fault}"
             );
             self.open_by(cx, id, right, true, meant_for);
             return;
@@ -360,11 +360,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let state = server.state();
         match state {
             ServerState::Idle => {
-                tracing::debug!(protocol = W::PROTOCOL.name(), "an idle server is gone: {fault}");
+                tracing::debug!(protocol = W::PROTOCOL.name(), "idle server connection lost: {fault}");
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);
-                log_client!(warn, self, cx, client, "a server is gone with this client on it: {fault}");
+                log_client!(warn, self, cx, client, "server connection lost while this client was using it: {fault}");
                 let cut = self.is_mid_message(client);
                 self.books().release(client);
                 if let Some(client) = self.clients.get_mut(client) {
