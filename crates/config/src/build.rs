@@ -1,4 +1,4 @@
-//! From a draft to a snapshot: what settings come to together.
+//! From a draft to a snapshot: the combined effect of settings.
 
 use crate::draft::Draft;
 use crate::ident::group_number;

@@ -1,4 +1,4 @@
-//! pgbouncer.ini: what its sections and keys mean for Weir. The form is in `ini.rs`.
+//! pgbouncer.ini: the meaning of its sections and keys in Weir. The format is in `ini.rs`.
 
 use crate::draft::Draft;
 use crate::entry::{ENTRY_KEYS, Entry, Table, entry_key};

@@ -1,4 +1,4 @@
-//! What a user reads when a configuration is wrong: whole sentences, with file, line and column.
+//! The messages about a wrong configuration: whole sentences, with file, line and column.
 
 use std::path::Path;
 use weir_config::{Sources, WarningKind, load, load_text};

@@ -1,8 +1,8 @@
-//! `weir demo`: throw-away PostgreSQL and MariaDB, Weir before both, thousands of clients at work.
+//! `weir demo`: temporary PostgreSQL and MariaDB, Weir in front of both, thousands of active clients.
 //!
-//! Owns: the order of events, and that everything is stopped and removed in the end. First some clients
-//! are connected directly, as many as such a server is usually given, and measured; then thousands through
-//! Weir until the time is over or Ctrl-C.
+//! Owns: the order of events, and that everything is stopped and removed at the end. First a few clients are
+//! connected directly, as many as such a server usually gets, and measured; then thousands through Weir until
+//! the time is over or Ctrl-C.
 
 pub mod screen;
 pub mod servers;

@@ -1,10 +1,10 @@
-//! `weir lab`: published experiments, done again on this machine.
+//! `weir lab`: published experiments, repeated on this machine.
 //!
-//! Owns: the list of experiments, their order, and what becomes of their outcomes: text on the terminal, a
-//! JSON file and an HTML file each. One file an experiment. Must not know: the proxy; `weir serve` is started
-//! as a process.
+//! Owns: the list of experiments, their order, and the output of their results: text on the terminal, a JSON
+//! file and an HTML file each. One file per experiment. Must not know: the proxy; `weir serve` is started as
+//! a process.
 //!
-//! Every figure is measured; the published ones stand beside as they were published. Sizes are scaled to the
+//! Every figure is measured; published figures are shown next to them, unchanged. Sizes are scaled to the
 //! machine, and the report says how.
 
 mod connect_rate;
