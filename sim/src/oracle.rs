@@ -1,6 +1,6 @@
-//! What is true: what the databases have committed, what the clients know of it, what excuses a loss.
+//! The truth of a run: what the databases have committed, what the clients know of it, what excuses a loss.
 //!
-//! Owns: the books of a run. Must not know: how anything came about.
+//! Owns: the records of a run. Must not know: how anything happened.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `weir advise`: arguments and output of the advice. What it knows is in the crate `weir-doctor`.
+//! `weir advise`: arguments and output. The logic is in the crate `weir-doctor`.
 
 use super::bench::on_interrupt;
 use super::{Failure, print};

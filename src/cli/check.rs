@@ -1,4 +1,4 @@
-//! `weir check-config`: is a file right, and what does it come to?
+//! `weir check-config`: validates a file and prints a summary.
 
 use super::{Failure, logging, print};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! The control thread: signals, the HTTP endpoint, names that must be looked up again. It starts the proxy
-//! and waits for its end.
+//! The control thread: signals, the HTTP endpoint, looking names up again. It starts the proxy and waits for
+//! its end.
 
 use super::logging::Logging;
 use super::process::{Pidfile, Ready, is_background, leave_session};

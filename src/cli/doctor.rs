@@ -1,5 +1,4 @@
-//! `weir doctor`: arguments, output and exit codes of the doctor. What it knows is in the crate
-//! `weir-doctor`.
+//! `weir doctor`: arguments, output and exit codes. The logic is in the crate `weir-doctor`.
 
 use super::{Failure, print};
 use std::io::{IsTerminal, Read};

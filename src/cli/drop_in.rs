@@ -1,5 +1,4 @@
-//! The binary called by the name `pgbouncer`: PgBouncer's own arguments, for scripts and units that stay as
-//! they are.
+//! The binary called by the name `pgbouncer`: PgBouncer's own arguments, for existing scripts and units.
 
 use super::logging::Output;
 use super::process::{self, Ready};

@@ -1,4 +1,4 @@
-//! The advice on databases made of numbers, with a clock that is only moved.
+//! The advice on databases made of numbers, with a clock that the tests move.
 
 use std::time::Duration;
 use weir_doctor::advise::judge::{Advice, Verdict};

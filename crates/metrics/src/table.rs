@@ -1,7 +1,7 @@
-//! The one table of metrics: name, unit, kind, labels and help, and from it the cells workers write, the
-//! totals readers get, and the rows of the exposition.
+//! The table of metrics: name, unit, kind, labels and help, and derived from it the cells that workers write,
+//! the totals that readers get, and the rows of the exposition.
 //!
-//! To add a metric: one line here, and its `inc` where the thing happens.
+//! To add a metric: one line here, and its `inc` where the event happens.
 
 use crate::cell::{Counter, Gauge};
 use weir_wire::{FaultKind, Pin};

@@ -1,8 +1,8 @@
-//! What went wrong, whose fault it is, and what may be said about it to whom.
+//! What went wrong, whose fault it is, and who may be told what.
 //!
-//! The two wings turn a [`FaultKind`] into a SQLSTATE or an errno with a text that a driver knows; the
-//! proxy turns it into a counter and a log line. `detail` is for the operator's log only and is never
-//! sent to a client.
+//! The two wings turn a [`FaultKind`] into a SQLSTATE or an errno with a text that drivers know; the proxy
+//! turns it into a counter and a log line. `detail` is for the operator's log only and is never sent to a
+//! client.
 
 use std::borrow::Cow;
 

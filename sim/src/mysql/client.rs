@@ -1,7 +1,7 @@
-//! A model client: it logs in, runs a script, and checks every packet against an engine of its own. Or it
-//! only brings a KILL QUERY.
+//! A model client: it logs in, runs a script, and checks every packet against an engine of its own; or it
+//! only sends a KILL QUERY.
 //!
-//! Owns: one connection and what must come back on it. Must not know: how Weir does it.
+//! Owns: one connection and the expected answers on it. Must not know: how Weir does it.
 
 use super::engine::{Engine, SCHEMAS};
 use super::excuse;

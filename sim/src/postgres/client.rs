@@ -1,6 +1,6 @@
 //! A model client: it logs in, runs a script, and checks every byte against an engine of its own.
 //!
-//! Owns: one connection and what must come back on it. Must not know: how Weir does it.
+//! Owns: one connection and the expected answers on it. Must not know: how Weir does it.
 
 use super::engine::{Engine, code_of};
 use super::script::{Next, Script};

@@ -1,10 +1,10 @@
-//! The judgement: does a pooler help, in which mode, with which size. Pure, and every sentence has its
+//! The recommendation: does a pooler help, in which mode, with which size. Pure; every sentence contains its
 //! numbers.
 //!
-//! Where the constants come from: published runs and our own. TPC-C on PostgreSQL with 56 cores: a pool of
-//! one server a core was best, a quarter of that almost as good, 10.7 a core as bad as none. Point selects on
-//! MySQL with 48 cores: the knee at 2.7 threads a core from memory. Rule of thumb of their authors: at most 4
-//! a core.
+//! Sources of the constants: published runs and our own. TPC-C on PostgreSQL with 56 cores: a pool of one
+//! server per core was best, a quarter of that almost as good, 10.7 per core as slow as none. Point selects
+//! on MySQL with 48 cores: the knee at 2.7 threads per core from memory. Rule of thumb of their authors: at
+//! most 4 per core.
 
 use super::sample::Group;
 use super::seen::{GroupSeen, Seen};

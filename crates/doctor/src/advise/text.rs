@@ -1,4 +1,4 @@
-//! The advice as text: the verdict first, then what it comes from.
+//! The advice as text: the verdict first, then its reasons.
 
 use super::judge::{Advice, Verdict};
 use super::seen::{Seen, Spread};

@@ -1,4 +1,4 @@
-//! What poolers and proxies refuse: Weir, PgBouncer, ProxySQL, MySQL Router.
+//! Refusals of poolers and proxies: Weir, PgBouncer, ProxySQL, MySQL Router.
 
 use super::Entry;
 
