@@ -32,9 +32,15 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("conffile", Covered("The file is the one Weir was started with.")),
     ("service_name", Covered("Used on Windows only.")),
     ("job_name", Covered("An old name of service_name.")),
-    ("server_check_query", Covered("Weir sends the protocol's cheapest request. An empty value does not disable the check.")),
+    (
+        "server_check_query",
+        Covered("Weir sends the protocol's cheapest request. An empty value does not disable the check."),
+    ),
     ("server_reset_query", Covered("Weir resets a session with DISCARD ALL when a new client gets it.")),
-    ("server_reset_query_always", Covered("Weir never gives a client a session that another client has changed.")),
+    (
+        "server_reset_query_always",
+        Covered("Weir never gives a client a session that another client has changed."),
+    ),
     ("server_round_robin", Missing("Weir uses the most recently used server first")),
     ("server_fast_close", Missing("a server is closed when its client gives it back")),
     (
@@ -61,8 +67,18 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ),
     ("query_wait_notify", Missing("waiting clients get no notice")),
     ("login_notify_message", Missing("clients get no notice at login")),
-    ("autodb_idle_timeout", Missing("a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums")),
-    ("pool_idle_timeout", Missing("a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums")),
+    (
+        "autodb_idle_timeout",
+        Missing(
+            "a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums",
+        ),
+    ),
+    (
+        "pool_idle_timeout",
+        Missing(
+            "a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums",
+        ),
+    ),
     ("suspend_timeout", Missing("there is no SUSPEND; PgBouncer 1.26 has none either")),
     ("dns_nxdomain_ttl", Missing("a name that was not found is looked up again at the next attempt")),
     ("dns_zone_check_period", Missing("names are looked up again every dns_max_ttl")),
@@ -74,10 +90,7 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("auth_ldap_options", Missing("applies to auth_type = ldap only, which Weir refuses")),
     ("scram_iterations", Missing("Weir derives secrets with PostgreSQL's default of 4096 iterations")),
     ("user", Missing("Weir runs as the user that starts it; set that user in the service manager")),
-    (
-        "client_tls_dheparams",
-        Covered("Weir uses elliptic curves for the key exchange, never DHE."),
-    ),
+    ("client_tls_dheparams", Covered("Weir uses elliptic curves for the key exchange, never DHE.")),
     (
         "peer_id",
         Missing("Weir processes do not forward each other's cancel requests yet; one process uses all cores"),
@@ -147,7 +160,10 @@ pub static DIFFERS: &[(&str, &str)] = &[
         "query_wait_timeout",
         "a client that would wait longer than this is refused at once, by `pool.max_waiting_clients = auto`",
     ),
-    ("max_client_conn", "clients that are logging in are counted separately. 0 is refused; PgBouncer then refuses every client"),
+    (
+        "max_client_conn",
+        "clients that are logging in are counted separately. 0 is refused; PgBouncer then refuses every client",
+    ),
     (
         "cancel_wait_timeout",
         "limits requests whose client has disconnected; a cancel request itself always has 10 s. 0 cancels the request of a disconnected client at once; in PgBouncer, 0 lets cancel requests wait without a limit",

@@ -24,7 +24,9 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
             "HY000",
             "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
         ),
-        FaultKind::ServerTls => (1042, "08S01", "Can't connect to the database server: the TLS handshake failed"),
+        FaultKind::ServerTls => {
+            (1042, "08S01", "Can't connect to the database server: the TLS handshake failed")
+        }
         FaultKind::LoginTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),

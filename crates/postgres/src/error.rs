@@ -118,11 +118,9 @@ pub fn words_of(kind: FaultKind) -> Words {
             "This address is listed in proxy_protocol_networks. Weir's log has the details.",
         ),
         // PostgreSQL says "no pg_hba.conf entry for host ..., no encryption".
-        FaultKind::TlsRequired => words(
-            "28000",
-            "SSL required",
-            "Connect with sslmode=require or higher: Weir requires TLS.",
-        ),
+        FaultKind::TlsRequired => {
+            words("28000", "SSL required", "Connect with sslmode=require or higher: Weir requires TLS.")
+        }
         FaultKind::ServerTls => words(
             "08001",
             "cannot establish a TLS connection to the database server",

@@ -444,7 +444,9 @@ fn derive_ahead(snapshot: &Arc<Snapshot>) {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("derive".to_owned()).spawn(derive) {
-        tracing::warn!("cannot start the thread that derives password keys in advance; logins derive them: {error}");
+        tracing::warn!(
+            "cannot start the thread that derives password keys in advance; logins derive them: {error}"
+        );
     }
 }
 

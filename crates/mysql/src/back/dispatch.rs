@@ -500,8 +500,7 @@ impl Back {
         let behind = behind || front.request.says.has(Says::MAY_SET);
         // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless that fails.
         let asks_first = front.asks_found_rows() || class.verb == Verb::Call;
-        let may_leave =
-            asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
+        let may_leave = asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
