@@ -158,7 +158,7 @@ pub static DIFFERS: &[(&str, &str)] = &[
     ),
     (
         "query_wait_timeout",
-        "a client that would wait longer than this is refused at once, by `pool.max_waiting_clients = auto`",
+        "a client that would wait in vain is refused at once (`pool.max_waiting_clients = auto`)",
     ),
     (
         "max_client_conn",
