@@ -498,7 +498,8 @@ impl Back {
         let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
         let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
         let behind = behind || front.request.says.has(Says::MAY_SET);
-        // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless that fails.
+        // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless
+        // that fails.
         let asks_first = front.asks_found_rows() || class.verb == Verb::Call;
         let may_leave = asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);

@@ -364,13 +364,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);
-                log_client!(
-                    warn,
-                    self,
-                    cx,
-                    client,
-                    "server connection lost while this client was using it: {fault}"
-                );
+                log_client!(warn, self, cx, client, "server lost while in use by this client: {fault}");
                 let cut = self.is_mid_message(client);
                 self.books().release(client);
                 if let Some(client) = self.clients.get_mut(client) {
