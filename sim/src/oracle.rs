@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-/// So long after a session has ended at rest somebody may be given it: Weir has not heard of its end yet.
+/// Time after the end of an idle session during which a client may still get it, because Weir has not been
+/// told of the end yet.
 const UNHEARD_NS: u64 = 100_000_000;
 
 /// Sessions of clients that faults have ended. A client may lose its own only for one of them, and each

@@ -104,7 +104,7 @@ enum Phase {
     Killing,
 }
 
-/// After so many reads a slow reader takes twice as much at a time: slow, and not for ever.
+/// After this many reads a slow reader reads twice as much at a time, so that it ends.
 const PATIENT_READS: u32 = 64;
 
 impl MyClient {

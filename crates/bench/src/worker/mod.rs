@@ -458,7 +458,7 @@ impl<P: Protocol> Worker<P> {
         let pause_s = if think.exponential {
             dice.exponential(think.mean_s)
         } else if conn.event == 0 {
-            // Spread at the start: else all clients would act at the same moments for ever.
+            // Spread at the start: otherwise all clients would always act at the same time.
             dice.unit() * think.mean_s
         } else {
             think.mean_s

@@ -384,9 +384,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.drop_server(cx, key, true);
     }
 
-    /// Closes a server that nobody holds and opens another one in its place, for this client and as it would
-    /// itself. The place is nobody else's meanwhile: two pools under one limit would close and open servers
-    /// for each other for ever.
+    /// Closes a server that no client holds and opens another one in its place, for this client and as it
+    /// would itself. The place stays reserved meanwhile: otherwise two pools under one limit would close and
+    /// open servers for each other endlessly.
     pub(super) fn renew_for(&mut self, cx: &mut Cx<'_, N>, server: Key, client: Key, why: &str) {
         let id = self.servers.get(server).map(|held| held.pool);
         let now_ms = cx.now_ms();
