@@ -3,6 +3,7 @@
 use crate::exposition::TURNS;
 use crate::table::{Family, Kind, PoolTotals, WingTotals};
 use std::fmt::Write;
+use weir_wire::FaultKind;
 
 /// All metrics, in Markdown.
 pub fn markdown() -> String {
@@ -38,6 +39,10 @@ pub fn markdown() -> String {
          | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, PoolTotals::FAMILIES);
+    out.push_str("\nKinds of `weir_faults_total`:\n\n| kind | meaning |\n|---|---|\n");
+    for kind in FaultKind::ALL {
+        let _ = writeln!(out, "| `{}` | {} |", kind.label(), kind.meaning());
+    }
     out
 }
 

@@ -44,8 +44,8 @@ struct Pool {
 }
 
 /// How many clients may wait with a chance of being served: twice (because it is an estimate) the number that
-/// the pool serves within `query_wait_timeout` at its recent rate. `None`: too few requests to estimate, or no
-/// limit for the wait.
+/// the pool serves within `query_wait_timeout` at its recent rate. `None`: too few requests to estimate, or
+/// no limit for the wait.
 fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration) -> Option<usize> {
     if of_late.answered < LEAST_SERVED || patience.is_zero() {
         return None;
