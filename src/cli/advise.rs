@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.length.as_millis() / args.interval.as_millis() > LOOKS_MAX {
         return Err(Failure::Usage(format!(
-            "--for and --interval: at most {LOOKS_MAX} looks; take a longer interval"
+            "--for and --interval: at most {LOOKS_MAX} samples; use a longer interval"
         )));
     }
     let place = Place::parse(&args.url).map_err(Failure::Usage)?;
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut progress = |look: &Snapshot| {
         looks += 1;
         if terminal {
-            eprint!("\rlook {looks}: {} connections, {} hold a server   ", look.seats.len(), look.held());
+            eprint!("\rsample {looks}: {} connections, {} hold a server   ", look.seats.len(), look.held());
             // Progress only.
             let _ = std::io::stderr().flush();
         }
