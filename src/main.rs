@@ -1,4 +1,4 @@
-//! The door: arguments, output, exit codes. No logic of the proxy lives here.
+//! The entry point: arguments, output, exit codes. No logic of the proxy is here.
 #![forbid(unsafe_code)]
 
 mod cli;

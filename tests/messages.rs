@@ -1,6 +1,6 @@
-//! What users read has no forms that are meant for Rust programmers, such as `Tcp { host: "db" }`.
+//! Messages for users contain no Rust debug forms, such as `Tcp { host: "db" }`.
 //!
-//! Looks at the sources: `{:?}` and `?field` may stand in assertions, tests and `Debug` only.
+//! Searches the sources: `{:?}` and `?field` may be used in assertions, tests and `Debug` only.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! What the fuzz targets do with their bytes.
+//! The fuzz targets' use of their input.
 //!
-//! The bytes are a script: some choose what happens next, some choose one of the messages a peer of that
-//! protocol knows ([`peers`]), some are said as they stand. A target fails by a panic: of the code under
-//! test, or of an assertion here about what that code promises.
+//! The bytes are a script: some choose what happens next, some choose one of the messages of that protocol
+//! ([`peers`]), some are sent as they are. A target fails by a panic: of the code under test, or of an
+//! assertion here about that code's guarantees.
 
 pub mod config;
 pub mod login;

@@ -1,4 +1,4 @@
-//! Logins in both roles, against a peer that says anything.
+//! Logins in both roles, against a peer that sends anything.
 
 use crate::peers::Peers;
 use crate::script::Script;

@@ -1,4 +1,4 @@
-//! What peers of each protocol know to say: messages by the book, from which the scripts are made.
+//! Valid messages of each protocol, from which the scripts are built.
 
 use weir_proxy::wing::{MySql, Postgres, Wing};
 

@@ -1,4 +1,4 @@
-//! Two clients and one server that say anything, joined as the proxy joins them: by a lease while the
+//! Two clients and one server that send anything, joined as the proxy joins them: by a lease while the
 //! transaction lasts, and behind each other where a request may be shared.
 
 use crate::login::{accept_params, back, front};

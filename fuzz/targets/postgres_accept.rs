@@ -1,4 +1,4 @@
-//! A client that logs in to Weir by PostgreSQL's protocol and says anything.
+//! A client that logs in to Weir with PostgreSQL's protocol and sends anything.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::login::accept::<weir_proxy::wing::Postgres>(data));

@@ -1,4 +1,4 @@
-//! A server that Weir logs in to by PostgreSQL's protocol and that says anything.
+//! A server that Weir logs in to with PostgreSQL's protocol and that sends anything.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::login::connect::<weir_proxy::wing::Postgres>(data));

@@ -1,4 +1,4 @@
-//! Two clients and a server that say anything, by PostgreSQL's protocol.
+//! Two clients and a server that send anything, with PostgreSQL's protocol.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_fuzz::session::run::<weir_proxy::wing::Postgres>(data));

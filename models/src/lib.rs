@@ -1,7 +1,7 @@
-//! The same source files as in the crates, made of shuttle's atomics and channels in the place of std's:
+//! The same source files as in the crates, built with shuttle's atomics and channels instead of std's:
 //! shuttle then decides which thread takes the next step, and tries every order of them, or very many.
 //!
-//! shuttle's atomics are sequentially consistent. What these files need to be so says `SeqCst` itself; the
+//! shuttle's atomics are sequentially consistent. Files that depend on that use `SeqCst` explicitly; the
 //! mailbox's orders are read-modify-writes of one location.
 
 pub mod sync {

@@ -1,4 +1,4 @@
-//! No message waits for a wake that never comes, in every order of steps.
+//! No message waits for a missing wake, in every order of steps.
 
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;

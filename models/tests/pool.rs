@@ -1,4 +1,4 @@
-//! Limits hold, and nobody is missed, in whatever order threads take their steps.
+//! Limits are kept, and no waiter is missed, in every order of steps.
 
 use shuttle::thread;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Those who take part beside the workers: model clients and the sessions of model databases.
+//! The participants besides the workers: model clients and the sessions of model databases.
 
 use crate::dice::Dice;
 use crate::net::Shared;

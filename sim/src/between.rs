@@ -1,10 +1,10 @@
-//! One worker's turn in the middle of another one's, as threads take them.
+//! One worker's turn in the middle of another's, as happens with threads.
 //!
 //! Owns: the worker that waits for its moment. Must not know: what either of them does.
 //!
-//! Turns of two workers follow each other in a run; what two threads do at the same time would not be seen.
-//! So one worker can be made to take its turn at the moment at which the other one looks at the clock, which
-//! workers do all the time.
+//! In a run, the turns of two workers follow each other; simultaneous steps of two threads would never occur.
+//! One worker can therefore be made to take its turn when the other one reads the clock, which workers do all
+//! the time.
 
 use crate::net::SimNet;
 use crate::post::Post;

@@ -1,6 +1,6 @@
 //! The invariants that hold after each step of each worker.
 //!
-//! Owns: what was seen last. Must not know: how to put anything right.
+//! Owns: the last state seen. Must not know: how to correct anything.
 
 use crate::network::Network;
 use std::collections::BTreeMap;

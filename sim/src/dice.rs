@@ -1,4 +1,4 @@
-//! Chance that repeats: everything random in a run comes from its seed through here.
+//! Repeatable chance: everything random in a run comes from its seed through here.
 //!
 //! Owns: one stream of numbers (splitmix64, public domain, by Sebastiano Vigna). Must not know: what they
 //! decide.

@@ -1,4 +1,4 @@
-//! May a client have been refused or lost for that? Only when something happened that explains it.
+//! May a client have been refused or lost for this reason? Only if an event explains it.
 
 use crate::actor::Stage;
 use crate::network::EndId;

@@ -1,10 +1,10 @@
 //! Weir's workers over a simulated network, with a virtual clock and seeded faults.
 //!
-//! The workers are the real ones, with the real wings; what stands in for the kernel is `network`, for the
-//! databases and their clients the models in `postgres` and `mysql`. A seed decides everything (`plan`), and
-//! the same seed gives the same run, step by step. `check` and `oracle` say what must hold: one lease a
-//! server, no byte of one client to another, counters equal lists, waiters in order, every commit once,
-//! nothing left at the end.
+//! The workers and the wings are the real ones; `network` replaces the kernel, and the models in `postgres`
+//! and `mysql` replace the databases and their clients. A seed decides everything (`plan`), and the same seed
+//! gives the same run, step by step. `check` and `oracle` define the requirements: one lease per server, no
+//! byte of one client to another, counters equal lists, waiters in order, every commit once, nothing left at
+//! the end.
 #![forbid(unsafe_code)]
 
 pub mod actor;

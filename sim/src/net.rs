@@ -1,4 +1,4 @@
-//! The simulated kernel as workers see it: the seam of `weir_net`.
+//! The simulated kernel as workers see it: an implementation of `weir_net`'s interface.
 //!
 //! Owns: nothing but a reference. Must not know: what the bytes mean.
 

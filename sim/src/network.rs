@@ -1,10 +1,10 @@
-//! The simulated kernel: connections as byte pipes, a virtual clock, and the agenda of all that will happen.
+//! The simulated kernel: connections as byte pipes, a virtual clock, and the agenda of all future events.
 //!
-//! Owns: time, every connection's two ends, listeners, what is under way between them, who must be woken
-//! when. Must not know: protocols, workers' insides, what the bytes mean.
+//! Owns: time, every connection's two ends, listeners, bytes in transit, pending wake-ups. Must not know:
+//! protocols, workers' insides, what the bytes mean.
 //!
-//! Invariants: bytes of one direction arrive in order; an end's edges are reported as the seam of `net`
-//! says; the same seed and the same calls give the same run.
+//! Invariants: bytes of one direction arrive in order; an end's edges are reported as the interface of `net`
+//! requires; the same seed and the same calls give the same run.
 
 use crate::dice::Dice;
 use std::cmp::Reverse;

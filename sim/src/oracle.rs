@@ -1,10 +1,11 @@
-//! What is true: what the databases have committed, what the clients know of it, what excuses a loss.
+//! The truth of a run: what the databases have committed, what the clients know of it, what excuses a loss.
 //!
-//! Owns: the books of a run. Must not know: how anything came about.
+//! Owns: the records of a run. Must not know: how anything happened.
 
 use std::collections::BTreeMap;
 
-/// So long after a session has ended at rest somebody may be given it: Weir has not heard of its end yet.
+/// Time after the end of an idle session during which a client may still get it, because Weir has not been
+/// told of the end yet.
 const UNHEARD_NS: u64 = 100_000_000;
 
 /// Sessions of clients that faults have ended. A client may lose its own only for one of them, and each

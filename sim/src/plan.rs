@@ -1,4 +1,4 @@
-//! What a seed stands for: how many workers, clients and servers, the settings, the weather, the faults.
+//! The plan that follows from a seed: workers, clients, servers, settings, network conditions, faults.
 //!
 //! Owns: every choice that is made once for a run. Must not know: how it is carried out.
 

@@ -1,6 +1,6 @@
 //! The mailboxes between workers, and the slow work of logins, with delays.
 //!
-//! Owns: letters under way. Must not know: what they say.
+//! Owns: letters in transit. Must not know: their contents.
 
 use crate::dice::Dice;
 use crate::net::{Shared, SimNet};

@@ -1,4 +1,4 @@
-//! Who may come in and where they go, for the simulated Weir.
+//! Which clients may log in and which pool they get, for the simulated Weir.
 
 use crate::net::address_of;
 use crate::plan::Plan;

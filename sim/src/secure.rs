@@ -1,10 +1,10 @@
-//! TLS between Weir and those who take part: who wants it, and with what.
+//! TLS between Weir and the participants: which of them use it, and with what.
 //!
 //! Owns: the certificate and the choices. Must not know: protocols.
 //!
-//! Keys and signatures are of real mathematics, with chance of its own, so the bytes of two runs of a seed
-//! differ. Their lengths do not, and nothing else depends on them: the key is of Ed25519, whose signatures
-//! all have one length, and all is made anew for each run, so that it resumes the same sessions.
+//! Keys and signatures are real and use their own randomness, so the bytes of two runs of a seed differ.
+//! Their lengths do not, and nothing else depends on them: the key is of Ed25519, whose signatures all have
+//! one length, and everything is created anew for each run, so that it resumes the same sessions.
 
 use crate::dice::Dice;
 use rcgen::{CertificateParams, KeyPair, SerialNumber};

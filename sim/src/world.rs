@@ -1,6 +1,6 @@
 //! One run: workers, databases and clients, one step at a time.
 //!
-//! Owns: everybody who takes part, and the order in which they act. Must not know: protocols.
+//! Owns: all participants, and the order in which they act. Must not know: protocols.
 //!
 //! Invariant: one thread, one clock, one stream of chance; the same seed gives the same run.
 

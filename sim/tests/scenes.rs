@@ -1,5 +1,5 @@
-//! What was found once and must not come back, as scenes: who does what at which moment is written, and
-//! nothing is left to chance. Where a moment of some microseconds matters, all moments around it are tried.
+//! Defects that were found and must not return, as scenes: a scene defines who does what at which moment, and
+//! leaves nothing to chance. Where a moment of some microseconds matters, all moments around it are tried.
 
 use std::collections::VecDeque;
 use weir_proxy::settings::PoolMode;

@@ -1,5 +1,5 @@
-//! Seeds of the simulator that CI runs: some that are always the same, and as many new ones each time. `make
-//! sim` runs many more. What was found once stands in `scenes`.
+//! Seeds of the simulator that CI runs: some fixed ones, and as many new ones each time. `make sim` runs many
+//! more. Defects that were found are in `scenes`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_proxy::settings::PoolMode;

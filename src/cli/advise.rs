@@ -1,4 +1,4 @@
-//! `weir advise`: arguments and output of the advice. What it knows is in the crate `weir-doctor`.
+//! `weir advise`: arguments and output. The logic is in the crate `weir-doctor`.
 
 use super::bench::on_interrupt;
 use super::{Failure, print};
@@ -11,26 +11,25 @@ use weir_doctor::advise::sample::Snapshot;
 use weir_doctor::advise::{self, Plan};
 use weir_doctor::database::Place;
 
-/// Watch a live database and say whether a pooler helps, in which mode, with which size, and why.
+/// Watch a live database and recommend whether to use a pooler, in which mode and with which size.
 ///
-/// Looks once a second at who is connected and what they do, and at the server's counters before and after.
-/// It only reads, over one connection. A user who may see all connections gives the best answer:
-/// pg_read_all_stats in PostgreSQL, PROCESS in MySQL and MariaDB. Ctrl-C ends the watching early and advises
-/// by what was seen.
+/// Samples the connections and their activity once a second, and the server's counters before and after. It
+/// only reads, over one connection. Use a user who may see all connections (pg_read_all_stats in PostgreSQL,
+/// PROCESS in MySQL and MariaDB) for the best result. Ctrl-C stops early and advises from the samples taken.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The database: postgres://user:password@host:5432/database or mysql://... . The database itself, not a
-    /// pooler.
+    /// Address of the database itself, not of a pooler: postgres://user:password@host:5432/database or
+    /// mysql://... .
     #[arg(long, value_name = "URL")]
     url: String,
-    /// How long to watch: 60s, 10m, 1h.
+    /// Duration: 60s, 10m, 1h.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
     length: Duration,
-    /// Time between two looks.
+    /// Time between two samples.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     interval: Duration,
-    /// Cores of the database's machine, when it cannot be found out.
+    /// Number of cores of the database's machine, if Weir cannot determine it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     cores: Option<u32>,
     /// Print the advice as JSON.
@@ -62,7 +61,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.length.as_millis() / args.interval.as_millis() > LOOKS_MAX {
         return Err(Failure::Usage(format!(
-            "--for and --interval: at most {LOOKS_MAX} looks; take a longer interval"
+            "--for and --interval: at most {LOOKS_MAX} samples; use a longer interval"
         )));
     }
     let place = Place::parse(&args.url).map_err(Failure::Usage)?;
@@ -75,7 +74,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut progress = |look: &Snapshot| {
         looks += 1;
         if terminal {
-            eprint!("\rlook {looks}: {} connections, {} hold a server   ", look.seats.len(), look.held());
+            eprint!("\rsample {looks}: {} connections, {} hold a server   ", look.seats.len(), look.held());
             // Progress only.
             let _ = std::io::stderr().flush();
         }

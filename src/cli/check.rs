@@ -1,4 +1,4 @@
-//! `weir check-config`: is a file right, and what does it come to?
+//! `weir check-config`: validates a file and prints a summary.
 
 use super::{Failure, logging, print};
 use serde_json::json;
@@ -11,7 +11,7 @@ use weir_config::{ListenAt, Loaded, Place, Problem, Problems, Protocol, Sources,
 /// each setting that Weir does not have, and exits with 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The weir.toml or pgbouncer.ini.
+    /// Configuration file: a weir.toml or pgbouncer.ini.
     file: PathBuf,
     /// Print every setting with its value, and its default where that differs.
     #[arg(long)]

@@ -1,5 +1,5 @@
-//! The control thread: signals, the HTTP endpoint, names that must be looked up again. It starts the proxy
-//! and waits for its end.
+//! The control thread: signals, the HTTP endpoint, looking names up again. It starts the proxy and waits for
+//! its end.
 
 use super::logging::Logging;
 use super::process::{Pidfile, Ready, is_background, leave_session};
@@ -100,7 +100,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             order = signals.next() => match order {
                 Order::Drain | Order::Stop => stop(&proxy, &draining, order, plan.ready),
                 Order::Pause(paused) => {
-                    tracing::info!("got a signal to {}", if paused { "pause" } else { "resume" });
+                    tracing::info!("{} by signal", if paused { "paused" } else { "resumed" });
                     proxy.decree(|orders| orders.all_paused = paused);
                 }
                 Order::Reload => {
@@ -110,7 +110,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
             },
             Some(act) = acts.recv() => match act {
                 Act::Leave => {
-                    tracing::info!("stops when all clients have left: takes no new ones; a signal lets transactions end and stops");
+                    tracing::info!("stopping when all clients have disconnected; new clients are refused. A signal stops when transactions have ended");
                     leaving.store(true, Ordering::Relaxed);
                     plan.ready.tell_stopping();
                     proxy.leave();
@@ -152,11 +152,11 @@ fn stop(proxy: &Proxy, draining: &AtomicBool, order: Order, ready: Ready) {
     ready.tell_stopping();
     if !draining.swap(true, Ordering::Relaxed) && order == Order::Drain {
         tracing::info!(
-            "stops: takes no new clients and lets transactions end; a second signal stops at once"
+            "stopping when transactions have ended; new clients are refused. A second signal stops at once"
         );
         return proxy.drain();
     }
-    tracing::info!("stops at once");
+    tracing::info!("stopping at once");
     proxy.stop();
 }
 
@@ -191,7 +191,7 @@ async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
                 return Err(Failure::Runtime(anyhow!("cannot listen on {address} for HTTP: {error}{cure}")));
             }
             Err(error) => tracing::warn!(
-                "cannot listen on {address} for HTTP ({error}): there will be no /metrics; http.listen sets another address"
+                "cannot listen on {address} for HTTP ({error}): /metrics is not available; set another address with http.listen"
             ),
         }
     }
@@ -289,7 +289,7 @@ impl Reloads {
         let outcome = under_way.await;
         self.under_way = None;
         let renewed = outcome.unwrap_or_else(|error| {
-            tracing::error!("the reload has failed, the old configuration holds: {error}");
+            tracing::error!("the reload failed; the old configuration stays in effect: {error}");
             None
         });
         for (done, setting) in self.waiting.drain(..) {
@@ -309,7 +309,7 @@ fn reload(sources: &Sources, started: &Snapshot, running: &Snapshot, proxy: &Pro
     let mut loaded = match load(sources) {
         Ok(loaded) => loaded,
         Err(problems) => {
-            tracing::error!("the configuration is not right, the old one holds: {problems}");
+            tracing::error!("the configuration has errors; the old one stays in effect: {problems}");
             return None;
         }
     };
@@ -327,11 +327,11 @@ fn reload(sources: &Sources, started: &Snapshot, running: &Snapshot, proxy: &Pro
         .collect();
     let snapshot = Arc::new(loaded.snapshot);
     proxy.reload(&snapshot);
-    tracing::info!("the configuration was read again: {difference}");
+    tracing::info!("the configuration was reloaded: {difference}");
     if !later.is_empty() {
-        tracing::warn!("this takes a restart: {}", later.join(", "));
+        tracing::warn!("this needs a restart: {}", later.join(", "));
     } else if started.listeners != snapshot.listeners {
-        tracing::warn!("this takes a restart: where Weir listens");
+        tracing::warn!("this needs a restart: the addresses that Weir listens on");
     }
     Some(snapshot)
 }

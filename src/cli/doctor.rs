@@ -1,5 +1,4 @@
-//! `weir doctor`: arguments, output and exit codes of the doctor. What it knows is in the crate
-//! `weir-doctor`.
+//! `weir doctor`: arguments, output and exit codes. The logic is in the crate `weir-doctor`.
 
 use super::{Failure, print};
 use std::io::{IsTerminal, Read};
@@ -16,45 +15,46 @@ use weir_net::Target;
 /// The configuration asks for something that this machine cannot do.
 const EXIT_BLOCKER: u8 = 3;
 
-/// Find the limits that will stop N connections, and the cure.
+/// Find the limits that will stop N connections, and how to raise them.
 ///
 /// Reads the limits of this machine (open files, ports, backlogs, memory, threads, control groups, firewall)
-/// and, by --url, of databases. For each it says what was read, what breaks at which number of connections
-/// and with which message, and the cure as text for sysctl.d, limits.d, systemd, Docker and Kubernetes. It
-/// changes nothing.
+/// and, with --url, of databases. For each limit it prints the value, the number of connections at which it
+/// breaks, the message that then appears, and the cure as text for sysctl.d, limits.d, systemd, Docker and
+/// Kubernetes. It changes nothing.
 ///
-/// --explain says what a message means: weir doctor --explain "Can't create TCP/IP socket (24)".
+/// --explain prints what a message means: weir doctor --explain "Can't create TCP/IP socket (24)".
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// Clients that connect; with --program bench, connections that are opened. Default: max_client_conn of
+    /// Number of clients; with --program bench, number of connections to open. Default: max_client_conn of
     /// --config, or else 10000.
     #[arg(long, short = 'n', value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     connections: Option<u64>,
-    /// Connections to the databases, all together. Default: 20 for each --url, or the pools of --config.
+    /// Total number of connections to the databases. Default: 20 for each --url, or the pools of --config.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     servers: Option<u64>,
-    /// A database to ask as well: postgres://user:password@host:5432/database or mysql://... . May be given
+    /// A database to check as well: postgres://user:password@host:5432/database or mysql://... . May be given
     /// several times.
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<String>,
     /// Take the numbers, ports and backlog from this weir.toml or pgbouncer.ini.
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Whose limits: serve, bench, or other (one descriptor table, a thread for each connection).
+    /// Program whose limits to check: serve, bench, or other (one descriptor table, one thread per
+    /// connection).
     #[arg(long, value_name = "PROGRAM", default_value = "serve", value_parser = ["serve", "bench", "other"])]
     program: String,
-    /// The limits of this running process, instead of those of a process started here.
+    /// Check the limits of this running process instead of those of a process started here.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// The systemd unit to look at as well.
+    /// A systemd unit to check as well.
     #[arg(long, value_name = "NAME", default_value = "weir.service")]
     unit: String,
-    /// Threads that carry traffic. Default: one for each core.
+    /// Number of threads that carry traffic. Default: one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Show what was read and what breaks for good findings too.
+    /// Show the values and the breaking points of good findings, too.
     #[arg(long)]
     all: bool,
     /// Print the report as JSON.
@@ -64,14 +64,13 @@ pub struct Args {
     /// postgresql.conf, my.cnf, advice.
     #[arg(long, value_name = "PLACE")]
     cure: Option<String>,
-    /// Say what a message or an error code means; - reads a log from standard input. May be given several
-    /// times.
+    /// Explain a message or an error code; - reads a log from standard input. May be given several times.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     explain: Vec<String>,
 }
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 nothing in the way; 1 a failure, or a message nobody knows; 2 wrong arguments; 3 a blocker.
+Exit codes: 0 no blocker; 1 a failure, or an unknown message; 2 wrong arguments; 3 a blocker.
 
 Examples:
   weir doctor --connections 100000

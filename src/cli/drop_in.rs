@@ -1,5 +1,4 @@
-//! The binary called by the name `pgbouncer`: PgBouncer's own arguments, for scripts and units that stay as
-//! they are.
+//! The binary called by the name `pgbouncer`: PgBouncer's own arguments, for existing scripts and units.
 
 use super::logging::Output;
 use super::process::{self, Ready};
@@ -7,7 +6,7 @@ use super::{Failure, serve};
 use std::path::PathBuf;
 use weir_config::{Sources, load};
 
-/// Weir in the place of PgBouncer: the same options, the same file.
+/// Weir as a replacement for PgBouncer: same options, same file.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "pgbouncer",
@@ -16,13 +15,13 @@ use weir_config::{Sources, load};
     max_term_width = 100
 )]
 pub struct Args {
-    /// Run in the background. The file must set logfile and pidfile.
+    /// Run in the background. Requires logfile and pidfile in the file.
     #[arg(short, long)]
     daemon: bool,
     /// Do not log to standard error.
     #[arg(short, long)]
     quiet: bool,
-    /// Take over from the running process. Not supported yet: refused.
+    /// Take over from the running process. Not supported yet: Weir refuses to start.
     #[arg(short = 'R', long)]
     reboot: bool,
     /// User to run as. Weir cannot change its user: it starts only if it already runs as this user.
@@ -34,7 +33,7 @@ pub struct Args {
     /// Show the version.
     #[arg(short = 'V', long, action = clap::ArgAction::Version)]
     version: (),
-    /// The pgbouncer.ini.
+    /// Path of the pgbouncer.ini.
     #[arg(value_name = "CONFIG_FILE")]
     file: PathBuf,
 }

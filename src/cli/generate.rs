@@ -14,7 +14,7 @@ use weir_bench::workloads::NAMES;
 pub struct Args {
     /// What to print.
     what: What,
-    /// man-pages: the directory to write them into.
+    /// Directory for the files of man-pages.
     #[arg(required_if_eq("what", "man-pages"))]
     directory: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ enum What {
     ManConfig,
     /// The reference of weir.toml, in Markdown.
     Reference,
-    /// What becomes of each setting of pgbouncer.ini, in Markdown.
+    /// How Weir treats each setting of pgbouncer.ini, in Markdown.
     Pgbouncer,
     /// For bash.
     Bash,

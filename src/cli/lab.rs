@@ -1,4 +1,4 @@
-//! `weir lab`: published experiments, done again.
+//! `weir lab`: published experiments, repeated.
 
 use super::bench::with_stop;
 use std::process::ExitCode;

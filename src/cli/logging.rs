@@ -1,7 +1,7 @@
 //! The log: lines of text to standard error and to a file.
 //!
-//! A worker that logs must not wait for a disk or a terminal. So a line goes into a bounded queue, and a
-//! thread of its own writes it; when the queue is full lines are dropped and counted.
+//! A worker that logs must not wait for a disk or a terminal. A line therefore goes into a bounded queue, and
+//! a separate thread writes it; when the queue is full, lines are dropped and counted.
 
 use super::Failure;
 use anyhow::Context;

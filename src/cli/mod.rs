@@ -1,4 +1,4 @@
-//! The commands. Each has a file; this one knows their arguments and what becomes of their outcome.
+//! The commands. Each has a file; this one parses the arguments and turns results into exit codes.
 
 mod advise;
 mod bench;
@@ -23,12 +23,12 @@ use std::process::ExitCode;
 /// The version, as `--version`, `/` and `weir_build_info` have it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Why a command failed: its exit code and what is said on standard error.
+/// Why a command failed: its exit code and its message on standard error.
 #[derive(Debug)]
 pub enum Failure {
     /// Exit code 2: the arguments or the configuration are wrong.
     Usage(String),
-    /// Exit code 1: something went wrong while running.
+    /// Exit code 1: a failure while running.
     Runtime(anyhow::Error),
 }
 

@@ -1,5 +1,5 @@
-//! What a process is to its system: its number in a file, its user, its life in the background, and the
-//! message to whoever waits for its start.
+//! The process and the operating system: pidfile, user, running in the background, and the notification of
+//! the starting process.
 
 use super::Failure;
 use anyhow::{Context, anyhow};

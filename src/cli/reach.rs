@@ -1,8 +1,8 @@
-//! A look at the start whether the databases can be reached, so that a wrong address is in the log before the
-//! first client comes.
+//! Checks at the start whether the databases can be reached, so that a wrong address is in the log before the
+//! first client connects.
 //!
-//! Only PostgreSQL's: MySQL's servers are asked for their greeting at the start anyhow (`weir_proxy`), and
-//! count those who come and go.
+//! PostgreSQL only: MySQL's servers are contacted for their greeting at the start anyway (`weir_proxy`), and
+//! count connections that are closed without a login.
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,7 @@ pub fn look(snapshot: &Arc<Snapshot>) {
         }
     });
     if let Err(error) = spawned {
-        tracing::debug!("nobody looks whether the databases can be reached: {error}");
+        tracing::debug!("cannot check whether the databases can be reached: {error}");
     }
 }
 

@@ -13,10 +13,10 @@ use weir_config::{Loaded, SetArgument, Sources, load};
 /// on 127.0.0.1:6033 for MySQL and MariaDB, and the user of the URL may log in with its password. If the URL
 /// has no password, that user may log in without one, from this machine only.
 ///
-/// On SIGTERM or Ctrl-C Weir lets transactions end, for at most drain_timeout, and stops; a second signal
-/// stops it at once. On SIGHUP Weir opens the log file again and reads the configuration again: clients stay,
-/// and changes that take a restart are logged. SIGUSR1 pauses all databases, as PAUSE in the console does;
-/// SIGUSR2 resumes them.
+/// On SIGTERM or Ctrl-C, Weir waits at most drain_timeout for transactions to end, and stops; a second signal
+/// stops it at once. On SIGHUP, Weir reopens the log file and reloads the configuration: clients stay
+/// connected, and changes that need a restart are logged. SIGUSR1 pauses all databases, like PAUSE in the
+/// console; SIGUSR2 resumes them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of a database: postgres://user:password@host:5432/database or mysql://... .
@@ -37,8 +37,8 @@ pub struct Args {
     /// Worker threads. 0: one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Maximum number of clients of the whole process. Further clients are refused. By default as many as the
-    /// machine holds.
+    /// Maximum number of clients of the whole process. Further clients are refused. Default: as many as the
+    /// machine's memory and open files allow.
     #[arg(long, value_name = "N")]
     max_client_conn: Option<String>,
     /// Any setting: section.key=value, as in weir.toml. Overrides the file. May be given several times.
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The sources of the configuration. Flags go before the file; `--set` goes before other flags.
+    /// The sources of the configuration. Flags override the file; `--set` overrides other flags.
     fn sources(&self) -> Result<Sources, Failure> {
         let flags = [
             ("--pool-size", "pool.default_pool_size", &self.pool_size),

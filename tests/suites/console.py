@@ -576,7 +576,7 @@ def shutdown_has_three_modes(_context):
         client.ask("begin")
         client.ask("select 1")
         wire.ask("shutdown wait_for_servers")
-        eventually(lambda: "stops: takes no new clients" in w.log(), "it is about to stop")
+        eventually(lambda: "stopping when transactions have ended" in w.log(), "it is about to stop")
         assert client.ask("select 'mine'") == [["mine"]], "its transaction goes on"
         client.ask("commit")
         assert w.wait() == 0
@@ -592,7 +592,7 @@ def shutdown_has_three_modes(_context):
     with weir_of_ini() as w, console(w) as wire:
         clients = [Wire(w.target()) for _ in range(3)]
         wire.ask("shutdown wait_for_clients")
-        eventually(lambda: "stops when all clients have left" in w.log(), "it is about to stop")
+        eventually(lambda: "stopping when all clients have disconnected" in w.log(), "it is about to stop")
 
         def refuses():
             with socket.socket() as s:
@@ -609,7 +609,7 @@ def shutdown_has_three_modes(_context):
         client.ask("begin")
         client.ask("select 1")
         w.signal(signal.SIGTERM)
-        eventually(lambda: "stops: takes no new clients" in w.log(), "it stops sooner")
+        eventually(lambda: "stopping when transactions have ended" in w.log(), "it stops sooner")
         assert client.ask("select 'mine'") == [["mine"]]
         client.ask("commit")
         assert w.wait() == 0

@@ -49,7 +49,7 @@ class Reloading:
         self.path = self.w.argv[self.w.argv.index("--config") + 1]
         self.reloads = 0
 
-    def reload(self, content, says="the configuration was read again"):
+    def reload(self, content, says="the configuration was reloaded"):
         """Returns what was logged about it."""
         with open(self.path, "w", encoding="utf-8") as f:
             f.write(content)
@@ -133,10 +133,10 @@ def timeouts_and_modes_change_for_clients_that_are_there(_context):
 def a_file_that_is_not_right_changes_nothing(_context):
     with Reloading(text(pool="default_pool_size = 1")) as r, Wire(r.w.target()) as wire:
         wire.ask("select 1")
-        said = r.reload(text(pool='default_pool_size = "many"'), says="the old one holds")
+        said = r.reload(text(pool='default_pool_size = "many"'), says="the old one stays in effect")
         line = text(pool='default_pool_size = "many"').split("\n").index('default_pool_size = "many"') + 1
         assert f"{r.path}:{line}" in said and "default_pool_size" in said, said
-        said = r.reload(text(pool="defualt_pool_size = 3"), says="the old one holds")
+        said = r.reload(text(pool="defualt_pool_size = 3"), says="the old one stays in effect")
         assert "defualt_pool_size" in said and "default_pool_size" in said, said
         assert wire.ask("select 'as before'") == [["as before"]]
         with Wire(r.w.target()) as new:
@@ -147,7 +147,7 @@ def a_file_that_is_not_right_changes_nothing(_context):
 def what_takes_a_restart_is_named_each_time(_context):
     with Reloading(text(more="workers = 2\n")) as r:
         for _ in range(2):
-            said = r.reload(text(more="workers = 3\n"), says="this takes a restart")
+            said = r.reload(text(more="workers = 3\n"), says="this needs a restart")
             assert "workers 2 -> 3" in said, said
         r.reload(text(more="workers = 2\n"))
         with Wire(r.w.target()) as wire:

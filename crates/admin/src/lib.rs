@@ -1,9 +1,9 @@
-//! What is said to those who look after Weir: the console ([`console`]), and HTTP.
+//! Interfaces for operators: the console ([`console`]), and HTTP.
 //!
-//! The HTTP endpoint: `/metrics`, `/healthz`, `/readyz` and a page that names them.
+//! The HTTP endpoint: `/metrics`, `/healthz`, `/readyz` and a page that lists them.
 //!
-//! Owns: paths, status codes, media types.
-//! Must not know: sessions, pools, sockets of clients. What it shows comes from the closures of [`Pages`].
+//! Owns: paths, status codes, media types. Must not know: sessions, pools, sockets of clients. Its contents
+//! come from the closures of [`Pages`].
 //!
 //! Runs on the control thread; nothing here is on the data path.
 #![forbid(unsafe_code)]

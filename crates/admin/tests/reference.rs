@@ -1,5 +1,5 @@
-//! The manual's list of commands says what the table says. After a wanted change:
-//! `WEIR_UPDATE=1 cargo test -p weir-admin --test reference`.
+//! The manual's list of commands equals the table. After a deliberate change: `WEIR_UPDATE=1 cargo test -p
+//! weir-admin --test reference`.
 
 use weir_admin::console::registry::reference;
 

@@ -1,9 +1,8 @@
 //! `caching_sha2_password` (MySQL protocol, "Caching_sha2_password information").
 //!
-//! The fast path: the client answers
-//! `SHA256(password) XOR SHA256(SHA256(SHA256(password)) + scramble)`. The full exchange gives the password
-//! itself: in clear on a safe path, else XORed with the scramble and encrypted by the server's RSA key
-//! ([`crate::job::RsaKey`]).
+//! The fast path: the client answers `SHA256(password) XOR SHA256(SHA256(SHA256(password)) + scramble)`. The
+//! full exchange sends the password itself: in cleartext on a safe path, otherwise XORed with the scramble
+//! and encrypted with the server's RSA key ([`crate::job::RsaKey`]).
 
 use crate::Secret;
 use crate::native;

@@ -1,8 +1,8 @@
 //! `mysql_native_password` (MySQL protocol, "Native 41" authentication).
 //!
-//! The client answers `SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password)))`. Checking it needs only
-//! the double hash, answering needs the password or its single hash. MySQL removed the method in 9.0;
-//! MariaDB still greets with it.
+//! The client answers `SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password)))`. Verifying needs only the
+//! double hash, answering needs the password or its single hash. MySQL removed the method in 9.0; MariaDB
+//! still offers it in its greeting.
 
 use crate::Secret;
 use crate::secret::SecretKind;

@@ -1,7 +1,7 @@
-//! The RSA envelope in which caching_sha2_password carries a password without TLS: OAEP with SHA-1, keys
-//! as PEM (MySQL protocol, "Authentication::PublicKeyResponse").
+//! The RSA encryption with which caching_sha2_password sends a password without TLS: OAEP with SHA-1, keys as
+//! PEM (MySQL protocol, "Authentication::PublicKeyResponse").
 //!
-//! Every function here is slow (decrypting takes about a millisecond, making a key tens of them) and
+//! Every function here is slow (decrypting takes about a millisecond, creating a key tens of them) and
 //! belongs on a crypto thread, see [`crate::Job`].
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};

@@ -1,10 +1,10 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL speaks it: the user name of the startup
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) in both roles, as PostgreSQL uses it: the user name of the startup
 //! packet counts and the one in the SCRAM message is ignored. With channel binding (`-PLUS`,
 //! tls-server-end-point of RFC 5929) both sides prove that they see the same certificate.
 //!
 //! Invariants: no PBKDF2 runs here except in [`ScramKeys::derive`], which only a job may call; proofs and
-//! signatures are compared in constant time; an unknown user gets a salt that never changes and fails at
-//! the same message as a wrong password.
+//! signatures are compared in constant time; an unknown user gets a constant salt and fails at the same
+//! message as a wrong password.
 
 use crate::secret::SecretKind;
 use crate::{Job, Secret};

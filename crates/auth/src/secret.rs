@@ -1,9 +1,8 @@
 //! A user's secret and the keys derived from it.
 //!
 //! Owns: the forms in which a secret can be given (those of PostgreSQL's `pg_authid` and of PgBouncer's
-//! `auth_file`), and a small cache of what was derived from it, so that PBKDF2 runs once for a secret and
-//! not once for a login.
-//! Must not know: users, messages, clocks.
+//! `auth_file`), and a small cache of derived keys, so that PBKDF2 runs once per secret and not once per
+//! login. Must not know: users, messages, clocks.
 //!
 //! Invariants: everything secret is wiped when dropped and never appears in `Debug`; the cache is bounded.
 

@@ -70,10 +70,10 @@ pub enum BenchCommand {
 pub struct TableArgs {
     /// Name of the workload.
     pub workload: String,
-    /// The file of `script`.
+    /// File for the workload `script`.
     pub script: Option<PathBuf>,
-    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times. In its
-    /// place: sysbench's --mysql-* or --pgsql-*.
+    /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
+    /// Alternatively use sysbench's --mysql-* or --pgsql-*.
     #[arg(long = "url", required_unless_present_any = IN_PLACE_OF_URL, conflicts_with_all = IN_PLACE_OF_URL)]
     pub urls: Vec<String>,
     /// The same in sysbench's words.
@@ -90,7 +90,7 @@ pub struct PrepareArgs {
     /// Workload, servers, tables.
     #[command(flatten)]
     pub table: TableArgs,
-    /// Connections that fill the tables. Default: twice the cores.
+    /// Number of connections that fill the tables. Default: twice the cores.
     #[arg(long, alias = "num-threads", alias = "num_threads")]
     pub threads: Option<usize>,
 }
@@ -98,7 +98,7 @@ pub struct PrepareArgs {
 /// What `run` takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// Clients: sysbench's --threads.
+    /// Number of clients. Same as sysbench's --threads.
     #[arg(
         long,
         visible_alias = "clients",
@@ -118,11 +118,11 @@ pub struct RunArgs {
     #[arg(long, alias = "warmup-time", alias = "warmup_time", default_value_t = 0.0)]
     pub warmup: f64,
     /// Events per second of all clients together, whether or not earlier events have ended. Latency is
-    /// measured from the moment an event was due. Default: each client begins its next event when the last
-    /// one has ended.
+    /// measured from the time an event was due. Default: each client begins its next event when the last one
+    /// has ended.
     #[arg(long, alias = "tx-rate", alias = "tx_rate", conflicts_with = "every")]
     pub rate: Option<f64>,
-    /// When the events of --rate are due.
+    /// Timing of the events of --rate.
     #[arg(long, value_enum, default_value_t = Arrival::Poisson)]
     pub arrival: Arrival,
     /// Time a client waits between two events, in seconds. With 'exp:' before it, that is the mean of random
@@ -150,7 +150,7 @@ pub struct RunArgs {
     /// Write the report as JSON to this file.
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Write the report with plots to this file: HTML that needs nothing else.
+    /// Write the report with plots to this self-contained HTML file.
     #[arg(long)]
     pub report: Option<PathBuf>,
     /// Write a line for each recorded second to this file, as CSV.
@@ -169,7 +169,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 60.0)]
     pub query_timeout: f64,
     /// Machines that generate the load, each running `weir bench agent`: HOST or HOST:PORT (6440). Clients,
-    /// rate and events are divided among them. Certificate files are read on those machines.
+    /// rate and events are divided among them. Certificate files are read on these machines.
     #[arg(long, value_delimiter = ',')]
     pub agents: Vec<String>,
     /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the
@@ -204,7 +204,7 @@ pub enum PsMode {
 /// What `agent` takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AgentArgs {
-    /// Where to listen for coordinators.
+    /// Address to listen on for coordinators.
     #[arg(long, default_value = "127.0.0.1:6440")]
     pub listen: String,
     /// A file with the secret that agents and coordinators share. Default: WEIR_BENCH_TOKEN in the
@@ -216,8 +216,8 @@ pub struct AgentArgs {
 /// What `ramp` takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RampArgs {
-    /// What each level runs. --connections is the highest level (default 1024), --time the longest time of a
-    /// level.
+    /// The load of each level. --connections is the highest level (default 1024), --time the maximum time of
+    /// a level.
     #[command(flatten)]
     pub run: RunArgs,
     /// Connections of the first level.
@@ -293,9 +293,9 @@ fn positive(name: &str, value: f64) -> Result<f64, String> {
 /// When events of an open loop are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Arrival {
-    /// At equal distances.
+    /// At equal intervals.
     Constant,
-    /// At random moments, as independent users come.
+    /// At random times, like independent users.
     Poisson,
 }
 

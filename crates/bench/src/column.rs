@@ -1,10 +1,10 @@
 //! The digit columns of sysbench's tables: groups of eleven digits joined by `-`, ten in `c` and five in
 //! `pad`.
 //!
-//! Ours look the same and are marked: the last but one group names the table and the row, the last one is a
-//! checksum of all before it. So a reply can be checked although other clients update the row: a value with a
-//! good checksum must name the row that was asked for. A value without one was written by sysbench and can
-//! only be accepted.
+//! The columns filled here look the same and are marked: the last but one group names the table and the row,
+//! the last one is a checksum of all before it. A reply can therefore be checked although other clients
+//! update the row: a value with a correct checksum must name the requested row. A value without one was
+//! written by sysbench and can only be accepted.
 
 use crate::dice::mix;
 

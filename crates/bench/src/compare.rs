@@ -1,11 +1,11 @@
-//! Two runs side by side, and whether they differ by more than chance.
+//! Compares two runs and tests whether they differ by more than chance.
 //!
 //! Owns: what is compared, the verdicts, and how they are shown. The mathematics is in [`stats`].
 //!
-//! The samples are the recorded seconds of each run. Neighbouring seconds resemble each other, so Welch's t
-//! test uses the effective number of samples; and as several measures are tested at once, Holm's correction
+//! The samples are the recorded seconds of each run. Neighbouring seconds are correlated, so Welch's t test
+//! uses the effective number of samples; and as several measures are tested together, Holm's correction
 //! raises each p, so that the chance of any false alarm in the whole table is 5%. A percentile is compared by
-//! its values in each second: percentiles of the whole runs stand beside, without a verdict.
+//! its values in each second; percentiles of the whole runs are shown without a verdict.
 
 use crate::record::result::{RunResult, SecondLine};
 use crate::report::page::{Axis, Page, Plot, Scale, Section, Series, Table, count, milliseconds, number};

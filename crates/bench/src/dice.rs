@@ -1,7 +1,6 @@
-//! Random choices without a state that is kept: the same seed, client, event and place always give the same
-//! numbers.
+//! Random choices without state: the same seed, client, event and position always give the same numbers.
 //!
-//! The distributions are sysbench's: the same shapes with the same parameters, drawn by code of our own.
+//! The distributions are sysbench's: the same shapes with the same parameters, implemented independently.
 
 /// A well-mixed number from two (the finalizer of SplitMix64).
 #[inline]

@@ -1,7 +1,7 @@
 //! The work of `prepare`: statements and rows, in stages.
 //!
-//! A workload says what is to be done; [`crate::prepare`] does it. The jobs of a stage may run at the same
-//! time, on several connections; a stage begins when the one before it has ended.
+//! A workload defines the work; [`crate::prepare`] does it. The jobs of a stage may run at the same time, on
+//! several connections; a stage begins when the one before it has ended.
 
 use crate::statement::{Value, write_int};
 use crate::url::Dialect;

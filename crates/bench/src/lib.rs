@@ -1,13 +1,12 @@
-//! The load generator: event loops, not a thread for each connection.
+//! The load generator: event loops, not one thread per connection.
 //!
-//! Owns: plans, workloads, the request and reply machines of a client, the workers that drive them, what
-//! they record and how it is reported; and the demo, which is the load generator in front of throw-away
-//! servers.
-//! Must not know: the proxy. Whatever answers at a URL is a server.
+//! Owns: plans, workloads, the request and reply machines of a client, the workers that drive them, what they
+//! record and how it is reported; and the demo, which is the load generator in front of temporary servers.
+//! Must not know: the proxy. Anything that answers at a URL is a server.
 //!
-//! Invariants: every reply is checked against a value derived from the client and its counter; every
-//! error is counted under its own code with the first text; a latency is never shortened by the
-//! generator's own lateness in sending the request that follows it.
+//! Invariants: every reply is checked against a value derived from the client and its counter; every error is
+//! counted under its own code with the first text; a latency is never shortened by the generator's own delay
+//! in sending the next request.
 #![forbid(unsafe_code)]
 
 pub mod agents;

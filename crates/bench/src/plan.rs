@@ -1,4 +1,4 @@
-//! What a run is: where, how many, how fast, how long.
+//! The plan of a run: target, number of clients, rate, duration.
 //!
 //! Owns: the description, its defaults, and how it is divided among workers. Must not know: sockets.
 

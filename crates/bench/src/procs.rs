@@ -1,6 +1,6 @@
 //! CPU time and memory of processes, from /proc.
 //!
-//! Where there is no /proc the readings are missing and the report leaves them out.
+//! Without /proc the readings are missing and the report omits them.
 
 use crate::clock;
 use serde::{Deserialize, Serialize};

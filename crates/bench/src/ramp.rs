@@ -1,11 +1,11 @@
-//! `weir bench ramp`: connections doubled until throughput stops rising and latency starts to, and what
-//! follows: the knee, a pool size, how many clients.
+//! `weir bench ramp`: doubles the connections until throughput stops rising and latency starts to; derives
+//! the knee, a pool size, and the number of clients.
 //!
-//! Owns: how one level is measured, the result and how it is shown. Which level comes next and where the knee
-//! lies is [`knee`]'s.
+//! Owns: how one level is measured, the result and how it is shown. [`knee`] chooses the next level and finds
+//! the knee.
 //!
-//! A level is measured until the confidence interval of its throughput is narrow enough, but not shorter and
-//! not longer than the plan says.
+//! A level is measured until the confidence interval of its throughput is narrow enough, within the plan's
+//! minimum and maximum times.
 
 use crate::knee::{KNEE_SHARE, Knee, Ladder, Law, Level};
 use crate::plan::Plan;

@@ -1,8 +1,8 @@
 //! Local addresses and ports.
 //!
-//! One pair of local address and target has as many connections as the system has ephemeral ports (28,232
-//! by default). On loopback all of 127.0.0.0/8 is ours, so clients are spread over 127.0.0.x; elsewhere
-//! the user names the addresses.
+//! One pair of local address and target has as many connections as the system has ephemeral ports (28,232 by
+//! default). On loopback all of 127.0.0.0/8 is available, so clients are spread over 127.0.0.x; elsewhere the
+//! user names the addresses.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

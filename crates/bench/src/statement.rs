@@ -1,7 +1,7 @@
-//! Statements of a workload, their parameters and what must come back.
+//! Statements of a workload, their parameters and expected results.
 //!
-//! A statement is written once with `?` for each parameter; the clients send it as text with the values
-//! in place, or as `?` (MySQL) and `$n` (PostgreSQL) with the values apart.
+//! A statement is written once with `?` for each parameter; clients send it as text with the values in place,
+//! or with `?` (MySQL) and `$n` (PostgreSQL) and separate values.
 
 use crate::column;
 use crate::url::Dialect;

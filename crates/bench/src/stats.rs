@@ -1,11 +1,10 @@
-//! What samples of one second each allow to be said: means with confidence intervals, and whether two runs
-//! differ.
+//! Statistics of one-second samples: means with confidence intervals, and whether two runs differ.
 //!
 //! Owns: the mathematics. Must not know: what was measured.
 //!
-//! Neighbouring seconds of a run resemble each other (a checkpoint lasts several), so n of them say less than
-//! n independent samples would. All that is computed here therefore uses the *effective* number of samples: n
-//! divided by the integrated autocorrelation time, whose sum of autocorrelations is cut off where pairs of
+//! Neighbouring seconds of a run are correlated (a checkpoint lasts several), so n of them contain less
+//! information than n independent samples. Everything here therefore uses the *effective* number of samples:
+//! n divided by the integrated autocorrelation time, whose sum of autocorrelations is cut off where pairs of
 //! them stop being positive (Geyer 1992, "Practical Markov Chain Monte Carlo", the initial positive
 //! sequence).
 

@@ -1,8 +1,8 @@
-//! sysbench's names for what is said otherwise here: where the database is, and version 0.5's ways to say
-//! which workload.
+//! sysbench's option names that differ from ours: the address of the database, and version 0.5's ways to
+//! choose a workload.
 //!
-//! Owns: those options and what they come to. Names that differ in spelling only are aliases where the option
-//! is. Must not know: what a workload does.
+//! Owns: those options and their meaning. Names that differ in spelling only are aliases of the option. Must
+//! not know: what a workload does.
 
 use crate::workloads::options::Switch;
 use std::path::Path;

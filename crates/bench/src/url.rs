@@ -1,9 +1,8 @@
-//! Where a database is and who logs in to it, as a URL.
+//! The address of a database and the login, as a URL.
 //!
 //! `postgres://user:password@host:port/database?sslmode=require`, `mysql://...`: the same URLs and parameters
-//! as in the configuration of a proxy ([`weir_config::DatabaseUrl`]). What is left out is the usual: this
-//! machine, `postgres` or `root`, no TLS. A load generator does not choose TLS by itself, for a figure must
-//! say what was measured.
+//! as in the configuration of a proxy ([`weir_config::DatabaseUrl`]). Defaults: this machine, `postgres` or
+//! `root`, no TLS. A load generator does not choose TLS by itself, so that it is clear what was measured.
 
 use std::fmt;
 use std::net::ToSocketAddrs;

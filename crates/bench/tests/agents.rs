@@ -1,4 +1,4 @@
-//! Runs that two agents of this process make together, against a responder.
+//! Joint runs of two agents in this process, against a responder.
 
 #[allow(dead_code)]
 mod responder;

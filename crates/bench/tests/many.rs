@@ -1,9 +1,9 @@
 //! More connections from one process than its limit of open files: workers have descriptor tables of their
 //! own, sources are spread, and every reply is the right one.
 //!
-//! 3,000 connections at a limit of 1,000 open files. `benches/connections` does the real thing: 100,000 at
-//! 20,000 from `weir bench`, with this responder as a process of its own (some 2 GB of memory, nearly all of
-//! it the kernel's).
+//! 3,000 connections at a limit of 1,000 open files. `benches/connections` runs the full size: 100,000 at
+//! 20,000 from `weir bench`, with this responder as a separate process (some 2 GB of memory, nearly all of it
+//! the kernel's).
 
 #![cfg(target_os = "linux")]
 

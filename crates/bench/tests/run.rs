@@ -1,4 +1,4 @@
-//! Whole runs against a responder in this process.
+//! Complete runs against a responder in this process.
 
 mod responder;
 

@@ -1,11 +1,11 @@
-//! A connection to a database that blocks, for whoever has a thread of its own: auth_query, the doctor, and
-//! what the load generator asks before and after a run.
+//! A blocking connection to a database, for callers with a thread of their own: auth_query, the doctor, and
+//! the load generator before and after a run.
 //!
-//! Owns: the socket and its time limits, TLS over it, which transports are tried, and the driving of a login.
-//! Must not know: either protocol (a login is any [`Connect`]), who asks, and what is asked.
+//! Owns: the socket and its time limits, TLS over it, which transports are tried, and driving a login. Must
+//! not know: either protocol (a login is any [`Connect`]), who asks, and what is asked.
 //!
-//! Invariants: nothing that came before TLS is taken for the server's; the second transport is tried only
-//! where the first was refused; a login's own bounds hold for what it is given.
+//! Invariants: bytes received before TLS are never taken for the server's; the second transport is tried only
+//! if the first was refused; a login's own bounds apply to its input.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 

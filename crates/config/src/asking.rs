@@ -1,10 +1,9 @@
-//! Users that no file lists: which database is asked for their passwords, as whom, and what an answer makes
-//! of them.
+//! Users that no file lists: which database is asked for their passwords, with which user, and what a result
+//! means.
 //!
-//! Owns: PgBouncer's rules of auth_user, auth_query and auth_dbname. Must not know: how a question is put.
+//! Owns: PgBouncer's rules of auth_user, auth_query and auth_dbname. Must not know: how the query is sent.
 //!
-//! Invariant: a name that no database knows is asked for the same proof as the names that one does, and told
-//! a salt that stays the same.
+//! Invariant: an unknown name gets the same method as known ones, and a constant salt.
 
 use crate::snapshot::Asking;
 use crate::{Auth, Database, Protocol, Realm, Snapshot, User};

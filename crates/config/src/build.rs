@@ -1,4 +1,4 @@
-//! From a draft to a snapshot: what settings come to together.
+//! From a draft to a snapshot: the combined effect of settings.
 
 use crate::draft::Draft;
 use crate::ident::group_number;
@@ -84,7 +84,7 @@ fn all_listeners(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>) -> Vec<L
             Flavour::Weir => "postgres.listen or mysql.listen",
             Flavour::Pgbouncer => "listen_addr or unix_socket_dir",
         };
-        draft.findings.problem(None, format!("Weir would listen nowhere: set {settings}"));
+        draft.findings.problem(None, format!("no address to listen on: set {settings}"));
     }
     all
 }

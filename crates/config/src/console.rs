@@ -1,9 +1,9 @@
-//! Who may come to the administration console, and what for.
+//! Who may log in to the administration console, and with which rights.
 //!
-//! Owns: the names of its database, and who is let in. Must not know: what can be done there.
+//! Owns: the names of its database, and who is let in. Must not know: the console's commands.
 //!
-//! Invariant: a database that the configuration names is that database, whatever its name; and where a name
-//! that it does not name could be one on a server, only somebody who is listed comes to the console by it.
+//! Invariant: a database that the configuration names is that database, whatever its name; and if the name
+//! could also be that of a database on a server, only a listed user reaches the console by it.
 
 use crate::values::Flavour;
 use crate::{Key, Origin, Protocol, Snapshot};

@@ -1,6 +1,6 @@
-//! What a configuration comes to, in sentences for the log of the start.
+//! A summary of the configuration in sentences, for the log at the start.
 //!
-//! Owns: the words. Must not know: files. No sentence has a password.
+//! Owns: the sentences. Must not know: files. No sentence contains a password.
 
 use crate::route::Sizes;
 use crate::{Database, Protocol, Snapshot};
@@ -42,7 +42,7 @@ impl Snapshot {
         };
         let tls = database.tls.as_ref().map_or("no TLS".to_owned(), |tls| format!("TLS {}", tls.mode.name()));
         let limit = database.max_db_connections.filter(|&n| n > 0);
-        let limit = limit.map_or_else(String::new, |n| format!(", {n} altogether"));
+        let limit = limit.map_or_else(String::new, |n| format!(", {n} in total"));
         format!(
             "database {} at {}: {} mode, up to {size} {whose}{limit}, {tls}",
             database.name,
@@ -61,7 +61,7 @@ impl Snapshot {
         let most = self.limits.max_client_conn.map(|most| format!("up to {most}"));
         format!(
             "clients: {}; {}; TLS {}",
-            most.as_deref().unwrap_or("as many as the machine holds"),
+            most.as_deref().unwrap_or("as many as the machine allows"),
             users.join(", "),
             match self.client_tls.mode.name() {
                 "disable" => "off",
@@ -86,12 +86,12 @@ mod tests {
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(
             lines[0],
-            "postgres database app at 10.0.0.1:5433: transaction mode, up to 20 connections as app for all users, 50 altogether, TLS prefer"
+            "postgres database app at 10.0.0.1:5433: transaction mode, up to 20 connections as app for all users, 50 in total, TLS prefer"
         );
         assert!(lines[1].starts_with("mysql database "), "{lines:?}");
         assert!(
             lines[2]
-                .starts_with("clients: as many as the machine holds; 2 postgres users, 2 mysql users; TLS "),
+                .starts_with("clients: as many as the machine allows; 2 postgres users, 2 mysql users; TLS "),
             "{lines:?}"
         );
         assert!(!lines.concat().contains("hunter"));

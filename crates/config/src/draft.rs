@@ -1,4 +1,4 @@
-//! What the parsers fill: values and entries, still to be put together.
+//! The target of the parsers: values and entries before they are combined.
 
 use crate::entry::{Entry, Table, entry_key};
 use crate::problem::{Findings, Place};

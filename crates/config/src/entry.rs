@@ -157,7 +157,7 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         Kind::Text,
         true,
         true,
-        "User that Weir asks this database as for the passwords of users who are not listed. Overrides the general auth_user.",
+        "User that runs auth_query for clients of this database. Overrides the general auth_user.",
     ),
     database(
         "auth_query",

@@ -1,15 +1,15 @@
-//! Settings that PgBouncer has and Weir has not, and what becomes of each. Nothing is ignored in silence
-//! that would change what a client or an operator gets.
+//! Settings that PgBouncer has and Weir has not, and how Weir treats each. Nothing that would change what a
+//! client or an operator gets is ignored silently.
 
-/// What becomes of a setting of PgBouncer that Weir does not have.
+/// How Weir treats a setting of PgBouncer that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Weir does what it asks for, or the like, whatever the value. No warning.
+    /// Weir does the equivalent, whatever the value. No warning.
     Covered(&'static str),
     /// Weir does not do it. A warning says what happens instead.
     Missing(&'static str),
-    /// Weir does not do it, and to go on without it would be less safe. Refused, except for these values,
-    /// which ask for nothing.
+    /// Weir does not do it, and running without it would be less safe. Refused, except for values that
+    /// disable it.
     Refused {
         /// Values that are harmless.
         harmless: &'static [&'static str],
@@ -22,20 +22,26 @@ use Fate::{Covered, Missing, Refused};
 
 /// Keys of `[pgbouncer]`.
 pub static PGBOUNCER: &[(&str, Fate)] = &[
-    ("ignore_startup_parameters", Covered("Weir honours every startup parameter; none has to be ignored.")),
-    ("so_reuseport", Covered("Weir's workers share each port by SO_REUSEPORT anyway.")),
-    ("pkt_buf", Covered("Weir sizes its buffers by itself.")),
-    ("sbuf_loopcnt", Covered("Weir bounds the work done for one client by itself.")),
+    ("ignore_startup_parameters", Covered("Weir honours every startup parameter; none needs to be ignored.")),
+    ("so_reuseport", Covered("Weir's workers always share each port by SO_REUSEPORT.")),
+    ("pkt_buf", Covered("Weir sizes its buffers automatically.")),
+    ("sbuf_loopcnt", Covered("Weir always limits the work done for one client at a time.")),
     ("max_packet_size", Covered("Weir streams packets of any size in constant memory.")),
-    ("tcp_defer_accept", Covered("The login timeout does its work.")),
+    ("tcp_defer_accept", Covered("client_login_timeout closes connections that send nothing.")),
     ("tcp_socket_buffer", Missing("the system sizes socket buffers")),
     ("conffile", Covered("The file is the one Weir was started with.")),
-    ("service_name", Covered("Only for Windows.")),
+    ("service_name", Covered("Used on Windows only.")),
     ("job_name", Covered("An old name of service_name.")),
-    ("server_check_query", Covered("Weir asks the cheapest question of the protocol.")),
-    ("server_reset_query", Covered("Weir resets a session by DISCARD ALL when a new client gets it.")),
-    ("server_reset_query_always", Covered("Weir never lends a session that another client has changed.")),
-    ("server_round_robin", Missing("the server used last is used first")),
+    (
+        "server_check_query",
+        Covered("Weir sends the protocol's cheapest request. An empty value does not disable the check."),
+    ),
+    ("server_reset_query", Covered("Weir resets a session with DISCARD ALL when a new client gets it.")),
+    (
+        "server_reset_query_always",
+        Covered("Weir never gives a client a session that another client has changed."),
+    ),
+    ("server_round_robin", Missing("Weir uses the most recently used server first")),
     ("server_fast_close", Missing("a server is closed when its client gives it back")),
     (
         "disable_pqexec",
@@ -44,159 +50,180 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
             why: "Weir cannot forbid simple queries; set it to 0 if the application may send several statements at once",
         },
     ),
-    ("application_name_add_host", Missing("application_name is what the client says")),
+    ("application_name_add_host", Missing("application_name is the client's own")),
     (
         "track_extra_parameters",
-        Missing("what a client sets moves with it, whether the server reports it or not"),
+        Missing("a client's settings move with it, whether the server reports them or not"),
     ),
-    ("reserve_pool_size", Missing("a pool never grows over its size")),
-    ("reserve_pool_timeout", Missing("a pool never grows over its size")),
+    ("reserve_pool_size", Missing("a pool never exceeds its size")),
+    ("reserve_pool_timeout", Missing("a pool never exceeds its size")),
     (
         "max_db_client_connections",
-        Missing("clients of a database have no limit of their own; max_client_conn bounds all"),
+        Missing("clients of a database have no limit of their own; max_client_conn limits all clients"),
     ),
     (
         "max_user_client_connections",
-        Missing("clients of a user have no limit of their own; max_client_conn bounds all"),
+        Missing("clients of a user have no limit of their own; max_client_conn limits all clients"),
     ),
-    ("query_wait_notify", Missing("a waiting client is not told that it waits")),
-    ("login_notify_message", Missing("clients are told nothing at their login")),
-    ("autodb_idle_timeout", Missing("a pool of `*` ends with its last server, after server_idle_timeout")),
-    ("pool_idle_timeout", Missing("a pool without servers keeps its counters")),
+    ("query_wait_notify", Missing("waiting clients get no notice")),
+    ("login_notify_message", Missing("clients get no notice at login")),
+    (
+        "autodb_idle_timeout",
+        Missing(
+            "a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums",
+        ),
+    ),
+    (
+        "pool_idle_timeout",
+        Missing(
+            "a pool without servers is freed when it has been unused for a minute; SHOW STATS keeps its sums",
+        ),
+    ),
     ("suspend_timeout", Missing("there is no SUSPEND; PgBouncer 1.26 has none either")),
-    ("dns_nxdomain_ttl", Missing("a name that was not found is looked up again at the next try")),
-    ("dns_zone_check_period", Missing("names are looked up every dns_max_ttl")),
-    ("resolv_conf", Missing("the system's resolver and its settings are used")),
+    ("dns_nxdomain_ttl", Missing("a name that was not found is looked up again at the next attempt")),
+    ("dns_zone_check_period", Missing("names are looked up again every dns_max_ttl")),
+    ("resolv_conf", Missing("Weir uses the system's resolver and its configuration")),
     ("log_stats", Missing("statistics are on /metrics, not in the log")),
     ("syslog", Missing("the log goes to standard error and logfile")),
     ("syslog_ident", Missing("the log goes to standard error and logfile")),
     ("syslog_facility", Missing("the log goes to standard error and logfile")),
-    ("auth_ldap_options", Missing("it would be used with auth_type = ldap only, which Weir refuses")),
-    ("scram_iterations", Missing("secrets that Weir derives use PostgreSQL's default of 4096 rounds")),
-    ("user", Missing("Weir goes on as the user who started it; a service manager can choose that user")),
-    (
-        "client_tls_dheparams",
-        Covered("Keys are exchanged by elliptic curves; there is no DHE to have parameters."),
-    ),
+    ("auth_ldap_options", Missing("applies to auth_type = ldap only, which Weir refuses")),
+    ("scram_iterations", Missing("Weir derives secrets with PostgreSQL's default of 4096 iterations")),
+    ("user", Missing("Weir runs as the user that starts it; set that user in the service manager")),
+    ("client_tls_dheparams", Covered("Weir uses elliptic curves for the key exchange, never DHE.")),
     (
         "peer_id",
-        Missing("several Weirs do not forward each other's cancel requests yet; one Weir uses all cores"),
+        Missing("Weir processes do not forward each other's cancel requests yet; one process uses all cores"),
     ),
 ];
 
 /// Keys of a connection string in `[databases]`.
 pub static DATABASES: &[(&str, Fate)] = &[
-    ("reserve_pool", Missing("a pool never grows over its size")),
-    ("reserve_pool_size", Missing("a pool never grows over its size")),
-    ("connect_query", Missing("nothing is run on a new server connection")),
-    ("client_encoding", Missing("a client's own value or the server's default holds")),
-    ("datestyle", Missing("a client's own value or the server's default holds")),
-    ("timezone", Missing("a client's own value or the server's default holds")),
-    ("application_name", Missing("a client's own value or the server's default holds")),
+    ("reserve_pool", Missing("a pool never exceeds its size")),
+    ("reserve_pool_size", Missing("a pool never exceeds its size")),
+    ("connect_query", Missing("no query runs on a new server connection")),
+    ("client_encoding", Missing("the client's own value or the server's default applies")),
+    ("datestyle", Missing("the client's own value or the server's default applies")),
+    ("timezone", Missing("the client's own value or the server's default applies")),
+    ("application_name", Missing("the client's own value or the server's default applies")),
     ("max_db_client_connections", Missing("clients of a database have no limit of their own")),
-    ("server_lifetime", Missing("the general server_lifetime holds")),
-    ("query_wait_timeout", Missing("the general query_wait_timeout holds")),
-    ("load_balance_hosts", Covered("With one host there is nothing to balance.")),
+    ("server_lifetime", Missing("the general server_lifetime applies")),
+    ("query_wait_timeout", Missing("the general query_wait_timeout applies")),
+    ("load_balance_hosts", Covered("A database has one host, so there is nothing to balance.")),
 ];
 
 /// Keys of a user in `[users]`.
 pub static USERS: &[(&str, Fate)] = &[
     ("max_user_client_connections", Missing("clients of a user have no limit of their own")),
-    ("reserve_pool_size", Missing("a pool never grows over its size")),
-    ("query_timeout", Missing("the general query_timeout holds")),
-    ("query_wait_timeout", Missing("the general query_wait_timeout holds")),
-    ("transaction_timeout", Missing("the general transaction_timeout holds")),
-    ("idle_transaction_timeout", Missing("the general idle_transaction_timeout holds")),
-    ("client_idle_timeout", Missing("the general client_idle_timeout holds")),
+    ("reserve_pool_size", Missing("a pool never exceeds its size")),
+    ("query_timeout", Missing("the general query_timeout applies")),
+    ("query_wait_timeout", Missing("the general query_wait_timeout applies")),
+    ("transaction_timeout", Missing("the general transaction_timeout applies")),
+    ("idle_transaction_timeout", Missing("the general idle_transaction_timeout applies")),
+    ("client_idle_timeout", Missing("the general client_idle_timeout applies")),
 ];
 
-/// What a setting of `[pgbouncer]` that Weir has means here, where PgBouncer 1.26 means something else. The
-/// others mean the same, with the same unit and default, and 0 means the same.
+/// The meaning in Weir of settings of `[pgbouncer]` that differ from PgBouncer 1.26. All others have the same
+/// meaning, unit and default, and the same meaning of 0.
 pub static DIFFERS: &[(&str, &str)] = &[
     ("auth_type", "also `peer`; `pam` and `ldap` are refused"),
-    ("auth_query", "may return a third column: until when the password is valid"),
+    ("auth_query", "may return a third column: the time until which the password is valid"),
     (
         "auth_ident_file",
-        "also for `cert` and `peer`, with `postgres.auth_ident_map`; there only for `hba`, whose lines name the map",
+        "also applies to auth_type `cert` and `peer`, with `postgres.auth_ident_map`. In PgBouncer: to `hba` only, whose lines name the map",
     ),
     (
         "auth_hba_file",
-        "also regular expressions, `samehost`, `samenet`, include and clientcert; a line that cannot be kept does not start Weir, where PgBouncer leaves it out",
+        "also supports regular expressions, `samehost`, `samenet`, include and clientcert. Weir does not start if a line is invalid or unsupported; PgBouncer skips the line",
     ),
     ("listen_port", "0 is refused"),
     (
         "listen_backlog",
-        "for the listener of each worker, not of the process; 0 is refused, where the system takes its smallest",
+        "applies to the listener of each worker, not of the process. 0 is refused; PgBouncer uses the system's minimum",
     ),
-    ("unix_socket_mode", "must begin with 0: PgBouncer reads `777` as a decimal number; Weir refuses it"),
-    ("unix_socket_group", "also a number"),
+    ("unix_socket_mode", "must begin with 0. PgBouncer reads `777` as a decimal number; Weir refuses it"),
+    ("unix_socket_group", "also accepts a group number"),
     (
         "pool_mode",
-        "a client whose session state cannot move keeps its server; there other clients meet what it left",
+        "a client whose session state cannot move keeps its server. In PgBouncer, other clients get that state",
     ),
-    ("default_pool_size", "also `auto`; 0 is refused, where every client waits in vain"),
+    ("default_pool_size", "also `auto`. 0 is refused; in PgBouncer every client then waits in vain"),
     (
         "min_pool_size",
-        "kept as long as the pool is known; there only for a forced user or while a client is connected",
+        "applies from a pool's first client on. In PgBouncer: only with `user` in the connection string or while a client is connected",
     ),
     (
         "max_prepared_statements",
-        "0: a client that prepares a statement keeps its server; there the statement may be unknown on the next one",
+        "0: a client that prepares a statement keeps its server. In PgBouncer, the statement may not exist on the next server",
     ),
-    ("max_client_conn", "clients in their login are counted apart; 0 is refused, where nobody is let in"),
+    (
+        "query_wait_timeout",
+        "a client that would wait in vain is refused at once (`pool.max_waiting_clients = auto`)",
+    ),
+    (
+        "max_client_conn",
+        "clients that are logging in are counted separately. 0 is refused; PgBouncer then refuses every client",
+    ),
     (
         "cancel_wait_timeout",
-        "bounds requests whose client has left; a cancel request itself always has 10 s. 0 cancels what a client has left running at once; there it lets cancel requests wait without a limit",
+        "limits requests whose client has disconnected; a cancel request itself always has 10 s. 0 cancels the request of a disconnected client at once; in PgBouncer, 0 lets cancel requests wait without a limit",
     ),
     (
         "server_lifetime",
-        "0 closes a connection after one use, as there; servers that are old at the same time close at the same time",
+        "0 closes a connection after one use, as in PgBouncer. Servers that reach this age at the same time close at the same time",
     ),
     (
         "server_login_retry",
-        "the longest pause: it begins with 0.1 s and doubles with each failure; 0 means 0.1 s",
+        "the maximum pause: it begins with 0.1 s and doubles with each failure. 0 means 0.1 s",
     ),
-    ("server_check_delay", "the check is the protocol's cheapest question; server_check_query is not sent"),
+    ("server_check_delay", "Weir sends the protocol's cheapest request, not server_check_query"),
     (
         "dns_max_ttl",
-        "names are looked up again at this interval, 1 s at least; there when a connection is opened",
+        "names are looked up again at this interval, at least 1 s. In PgBouncer: when a connection is opened",
     ),
-    ("client_tls_sslmode", "a client's certificate is verified in every mode if there is client_tls_ca_file"),
-    ("client_tls_cert_file", "empty: a certificate of Weir's own; there TLS does not start"),
-    ("client_tls_key_file", "empty: a certificate of Weir's own; there TLS does not start"),
-    ("client_tls_protocols", "1.2 and 1.3; older ones are refused by name, and `all` means these two"),
+    ("client_tls_sslmode", "with client_tls_ca_file, a client's certificate is verified in every mode"),
+    ("client_tls_cert_file", "empty: Weir creates a self-signed certificate; PgBouncer requires a file"),
+    ("client_tls_key_file", "empty: Weir creates a self-signed certificate; PgBouncer requires a file"),
+    ("client_tls_protocols", "TLS 1.2 and 1.3 only. Older versions are refused; `all` means these two"),
     (
         "client_tls_ciphers",
-        "those with forward secrecy and authenticated encryption; others are refused by name, and each keyword means all of these",
+        "only ciphers with forward secrecy and authenticated encryption. Others are refused; each keyword means all of these",
     ),
     (
         "client_tls13_ciphers",
-        "empty: all; there the value of client_tls_ciphers. The two CCM ciphers are refused",
+        "empty: all. In PgBouncer: the value of client_tls_ciphers. The two CCM ciphers are refused",
     ),
     (
         "client_tls_ecdhcurve",
-        "X25519, prime256v1, secp384r1, X25519MLKEM768, also several; `auto` means all, where it means one curve of 256 bits; others and `none` are refused",
+        "X25519, prime256v1, secp384r1, X25519MLKEM768, or several of them; others and `none` are refused. `auto` means all; in PgBouncer, one curve of 256 bits",
     ),
-    ("server_tls_sslmode", "`allow` means what libpq means: TLS if the server refuses plain connections"),
+    (
+        "server_tls_sslmode",
+        "`allow` has libpq's meaning: TLS if the server refuses plain connections. On a loopback address, `prefer` acts as `allow`",
+    ),
+    (
+        "admin_users",
+        "also apply with `auth_type = any`. PgBouncer then ignores them and lets any user run every command",
+    ),
     ("server_tls_ca_file", "empty: the system's CAs"),
-    ("server_tls_protocols", "as client_tls_protocols"),
-    ("server_tls_ciphers", "as client_tls_ciphers"),
-    ("server_tls13_ciphers", "as client_tls13_ciphers"),
+    ("server_tls_protocols", "like client_tls_protocols"),
+    ("server_tls_ciphers", "like client_tls_ciphers"),
+    ("server_tls13_ciphers", "like client_tls13_ciphers"),
     ("verbose", "0 is `info`, 1 `debug`, 2 and more `trace`"),
 ];
 
-/// Settings of `[pgbouncer]` whose 0 is accepted and means something else here. A warning says what.
+/// Settings of `[pgbouncer]` whose 0 is accepted but has another meaning in Weir. A warning names it.
 pub static ZERO_DIFFERS: &[(&str, &str)] = &[
     (
         "cancel_wait_timeout",
-        "what a client has left running is cancelled at once; PgBouncer disables the limit",
+        "the request of a disconnected client is cancelled at once; PgBouncer disables the limit",
     ),
     ("dns_max_ttl", "names are looked up again every second; PgBouncer looks them up for each connection"),
     (
         "max_prepared_statements",
-        "a client that prepares a statement keeps its server connection; PgBouncer passes statements on as they are",
+        "a client that prepares a statement keeps its server connection; PgBouncer forwards statements unchanged",
     ),
-    ("server_login_retry", "Weir tries again after 0.1 s; PgBouncer tries again at once"),
+    ("server_login_retry", "Weir retries after 0.1 s; PgBouncer retries at once"),
 ];
 
 /// Values of auth_type that Weir does not have.

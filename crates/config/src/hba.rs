@@ -1,10 +1,10 @@
-//! Who may come in from where: files in the form of PostgreSQL's pg_hba.conf (`auth_type = hba`).
+//! Who may log in from where: files in the format of PostgreSQL's pg_hba.conf (`auth_type = hba`).
 //!
-//! Owns: the form of the file with all it includes, and which of its lines decides over a login. Must not
+//! Owns: the format of the file with all it includes, and which of its lines decides about a login. Must not
 //! know: passwords, and how a proof is given.
 //!
-//! Invariants: the first line that fits decides, and where none does nobody comes in; a line that cannot be
-//! kept as it stands is an error with its place, so that no later line decides in its stead.
+//! Invariants: the first matching line decides, and without one the login is refused; a line that cannot be
+//! applied exactly is an error with its place, so that no later line decides instead.
 
 mod read;
 

@@ -1,11 +1,11 @@
-//! Names of the system and names of the database: PgBouncer's and PostgreSQL's ident maps, and the accounts
-//! of this machine.
+//! Names of accounts and names of users: PgBouncer's and PostgreSQL's ident maps, and the accounts of this
+//! machine.
 //!
-//! Owns: the form of `auth_ident_file` (`MAP SYSTEM-NAME DATABASE-NAME`, one a line, as PgBouncer reads it)
-//! and how accounts and groups are looked up: by the system's name service, so those of LDAP and SSSD are
-//! found. Must not know: who is at the door.
+//! Owns: the format of `auth_ident_file` (`MAP SYSTEM-NAME DATABASE-NAME`, one per line, as PgBouncer reads
+//! it) and looking up accounts and groups: in the system's name service, so those of LDAP and SSSD are found.
+//! Must not know: which client logs in.
 //!
-//! A look-up may ask the network, so it is done when the configuration is read, never at a login.
+//! A look-up may use the network, so it is done when the configuration is read, never at a login.
 
 use crate::ini::read_quoted;
 use crate::problem::{Findings, Place, WarningKind};

@@ -1,4 +1,4 @@
-//! The form of pgbouncer.ini: lines, sections, keys, connection strings. What the keys mean is in
+//! The format of pgbouncer.ini: lines, sections, keys, connection strings. The meaning of the keys is in
 //! `pgbouncer.rs`.
 
 use crate::problem::Place;

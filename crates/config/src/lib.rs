@@ -1,11 +1,11 @@
 //! Settings: from a URL, weir.toml or pgbouncer.ini to one immutable [`Snapshot`].
 //!
-//! Owns: the table of settings ([`registry`]), the parsers, the snapshot the proxy runs by, the difference
-//! between two snapshots, and the look-up of a client's user and database in one.
-//! Must not know: how anything is done with a setting; sockets, except to resolve names ([`resolve()`]).
+//! Owns: the table of settings ([`registry`]), the parsers, the snapshot that the proxy uses, the difference
+//! between two snapshots, and the look-up of a client's user and database in one. Must not know: what a
+//! setting does; sockets, except to resolve names ([`resolve()`]).
 //!
-//! Invariants: a snapshot never changes; a file with an unknown key or a bad value gives no snapshot but an
-//! error that names file, line and column; no message contains a password.
+//! Invariants: a snapshot never changes; a file with an unknown key or an invalid value gives no snapshot but
+//! an error that names file, line and column; no message contains a password.
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 

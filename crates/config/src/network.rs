@@ -1,4 +1,4 @@
-//! Networks that clients come from.
+//! Networks of clients.
 //!
 //! Owns: their text form, and which addresses belong to one. Must not know: what is allowed to whom.
 

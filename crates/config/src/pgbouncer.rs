@@ -1,4 +1,4 @@
-//! pgbouncer.ini: what its sections and keys mean for Weir. The form is in `ini.rs`.
+//! pgbouncer.ini: the meaning of its sections and keys in Weir. The format is in `ini.rs`.
 
 use crate::draft::Draft;
 use crate::entry::{ENTRY_KEYS, Entry, Table, entry_key};
@@ -55,8 +55,8 @@ impl Reader<'_> {
             "databases" => Section::Table(Table::Databases),
             "users" => Section::Table(Table::Users),
             "peers" => {
-                let text = "[peers] is not supported: several Weirs do not forward each other's cancel requests \
-                            yet; one Weir uses all cores";
+                let text = "[peers] is not supported: Weir processes do not forward each other's cancel requests \
+                            yet; one process uses all cores";
                 self.draft.findings.warn(WarningKind::NotSupported, place, text);
                 Section::Other
             }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Errors and warnings of a configuration, with their place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

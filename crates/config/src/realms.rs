@@ -410,7 +410,7 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
         } else if realm.users.is_empty() && realm.all_databases().all(|database| database.asking.is_none()) {
             let text = match draft.values.flavour() {
                 Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
-                Flavour::Pgbouncer => "nobody can log in: auth_file names no users, and auth_user is not set",
+                Flavour::Pgbouncer => "nobody can log in: auth_file lists no users, and auth_user is not set",
             };
             findings.problem(None, format!("{}: {text}", protocol.name()));
         }

@@ -1,5 +1,5 @@
-//! The reference, from the tables: Markdown for the manual, a manual page, and the list of what becomes of
-//! each setting of pgbouncer.ini.
+//! The reference, from the tables: Markdown for the manual, a manual page, and how Weir treats each setting
+//! of pgbouncer.ini.
 
 use crate::entry::{ENTRY_KEYS, EntryKey, Table};
 use crate::fate::{self, Fate};
@@ -7,7 +7,7 @@ use crate::registry::{Change, Files, Kind, SETTINGS, Setting};
 use crate::toml_file::sections;
 use std::fmt::Write;
 
-/// What stands before the settings of a section.
+/// The introduction of a section.
 fn section_text(section: &str) -> &'static str {
     match section {
         "" => "At the top of the file, before the first section.",
@@ -103,9 +103,9 @@ pub fn pgbouncer_markdown() -> String {
     let mut out = String::from(
         "<!-- Made from the tables in crates/config by `weir generate pgbouncer`. Do not edit. -->\n\
          # Settings of pgbouncer.ini\n\n\
-         What each setting of PgBouncer 1.26 means when Weir reads it from a pgbouncer.ini.\n\n\
+         How Weir treats each setting of PgBouncer 1.26 in a pgbouncer.ini. `weir check-config pgbouncer.ini` lists what applies to your file.\n\n\
          ## Supported\n\n\
-         Defaults and units are PgBouncer's. *same*: the meaning is PgBouncer's too, and so is that of 0.\n\n\
+         Defaults and units are PgBouncer's. *same*: the meaning, also that of 0, is PgBouncer's.\n\n\
          | `[pgbouncer]` | default | unit | difference from PgBouncer | in weir.toml |\n|---|---|---|---|---|\n",
     );
     for setting in SETTINGS {
@@ -119,7 +119,7 @@ pub fn pgbouncer_markdown() -> String {
         row(&mut out, &[&format!("`{alias}`"), &code_or_empty(default), unit, beside(alias), &there]);
     }
     row(&mut out, &["`verbose`", "`0`", "", beside("verbose"), "`log.level`"]);
-    out.push_str("\nSettings that PgBouncer does not have stand in `[pgbouncer]` under their full name, such as `http.listen`.\n");
+    out.push_str("\nSettings that only Weir has are written in `[pgbouncer]` with their full name, such as `http.listen`.\n");
     for (table, title) in [(Table::Databases, "[databases]"), (Table::Users, "[users]")] {
         let keys: Vec<_> = ENTRY_KEYS
             .iter()
@@ -131,7 +131,7 @@ pub fn pgbouncer_markdown() -> String {
     fates(
         &mut out,
         "Covered",
-        "Weir does what these ask for by itself, whatever their value. No warning.",
+        "Accepted without a warning: Weir does the equivalent, whatever the value.",
         |fate| match fate {
             Fate::Covered(text) => Some(text.trim_end_matches('.').to_owned()),
             Fate::Missing(_) | Fate::Refused { .. } => None,
@@ -140,7 +140,7 @@ pub fn pgbouncer_markdown() -> String {
     fates(
         &mut out,
         "Not supported yet",
-        "A warning at the start names each of these that is set to anything but empty or 0.",
+        "Accepted with a warning at the start, unless the value is empty or 0.",
         |fate| match fate {
             Fate::Missing(text) => Some(text.to_owned()),
             Fate::Covered(_) | Fate::Refused { .. } => None,
@@ -149,7 +149,7 @@ pub fn pgbouncer_markdown() -> String {
     fates(
         &mut out,
         "Refused",
-        "To go on without these would be less safe than what the file asks for. Weir does not start.",
+        "Weir does not start with these: running without them would be less safe than the file demands.",
         |fate| match fate {
             Fate::Refused { harmless, why } => Some(format!("{why}. Accepted: {}", harmless.join(", "))),
             Fate::Covered(_) | Fate::Missing(_) => None,
@@ -158,7 +158,7 @@ pub fn pgbouncer_markdown() -> String {
     let types: Vec<_> = fate::AUTH_TYPES.iter().map(|name| format!("`{name}`")).collect();
     let _ = writeln!(
         out,
-        "| `auth_type` = {} | not supported yet, and Weir lets nobody in by another proof |",
+        "| `auth_type` = {} | not supported yet, and Weir does not authenticate clients by another method instead |",
         types.join(", ")
     );
     out

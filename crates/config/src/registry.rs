@@ -79,9 +79,9 @@ pub struct Setting {
     pub alias: Option<&'static str>,
     /// Type, unit and bounds.
     pub kind: Kind,
-    /// What holds when nobody says anything.
+    /// The default.
     pub default: &'static str,
-    /// What holds in a pgbouncer.ini when nobody says anything, where PgBouncer's default is another.
+    /// The default in a pgbouncer.ini, if PgBouncer's differs.
     pub pgbouncer_default: Option<&'static str>,
     /// Live or restart.
     pub change: Change,
@@ -97,7 +97,7 @@ impl Setting {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
     }
 
-    /// Its name for whoever has written such a file: PgBouncer's, where it has the setting, for its own only.
+    /// Its name in messages about such a file: in a pgbouncer.ini, PgBouncer's name if it has the setting.
     pub fn name_in(&self, flavour: Flavour) -> String {
         match (flavour, self.alias) {
             (Flavour::Pgbouncer, Some(alias)) => alias.to_owned(),
@@ -180,19 +180,19 @@ settings! {
         "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
         Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256", "hba"]), "scram-sha-256" ini "md5", Live, All,
-        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user. hba: auth_hba_file says.";
+        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user. hba: auth_hba_file decides.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
         "File of user names and passwords, in the form of PgBouncer's userlist.txt.";
     PostgresAuthUser "postgres" "auth_user" = "auth_user", Kind::Text, "", Live, All,
-        "User that Weir asks the database as for the passwords of users who are not in auth_file or [users] (auth_query). Its own password stands there. Empty: only users who are listed can log in.";
+        "User that runs auth_query, which finds the passwords of users who are not in auth_file or [users]. Its own password must be there. Empty: only listed users can log in.";
     PostgresAuthQuery "postgres" "auth_query" = "auth_query", Kind::Text,
         "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin",
         Live, All,
-        "Query for the password of a user who is not listed; $1 is the name. It returns the name, the password as the database stores it (NULL: this user cannot log in) and, if there is a third column, the time it is valid until (timestamp with time zone). Used only with auth_user.";
+        "Query for the password of a user who is not listed; $1 is the name. It returns the name, the password as the database stores it (NULL: this user cannot log in) and, optionally, the time until which the password is valid (timestamp with time zone). Used only with auth_user.";
     PostgresAuthDbname "postgres" "auth_dbname" = "auth_dbname", Kind::Text, "", Live, All,
-        "Database in [databases] that auth_query runs on. Empty: the one that the client asks for.";
+        "Database in [databases] that auth_query runs on. Empty: the client's database.";
     PostgresAuthQueryCacheTtl "postgres" "auth_query_cache_ttl", Kind::Seconds { max_ms: 3_600_000 }, "0", Live, All,
-        "Time for which an answer of auth_query is used for further logins of the same user. 0: each login asks, and logins of one user that wait at the same time share a question.";
+        "Time for which a result of auth_query is reused for the same user. 0: each login runs the query; simultaneous logins of one user share one query.";
     PostgresAuthHbaFile "postgres" "auth_hba_file" = "auth_hba_file", Kind::Path, "", Live, All,
         "File that says who may log in from where and how, in the form of PostgreSQL's pg_hba.conf. Used only with auth_type = hba.";
     PostgresAuthIdentFile "postgres" "auth_ident_file" = "auth_ident_file", Kind::Path, "", Live, All,
@@ -231,7 +231,7 @@ settings! {
     PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
-        "In transaction mode, BEGIN and START TRANSACTION wait for the first statement of their transaction before they take a server connection. now() is then the time of that statement.";
+        "In transaction mode, a transaction takes a server connection at its first statement, not at BEGIN or START TRANSACTION. now() is then the time of that statement.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,
@@ -343,11 +343,11 @@ settings! {
         "Key exchange groups, as for tls.client.";
 
     AdminUsers "console" "admin_users" = "admin_users", Kind::List, "", Live, All,
-        "Users who may run every command of the administration console (database pgbouncer or weir; MySQL: schema weir). They log in as others do.";
+        "Users who may run every command of the administration console (database pgbouncer or weir; MySQL: schema weir). They log in like other users.";
     StatsUsers "console" "stats_users" = "stats_users", Kind::List, "", Live, All,
-        "Users who may only look: SHOW, but nothing that changes anything.";
+        "Users who may run only the SHOW commands of the console.";
     StatsPeriod "console" "stats_period" = "stats_period", Kind::Seconds { max_ms: DAY_MS }, "60", Live, All,
-        "Over how long the averages of the console are taken.";
+        "Period over which the console's averages are calculated.";
 
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";

@@ -1,8 +1,7 @@
-//! What stands elsewhere: `${NAME}` in the environment, passwords also in a file of their own
+//! Values from elsewhere: `${NAME}` from the environment, and passwords from a separate file
 //! (`password_file`).
 //!
-//! In pgbouncer.ini a password is what it says, as PgBouncer reads it. No text of a problem contains a
-//! password.
+//! In pgbouncer.ini a password is literal, as in PgBouncer. No message contains a password.
 
 use crate::draft::Draft;
 use crate::entry::Entry;

@@ -1,8 +1,7 @@
-//! What the proxy runs by: plain, immutable structs, shared as `Arc<Snapshot>`.
+//! The settings that the proxy uses: plain, immutable structs, shared as `Arc<Snapshot>`.
 //!
-//! A reload makes a new snapshot beside the old one; nobody ever changes one. Every time is in
-//! milliseconds, 0 means "no limit"; every size is a count of connections, 0 means "no limit" where the
-//! field says so.
+//! A reload creates a new snapshot; an existing one never changes. Every time is in milliseconds, 0 means "no
+//! limit"; every size is a count of connections, 0 means "no limit" where the field says so.
 
 use crate::Values;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
-//! TLS: from settings and URL parameters to what the two sides are made from.
+//! TLS: from settings and URL parameters to the configuration of both sides.
 //!
-//! Certificates and keys are read here, so that a file that is not there or not good is found before anything
-//! starts or changes. What is made without a file (our own certificate) is made at start.
+//! Certificates and keys are read here, so that a missing or invalid file is found before anything starts or
+//! changes. A self-signed certificate is created at start.
 
 use crate::draft::Draft;
 use crate::problem::{Place, relative_to};

@@ -1,4 +1,4 @@
-//! PgBouncer's auth_file (userlist.txt): `"user" "password"`, one a line.
+//! PgBouncer's auth_file (userlist.txt): `"user" "password"`, one per line.
 
 use crate::ini::read_quoted;
 use crate::problem::{Findings, Place, WarningKind};

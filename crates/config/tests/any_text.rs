@@ -1,5 +1,5 @@
-//! Whatever stands in a file or an argument: an answer or a problem with a place, never a panic, and never
-//! the password in a message.
+//! Any text in a file or an argument gives a result or a problem with a place, never a panic, and never the
+//! password in a message.
 
 use proptest::prelude::*;
 use std::path::Path;

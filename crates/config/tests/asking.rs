@@ -1,4 +1,4 @@
-//! Users that no file lists: which database is asked, as whom, and what an answer makes of them.
+//! Users that no file lists: which database is asked, with which user, and what a result means.
 
 use std::path::Path;
 use std::sync::Arc;

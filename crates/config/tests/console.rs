@@ -1,4 +1,4 @@
-//! Who comes to the administration console, and which names are databases instead.
+//! Who may log in to the administration console, and which names are databases instead.
 
 use std::path::Path;
 use weir_config::console::Rights;

@@ -1,5 +1,5 @@
-//! pgbouncer.ini beside PgBouncer 1.26.1: every key it knows, its default, its reading of values. The facts
-//! are from its `SHOW CONFIG`, its manual page and from running it.
+//! pgbouncer.ini compared with PgBouncer 1.26.1: every key, its default, how values are read. The facts are
+//! from its `SHOW CONFIG`, its manual page and from running it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

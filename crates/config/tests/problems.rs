@@ -1,4 +1,4 @@
-//! What a user reads when a configuration is wrong: whole sentences, with file, line and column.
+//! The messages about a wrong configuration: whole sentences, with file, line and column.
 
 use std::path::Path;
 use weir_config::{Sources, WarningKind, load, load_text};
@@ -200,9 +200,9 @@ fn pgbouncer_ini() {
         ),
         (
             "auth_type = md5\nauth_query = SELECT 1",
-            "postgres: nobody can log in: auth_file names no users, and auth_user is not set",
+            "postgres: nobody can log in: auth_file lists no users, and auth_user is not set",
         ),
-        ("unix_socket_dir =", "Weir would listen nowhere: set listen_addr or unix_socket_dir"),
+        ("unix_socket_dir =", "no address to listen on: set listen_addr or unix_socket_dir"),
     ] {
         let found = problems("p.ini", &format!("[databases]\na = host=127.0.0.1\n[pgbouncer]\n{text}\n"));
         let first = wanted.lines().next().unwrap();
@@ -233,19 +233,19 @@ fn warnings_of_pgbouncer_ini() {
     let wanted = [
         (
             WarningKind::NotSupported,
-            "p.ini:2:19: reserve_pool is not supported yet: a pool never grows over its size",
+            "p.ini:2:19: reserve_pool is not supported yet: a pool never exceeds its size",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:5:1: [peers] is not supported: several Weirs do not forward each other's cancel requests yet; one Weir uses all cores",
+            "p.ini:5:1: [peers] is not supported: Weir processes do not forward each other's cancel requests yet; one process uses all cores",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:9:1: reserve_pool_size is not supported yet: a pool never grows over its size",
+            "p.ini:9:1: reserve_pool_size is not supported yet: a pool never exceeds its size",
         ),
         (
             WarningKind::NotSupported,
-            "p.ini:11:1: server_round_robin is not supported yet: the server used last is used first",
+            "p.ini:11:1: server_round_robin is not supported yet: Weir uses the most recently used server first",
         ),
         (WarningKind::Doubtful, "p.ini:4:1: user ann is not in auth_file and cannot log in"),
     ];

@@ -1,5 +1,5 @@
-//! The manual's reference says what the tables say. After a wanted change:
-//! `WEIR_UPDATE=1 cargo test -p weir-config --test reference`.
+//! The manual's reference equals the tables. After a deliberate change: `WEIR_UPDATE=1 cargo test -p
+//! weir-config --test reference`.
 
 use std::path::Path;
 use weir_config::{Sources, load_text, reference};

@@ -1,4 +1,4 @@
-//! What a configuration comes to: listeners, databases, users, proofs, pools.
+//! The effect of a configuration: listeners, databases, users, proofs, pools.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Cures: what to change, and the same change in the words of each place where it can be made.
+//! Cures: what to change, and the same change in the format of each place where it can be made.
 //!
-//! Owns: which kernel settings a container may set for itself, and the form of each place's text.
-//! Must not do: apply anything.
+//! Owns: which kernel settings a container may set for itself, and the format of each place's text. Must not
+//! do: apply anything.
 
 use crate::numbers::bytes;
 use serde::Serialize;

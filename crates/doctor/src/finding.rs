@@ -1,6 +1,6 @@
-//! What a check found.
+//! The result of a check.
 //!
-//! The names here are those of the JSON output: changing one breaks whoever reads it.
+//! The names here are those of the JSON output: changing one breaks its readers.
 
 use crate::cure::Cure;
 use crate::root::Unread;

@@ -1,12 +1,12 @@
-//! `weir doctor` and `weir advise`: what will stop N connections on this machine, and whether a database
-//! wants a pooler, which mode and which size.
+//! `weir doctor` and `weir advise`: which limits will stop N connections on this machine, and whether a
+//! database needs a pooler, in which mode and with which size.
 //!
-//! Owns: reading the system's limits ([`Root`]), the checks (one file each), the words of the field's errors
-//! ([`mod@explain`]), the questions asked of a database, and the advice.
-//! Must not know: the proxy, its sessions or its settings; the load generator.
+//! Owns: reading the system's limits ([`Root`]), the checks (one file each), the explanations of common
+//! errors ([`mod@explain`]), the queries to databases, and the advice. Must not know: the proxy, its sessions
+//! or its settings; the load generator.
 //!
-//! Invariants: nothing is ever changed, neither on the machine nor in the database; every fact says where it
-//! was read; what could not be read is `unknown`, never `ok`; everything of the system is read below a
+//! Invariants: nothing is ever changed, neither on the machine nor in the database; every fact names its
+//! source; what could not be read is `unknown`, never `ok`; everything of the system is read below a
 //! [`Root`], so that every check runs in tests on a /proc and /sys made of files.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
 /// `100000` as `100,000`.
 pub fn count(n: u64) -> String {

@@ -1,4 +1,4 @@
-//! What is asked: how many connections, for which program, to where.
+//! The question: how many connections, for which program, to which targets.
 
 use std::net::IpAddr;
 use weir_net::Target;

@@ -1,5 +1,5 @@
-//! The doctor in a millisecond, for programs that start: what they were asked for, and no word when it is
-//! enough.
+//! The doctor in a millisecond, for programs that start: checks the configured numbers, and prints nothing
+//! when they fit.
 
 use crate::checks;
 use crate::finding::{Finding, State};

@@ -1,6 +1,6 @@
 //! All findings of one question, and the same as JSON.
 //!
-//! The names in the JSON are stable: `version` grows when one changes its meaning or goes.
+//! The names in the JSON are stable: `version` is raised when one changes its meaning or is removed.
 
 use crate::checks;
 use crate::cure::{Cure, Sheet, sheets};

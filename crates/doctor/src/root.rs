@@ -1,4 +1,4 @@
-//! Where the system is read: `/`, or a directory that looks like one.
+//! The root of the system's files: `/`, or a directory that looks like one.
 //!
 //! Owns: reading files of /proc, /sys and /etc with a bound on their size. Must not know: what they mean.
 

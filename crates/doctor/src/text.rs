@@ -1,4 +1,4 @@
-//! The report and the explanations as text for a terminal: for a tired person, the worst first.
+//! The report and the explanations as text for a terminal, the worst first.
 
 use crate::cure::{Place, Sheet};
 use crate::explain::Entry;

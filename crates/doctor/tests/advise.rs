@@ -1,4 +1,4 @@
-//! The advice on databases made of numbers, with a clock that is only moved.
+//! The advice on databases made of numbers, with a clock that the tests move.
 
 use std::time::Duration;
 use weir_doctor::advise::judge::{Advice, Verdict};
@@ -146,7 +146,7 @@ fn many_idle_connections_want_a_small_pool() {
     };
     let advice = advice(source);
     assert_eq!((advice.pooler.helps, advice.mode.name), (Verdict::Yes, "transaction"));
-    assert!(has(&advice.pooler.reasons_for, "of 400 connections 390 do nothing"), "{:?}", advice.pooler);
+    assert!(has(&advice.pooler.reasons_for, "of 400 connections 390 are idle"), "{:?}", advice.pooler);
     // 10 in the mean, 16.3 with chance, a fifth more.
     assert_eq!(advice.size.servers, 20);
     assert_eq!(advice.seen.transaction_s, Some(0.005));
@@ -177,7 +177,7 @@ fn a_connection_for_each_request_wants_a_pooler() {
     assert!(
         has(
             &advice.pooler.reasons_for,
-            "300 connects a second, each lives 10 ms: that costs the database about 42.8%"
+            "300 connects per second, each open for 10 ms: they cost the database about 42.8%"
         ),
         "{:?}",
         advice.pooler
@@ -211,7 +211,7 @@ fn transactions_that_wait_for_their_client_hold_servers() {
     let advice = advice(source);
     assert_eq!(advice.pooler.helps, Verdict::No);
     assert!(
-        has(&advice.pooler.reasons_against, "95% of the connections are in a transaction at any moment"),
+        has(&advice.pooler.reasons_against, "95% of the connections are in a transaction at any time"),
         "{:?}",
         advice.pooler
     );
@@ -260,7 +260,7 @@ fn listeners_want_session_mode() {
     let listening = advice(Canned::new(4).with(40, Doing::Idle).keeping(30, Keeps::Listen));
     assert_eq!(listening.mode.name, "session");
     assert!(
-        listening.mode.why.contains("30 of 40 connections keep something that cannot be shared: LISTEN (30)"),
+        listening.mode.why.contains("30 of 40 connections have state that cannot be shared: LISTEN (30)"),
         "{}",
         listening.mode.why
     );
@@ -321,11 +321,7 @@ fn a_quiet_moment_is_said() {
     let mut source = Canned::new(8).with(10, Doing::Idle);
     source.about.most_ever = Some(250);
     let advice = advice(source);
-    assert!(
-        has(&advice.remarks, "there were 250 connections at some time, now at most 10"),
-        "{:?}",
-        advice.remarks
-    );
+    assert!(has(&advice.remarks, "the peak was 250 connections, now at most 10"), "{:?}", advice.remarks);
 }
 
 #[test]

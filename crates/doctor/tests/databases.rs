@@ -1,4 +1,4 @@
-//! The checks of databases, on what servers said.
+//! The checks of databases, on recorded answers of servers.
 
 use weir_config::Protocol;
 use weir_doctor::database::connection::Facts;

@@ -1,8 +1,7 @@
-//! One row for each check of the machine: a bad state, what breaks by it, the text that cures it, and the
-//! good state.
+//! One row for each check of the machine: a bad state, what it breaks, the text that cures it, and the good
+//! state.
 //!
-//! `machine.rs` looks closer at single checks; here is the promise that none is without a cure that can be
-//! copied.
+//! `machine.rs` tests single checks in detail; this file ensures that each has a cure that can be copied.
 
 mod fake;
 

@@ -1,4 +1,4 @@
-//! What is printed: text that fits a terminal with the worst first, JSON with stable names, explanations.
+//! The output: text that fits a terminal with the worst first, JSON with stable names, explanations.
 
 mod fake;
 

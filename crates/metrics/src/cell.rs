@@ -1,8 +1,8 @@
 //! The smallest parts: a counter, a gauge and a histogram that one thread writes and any thread reads.
 //!
-//! Invariant: a cell has one writer, the worker it was given to. That is why a step is a plain load and
-//! store and not a locked instruction; with two writers steps would get lost (never more than that).
-//! Readers may be a few steps behind.
+//! Invariant: a cell has one writer, the worker it was given to. A step is therefore a plain load and store
+//! and not a locked instruction; two writers would lose steps (never more than that). Readers may be a few
+//! steps behind.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 

@@ -28,7 +28,8 @@ pub fn expose(metrics: &Arc<Metrics>, version: &'static str) -> String {
 }
 
 /// What `weir_panics` is.
-pub(crate) const PANICS_HELP: &str = "Defects of Weir that cost the clients of one thread their connections.";
+pub(crate) const PANICS_HELP: &str =
+    "Panics: defects of Weir that cost the clients of one thread their connections.";
 
 #[derive(Debug)]
 struct Collector {
@@ -38,8 +39,7 @@ struct Collector {
 
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let mut info =
-            encoder.encode_descriptor("weir_build", "The version that runs.", None, MetricType::Info)?;
+        let mut info = encoder.encode_descriptor("weir_build", "Version of Weir.", None, MetricType::Info)?;
         info.encode_info(&[("version", self.version)])?;
         let mut panics = encoder.encode_descriptor("weir_panics", PANICS_HELP, None, MetricType::Counter)?;
         panics.encode_counter::<NoLabelSet, u64, f64>(&self.metrics.panics(), None)?;
@@ -59,10 +59,11 @@ impl prometheus_client::collector::Collector for Collector {
         }
         rows.encode(&mut encoder, PoolTotals::FAMILIES)?;
         let request: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.request_duration)).collect();
-        let help = "Time from the arrival of a request to the end of its reply, waiting included.";
+        let help =
+            "Time from the arrival of a request to the end of its reply, including the wait for a server.";
         encode_histogram(&mut encoder, "weir_request_duration", help, &request)?;
         let wait: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.wait_duration)).collect();
-        let help = "Time a request waited for a server.";
+        let help = "Time that a request waited for a server.";
         encode_histogram(&mut encoder, "weir_wait_duration", help, &wait)
     }
 }
@@ -72,18 +73,18 @@ pub(crate) const TURNS: [(&str, &str, &str); 4] = [
     (
         "weir_workers",
         "gauge",
-        "Threads that carry traffic: one for each core, and more while more clients are there than one descriptor table holds.",
+        "Threads that carry traffic: one for each core, and more while there are more clients than one descriptor table holds.",
     ),
     (
         "weir_workers_gathering",
         "gauge",
-        "Workers that let replies gather before they run, because requests stand behind one another.",
+        "Workers that let replies accumulate before they run, because requests are queued behind one another.",
     ),
-    ("weir_worker_turns", "counter", "Times workers ran to handle what had happened, all workers together."),
+    ("weir_worker_turns", "counter", "Times that workers woke up to handle events, over all workers."),
     (
         "weir_worker_turn_events",
         "histogram",
-        "Sockets that had something to read or room to write, for each time a worker ran. Many of them mean few wake-ups for the work.",
+        "Ready sockets per wake-up of a worker. High values mean few wake-ups for the work.",
     ),
 ];
 

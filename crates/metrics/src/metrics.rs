@@ -1,4 +1,4 @@
-//! Who has which cells, and their sums.
+//! The owners of cells, and their sums.
 
 use crate::cell::{CountTotals, Counts, Gauge, Histogram, HistogramTotals};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};

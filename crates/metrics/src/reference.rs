@@ -3,35 +3,46 @@
 use crate::exposition::TURNS;
 use crate::table::{Family, Kind, PoolTotals, WingTotals};
 use std::fmt::Write;
+use weir_wire::FaultKind;
 
 /// All metrics, in Markdown.
 pub fn markdown() -> String {
     let mut out = String::from(
         "<!-- Made from the table in crates/metrics. Do not edit. -->\n\
          # Metrics\n\n\
-         `GET /metrics` on the HTTP endpoint answers in OpenMetrics text, which Prometheus reads. A scrape costs the same\n\
+         Prometheus reads `http://127.0.0.1:9930/metrics` ([`http.listen`](configuration.md#http)); the format is OpenMetrics text. A scrape costs the same\n\
          with one client and with 100,000.\n\n\
-         | name | kind | what it says |\n|---|---|---|\n\
-         | `weir_build_info` | info | The version that runs. |\n\
-         | `weir_panics_total` | counter | Defects of Weir that cost the clients of one thread their connections. |\n",
+         | alert when | see |\n|---|---|\n\
+         | `weir_waiting_clients` stays above 0 | [Clients wait](troubleshooting.md#clients-wait-or-get-query_wait_timeout) |\n\
+         | `weir_server_connects_total{outcome=\"failed\"}` grows | [The database cannot be reached](troubleshooting.md#the-database-cannot-be-reached) |\n\
+         | `weir_pinned_servers` is close to `weir_pool_size` | [Too many pinned servers](pins.md#too-many-pinned-servers) |\n\
+         | `weir_accept_backoffs_total` grows | [Descriptors](troubleshooting.md#descriptors) |\n\
+         | `weir_panics_total` or `weir_faults_total{kind=\"internal_error\"}` grows | [A defect of Weir](troubleshooting.md#wrong-data-a-hang-a-crash) |\n\n\
+         Metrics of the process:\n\n\
+         | name | kind | meaning |\n|---|---|---|\n\
+         | `weir_build_info` | info | Version of Weir. |\n\
+         | `weir_panics_total` | counter | Panics: defects of Weir that cost the clients of one thread their connections. |\n",
     );
     for (name, kind, help) in TURNS {
         let total = if kind == "counter" { "_total" } else { "" };
         let _ = writeln!(out, "| `{name}{total}` | {kind} | {help} |");
     }
     out.push_str(
-        "\nThese are about the process. Those that follow have the label `protocol` (`postgres` or `mysql`).\n\n\
-         | name | kind | what it says |\n|---|---|---|\n",
+        "\nMetrics with the label `protocol` (`postgres` or `mysql`):\n\n\
+         | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, WingTotals::FAMILIES);
     out.push_str(
-        "| `weir_request_duration_seconds` | histogram | Time from the arrival of a request to the end of its reply, waiting included. |\n\
-         | `weir_wait_duration_seconds` | histogram | Time a request waited for a server. |\n\n\
-         Those that follow have `database` and `user` too: the\n\
-         pool. Beyond 1,000 pools the rest is counted together as `(other)`.\n\n\
-         | name | kind | what it says |\n|---|---|---|\n",
+        "| `weir_request_duration_seconds` | histogram | Time from the arrival of a request to the end of its reply, including the wait for a server. |\n\
+         | `weir_wait_duration_seconds` | histogram | Time that a request waited for a server. |\n\n\
+         Metrics of a pool, with the labels `protocol`, `database` and `user`. Beyond 1,000 pools the rest is counted together as `(other)`:\n\n\
+         | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, PoolTotals::FAMILIES);
+    out.push_str("\nKinds of `weir_faults_total`:\n\n| kind | meaning |\n|---|---|\n");
+    for kind in FaultKind::ALL {
+        let _ = writeln!(out, "| `{}` | {} |", kind.label(), kind.meaning());
+    }
     out
 }
 

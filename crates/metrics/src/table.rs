@@ -1,7 +1,7 @@
-//! The one table of metrics: name, unit, kind, labels and help, and from it the cells workers write, the
-//! totals readers get, and the rows of the exposition.
+//! The table of metrics: name, unit, kind, labels and help, and derived from it the cells that workers write,
+//! the totals that readers get, and the rows of the exposition.
 //!
-//! To add a metric: one line here, and its `inc` where the thing happens.
+//! To add a metric: one line here, and its `inc` where the event happens.
 
 use crate::cell::{Counter, Gauge};
 use weir_wire::{FaultKind, Pin};
@@ -114,7 +114,7 @@ macro_rules! cells {
 cells! {
     /// What one worker counts for one protocol, whatever the pool.
     WingCells, WingTotals;
-    Gauge "weir_client_connections", "Clients connected now, those still logging in included." {
+    Gauge "weir_client_connections", "Connected clients, including those that are logging in." {
         /// Clients connected now.
         client_connections;
     }
@@ -126,13 +126,13 @@ cells! {
         /// Connections accepted.
         client_accepts;
     }
-    Counter "weir_client_logins", "Logins of clients that have ended, by outcome." {
+    Counter "weir_client_logins", "Completed logins of clients, by outcome." {
         /// Logins that succeeded.
         logins_ok "outcome" = "ok";
         /// Logins that failed, for whatever reason.
         logins_failed "outcome" = "failed";
     }
-    Counter "weir_client_refusals_held", "Refusals of logins that were held back, because many from the same address or for the same user had failed." {
+    Counter "weir_client_refusals_held", "Refused logins whose refusal was delayed, because several from the same address or for the same user had failed." {
         /// Refusals that were held back.
         refusals_held;
     }
@@ -144,11 +144,11 @@ cells! {
         /// Bytes sent to clients.
         client_sent_bytes;
     }
-    Counter "weir_accept_backoffs", "Times a worker stopped accepting for a while because the system had no descriptors or memory left." {
+    Counter "weir_accept_backoffs", "Times a worker paused accepting connections because the system had no descriptors or memory left." {
         /// Times accepting was paused.
         accept_backoffs;
     }
-    Counter "weir_cancels", "Requests of clients to cancel, by what became of them." {
+    Counter "weir_cancels", "Cancel requests of clients, by outcome." {
         /// Sent on to the server that ran the request.
         cancels_sent "outcome" = "sent";
         /// The request was still waiting and left the queue.
@@ -171,19 +171,19 @@ cells! {
         /// Requests answered.
         requests;
     }
-    Gauge "weir_waiting_clients", "Clients that wait for a server now." {
+    Gauge "weir_waiting_clients", "Clients that are waiting for a server." {
         /// Clients that wait now.
         waiting_clients;
     }
-    Gauge "weir_empty_transactions", "Clients that have begun a transaction and asked nothing in it yet, so that it holds no server connection." {
+    Gauge "weir_empty_transactions", "Clients in a transaction that has sent no request yet and holds no server connection." {
         /// Empty transactions now.
         empty_transactions;
     }
-    Gauge "weir_pool_size", "Server connections that a pool may have now." {
+    Gauge "weir_pool_size", "Current size of a pool: maximum number of server connections." {
         /// The limit, as one worker has told it.
         pool_size;
     }
-    Gauge "weir_server_connections", "Server connections now, by state." {
+    Gauge "weir_server_connections", "Server connections, by state." {
         /// Connecting or logging in.
         servers_connecting "state" = "connecting";
         /// Free.
@@ -193,33 +193,33 @@ cells! {
         /// Being rolled back, reset or checked.
         servers_cleaning "state" = "cleaning";
     }
-    Gauge "weir_pinned_servers", "Server connections that a client keeps beyond its transaction now." {
+    Gauge "weir_pinned_servers", "Server connections that a client keeps beyond its transaction." {
         /// Servers pinned now.
         pinned_servers;
     }
-    Counter "weir_server_connects", "Connections made to servers, by outcome." {
+    Counter "weir_server_connects", "Attempts to connect and log in to a server, by outcome." {
         /// Connected and logged in.
         server_connects_ok "outcome" = "ok";
         /// Refused, timed out, or the login failed.
         server_connects_failed "outcome" = "failed";
     }
-    Counter "weir_server_closes", "Server connections that have ended." {
+    Counter "weir_server_closes", "Server connections that were closed." {
         /// Server connections that have ended.
         server_closes;
     }
-    Counter "weir_leases", "Times a server was lent to a client." {
+    Counter "weir_leases", "Times a client got a server." {
         /// Times a server was lent.
         leases;
     }
-    Counter "weir_shared_requests", "Requests sent behind those of other clients on one server." {
+    Counter "weir_shared_requests", "Requests sent on one server behind requests of other clients." {
         /// Requests sent to a shared server.
         shared_requests;
     }
-    Counter "weir_late_heads", "Times a slow request got a shared server to itself and the others went elsewhere." {
+    Counter "weir_late_heads", "Times a slow request got its shared server exclusively and the requests behind it moved to other servers." {
         /// Slow heads of shared servers.
         late_heads;
     }
-    Counter "weir_repeated_requests", "Reads that were taken back from a shared server and asked again." {
+    Counter "weir_repeated_requests", "Reads that were moved from a shared server to another one and sent again." {
         /// Reads asked again.
         repeated_requests;
     }
@@ -227,7 +227,7 @@ cells! {
         /// Servers received from another worker.
         server_handovers;
     }
-    Counter "weir_catalogue_reads", "Times Weir read what functions, views, triggers and policies a database has." {
+    Counter "weir_catalogue_reads", "Times Weir read a database's catalogue: functions, views, triggers and policies." {
         /// Catalogues read.
         catalogue_reads;
     }
@@ -235,15 +235,15 @@ cells! {
         /// Resets sent.
         server_resets;
     }
-    Counter "weir_server_rollbacks", "Transactions Weir rolled back because their client had gone." {
+    Counter "weir_server_rollbacks", "Transactions that Weir rolled back because their client had disconnected." {
         /// Rollbacks sent.
         server_rollbacks;
     }
-    Counter "weir_injected_prepares", "Statements Weir prepared on a server because their client had prepared them on another one." {
+    Counter "weir_injected_prepares", "Statements that Weir prepared on a server because their client had prepared them on another one." {
         /// Statements prepared on a client's behalf.
         injected_prepares;
     }
-    Counter "weir_server_checks", "Times Weir asked an idle server whether it still answers." {
+    Counter "weir_server_checks", "Checks of idle servers before use." {
         /// Checks sent.
         server_checks;
     }
@@ -257,7 +257,7 @@ cells! {
     }
     ; by {
         /// Pins for this reason.
-        pins: Pin, "weir_pins", "reason", "Times a server had to stay with its client beyond the transaction, by reason.";
+        pins: Pin, "weir_pins", "reason", "Times a client kept its server beyond the transaction, by reason.";
     }
 }
 

@@ -1,4 +1,4 @@
-//! The whole text of a scrape, compared with `tests/exposition.txt`. After a wanted change:
+//! The whole text of a scrape, compared with `tests/exposition.txt`. After a deliberate change:
 //! `WEIR_UPDATE=1 cargo test -p weir-metrics`.
 
 use weir_metrics::{Metrics, expose};

@@ -24,7 +24,9 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
             "HY000",
             "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
         ),
-        FaultKind::ServerTls => (1042, "08S01", "Can't connect to the database server: TLS with it failed"),
+        FaultKind::ServerTls => {
+            (1042, "08S01", "Can't connect to the database server: the TLS handshake failed")
+        }
         FaultKind::LoginTimeout => (1159, "08S01", "Got timeout reading communication packets"),
         FaultKind::NoSuchDatabase => (1049, "42000", "Unknown database"),
         FaultKind::TooManyClients => (1040, "08004", "Too many connections"),
@@ -42,7 +44,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::QueueFull => (
             1040,
             "08004",
-            "Too many clients wait for a server connection already (max_waiting_clients); try again later, or raise pool_size",
+            "Too many clients are already waiting for a server connection (max_waiting_clients); try again later, or raise pool_size",
         ),
         FaultKind::Cancelled => (1317, "70100", "Query execution was interrupted"),
         FaultKind::Killed => (1927, "70100", "Connection was killed"),
@@ -52,7 +54,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ServerLoginFailed => (1045, "28000", "The database refused the proxy's login"),
         FaultKind::ServerLost => (1158, "08S01", "Lost connection to the database server"),
         FaultKind::ServerProtocol => (1158, "08S01", "Malformed packet from the database server"),
-        FaultKind::ServerTooLarge => (1153, "08S01", "Got a packet bigger than the proxy takes"),
+        FaultKind::ServerTooLarge => (1153, "08S01", "Got a packet bigger than the proxy accepts"),
         FaultKind::ShuttingDown => (1053, "08S01", "Server shutdown in progress"),
         FaultKind::WorkerFailed => (1053, "08S01", "The proxy ended this connection after an internal error"),
         FaultKind::InternalError => {

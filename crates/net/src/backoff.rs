@@ -1,10 +1,10 @@
-//! What to do when a connection cannot be accepted because something has run out.
+//! What to do when a connection cannot be accepted because a resource is exhausted.
 //!
-//! Owns: when a listener may be asked again. Must not know: listeners, clocks.
+//! Owns: when a listener may be tried again. Must not know: listeners, clocks.
 //!
 //! The connection that could not be accepted stays in the listener's queue, and an edge-triggered listener
-//! does not announce it a second time. So the worker has to ask again by itself when the pause is over:
-//! put [`AcceptPause::until_ms`] into the timer wheel, then accept until `WouldBlock` as after an event.
+//! does not announce it a second time. The worker must therefore try again when the pause is over: put
+//! [`AcceptPause::until_ms`] into the timer wheel, then accept until `WouldBlock` as after an event.
 
 use std::io;
 

@@ -3,23 +3,24 @@
 //! Owns: descriptors on their way. Must not know: what is connected, when to hand over.
 //!
 //! Workers that share one descriptor table hand over the descriptor itself: a [`Parcel`] holds it. Workers
-//! with private tables (Linux) cannot: the number means nothing over there. There, each worker has a *lane*,
-//! a socket pair made before the tables split, whose both ends are open in every table. The sender puts the
-//! descriptor into the receiver's lane (SCM_RIGHTS) under a number; the parcel is that number. The receiver
-//! takes descriptors out of its lane until it meets the number of the parcel in hand and keeps the others for
-//! their own parcels. So parcels may overtake one another in the mailbox, and no call ever blocks.
+//! with private tables (Linux) cannot: the number means nothing in another table. Each of these workers has a
+//! *lane*, a socket pair created before the tables split, whose both ends are open in every table. The sender
+//! puts the descriptor into the receiver's lane (SCM_RIGHTS) under a number; the parcel is that number. The
+//! receiver takes descriptors out of its lane until it finds the number of the parcel in hand and keeps the
+//! others for their own parcels. Parcels may therefore overtake one another in the mailbox, and no call ever
+//! blocks.
 //!
 //! Invariants: a descriptor is in the lane before its parcel exists, so unpacking finds it. A dropped parcel
-//! closes its connection: at once when it holds the descriptor, else by the receiver, which is woken for it
-//! and calls [`Inbox::sweep`]. When a receiver goes, its lane sleeps: what lies in it is closed, and nothing
-//! can be sent there until the same worker begins again and takes a new inbox. What was put there in the very
-//! moment is closed with its parcel.
+//! closes its connection: at once when it holds the descriptor, otherwise by the receiver, which is woken for
+//! it and calls [`Inbox::sweep`]. When a receiver ends, its lane sleeps: its contents are closed, and nothing
+//! can be sent there until the same worker starts again and takes a new inbox. A descriptor put there at that
+//! very moment is closed with its parcel.
 //!
-//! Of workers some may share the first table (the first of them, the control thread with them) while others
-//! have tables of their own: between those that share one, a parcel holds the descriptor.
+//! Some workers may share the first table (the first of them, and the control thread) while others have
+//! tables of their own: between those that share one, a parcel holds the descriptor.
 //!
-//! Bound: what the lane's socket buffer holds, some 280 descriptors under Linux's defaults (and never more
-//! than the process may have open). Over it, sending is refused with `WouldBlock`.
+//! Bound: the capacity of the lane's socket buffer, some 280 descriptors under Linux's defaults (and never
+//! more than the process may have open). Beyond it, sending is refused with `WouldBlock`.
 
 use std::collections::HashMap;
 use std::fmt;

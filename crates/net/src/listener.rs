@@ -4,11 +4,11 @@
 //!
 //! TCP: every worker has a socket of its own on the same port (SO_REUSEPORT; Linux and FreeBSD), and the
 //! kernel spreads connections over them. Elsewhere, and for Unix sockets, workers share one socket by
-//! duplicates: whoever is quickest accepts. A connection that waits in a listener's own queue is reset when
-//! that listener closes, so a worker that stops accepts what is there before it closes.
+//! duplicates: the quickest accepts. A connection that waits in a listener's own queue is reset when that
+//! listener closes, so a worker that stops accepts the waiting connections before it closes.
 //!
-//! Sharing a port by SO_REUSEPORT would also let a second Weir of the same user in, unnoticed. So before the
-//! listeners are made, a probe without that option shows whether the port is free.
+//! Sharing a port by SO_REUSEPORT would also let a second Weir of the same user listen there unnoticed.
+//! Before the listeners are created, a probe without that option therefore checks that the port is free.
 
 use std::ffi::OsStr;
 use std::fmt;

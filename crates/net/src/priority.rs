@@ -1,4 +1,4 @@
-//! How urgent a thread is to the kernel's scheduler, and how long it has waited for a core.
+//! A thread's priority in the kernel's scheduler, and how long it has waited for a core.
 //!
 //! Owns: the calls. Must not know: what the thread does.
 

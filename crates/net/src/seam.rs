@@ -1,9 +1,9 @@
-//! The seam between a worker and whatever carries its bytes.
+//! The interface between a worker and the carrier of its bytes.
 //!
 //! Everything is non-blocking and edge-triggered: an [`Event`] says that something changed since the last
-//! one, and a worker reads or writes until it meets `WouldBlock`. For `recv`, a read shorter than the buffer
+//! one, and a worker reads or writes until it gets `WouldBlock`. For `recv`, a read shorter than the buffer
 //! may end the turn too, because on a stream socket it means that nothing is left *now*; but not when the
-//! event said [`Event::read_closed`]: the end of the stream may already stand behind the bytes just read, no
+//! event said [`Event::read_closed`]: the end of the stream may already be behind the bytes just read, no
 //! further edge will announce it, so the worker reads on until `Ok(0)`.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! One connection as the kernel sees it: made, configured, named.
+//! One connection as the kernel sees it: created, configured, named.
 //!
 //! Owns: socket options and addresses. Must not know: event loops, what the bytes mean.
 

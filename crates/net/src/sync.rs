@@ -1,4 +1,4 @@
-//! What threads share is made of these, so that `models/` can put its own in their place and try every order
-//! of steps.
+//! The types that threads share, collected here so that `models/` can replace them and try every order of
+//! steps.
 
 pub(crate) use std::sync::{Arc, atomic, mpsc};

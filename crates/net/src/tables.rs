@@ -1,21 +1,20 @@
-//! How many descriptors there are, and private descriptor tables where one is too small.
+//! How many descriptors are available, and private descriptor tables where one is too small.
 //!
-//! Owns: the limit of open files and the splitting off of tables. Must not know: what the descriptors are
-//! for.
+//! Owns: the limit of open files and splitting off tables. Must not know: what the descriptors are for.
 //!
-//! The limit of open files (RLIMIT_NOFILE) bounds the *numbers* of one descriptor table, and on Linux a
+//! The limit of open files (RLIMIT_NOFILE) limits the *numbers* of one descriptor table, and on Linux a
 //! thread can have a table of its own: `unshare(CLONE_FILES)` needs no privilege. Where a container forbids
 //! that call (Docker's default seccomp profile does), `close_range` with CLOSE_RANGE_UNSHARE does the same.
-//! So workers hold as many connections as the limit allows *each*.
+//! Workers can therefore hold as many connections as the limit allows *each*.
 //!
-//! What a private table means: a descriptor opened before the split is open in both tables, one opened after
-//! it only in the table of the thread that opened it, and the same number is another thing in another table.
-//! Rust's `OwnedFd` is a number: it must not travel between threads then, except by [`crate::handover`]. A
-//! number that was open before the split and is not meant for this thread is therefore not just closed but
-//! *blocked*: it stays taken by a descriptor on which every read and write fails with EBADF. A stray use of
-//! it is then an error, and can never reach a client's connection that was given the same number. This does
-//! not protect numbers that other tables open later; see [`crate::wake`] for the rule. Threads that a worker
-//! starts share the worker's table.
+//! The meaning of a private table: a descriptor opened before the split is open in both tables, one opened
+//! after it only in the table of the thread that opened it, and the same number refers to different things in
+//! different tables. Rust's `OwnedFd` is a number: with private tables it must not travel between threads,
+//! except by [`crate::handover`]. A number that was open before the split and is not meant for this thread is
+//! therefore not just closed but *blocked*: it stays taken by a descriptor on which every read and write
+//! fails with EBADF. A stray use of it is then an error, and can never reach a client's connection that was
+//! given the same number. This does not protect numbers that other tables open later; see [`crate::wake`] for
+//! the rule. Threads that a worker starts share the worker's table.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -1,14 +1,14 @@
 //! Waking a thread that waits in [`crate::Net::wait`].
 //!
-//! Owns: the descriptor that wakes. Must not know: why somebody is woken.
+//! Owns: the descriptor that wakes. Must not know: why the thread is woken.
 //!
 //! **With private descriptor tables** (see [`crate::tables`]) a descriptor is a number that every thread
-//! looks up in its own table. A [`KernelWake`] works from every thread only because it is made before any
-//! table splits off, keeps its number in all of them, and is never closed while they live. So: make every
-//! wake before the first worker starts; [`crate::fleet`] does. For the same reason a thread with a private
-//! table must never wake a foreign event loop (tokio's `Notify`, `oneshot` or `mpsc` write to a descriptor
-//! number of *their* table): it sends to a mailbox whose wake is a `KernelWake`, and the control thread
-//! watches [`KernelWake::as_fd`].
+//! looks up in its own table. A [`KernelWake`] works from every thread only because it is created before any
+//! table splits off, keeps its number in all of them, and is never closed while they live. Therefore create
+//! every wake before the first worker starts; [`crate::fleet`] does. For the same reason a thread with a
+//! private table must never wake a foreign event loop (tokio's `Notify`, `oneshot` or `mpsc` write to a
+//! descriptor number of *their* table): it sends to a mailbox whose wake is a `KernelWake`, and the control
+//! thread watches [`KernelWake::as_fd`].
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};

@@ -1,24 +1,24 @@
-//! A hierarchical timer wheel that is good for a million deadlines.
+//! A hierarchical timer wheel for a million deadlines.
 //!
-//! Owns: deadlines and the keys that belong to them. Must not know: what time it is (every call is told),
-//! what a key means.
+//! Owns: deadlines and the keys that belong to them. Must not know: the time (every call gets it), what a key
+//! means.
 //!
-//! A deadline is never cancelled or moved: its owner keeps the deadline that holds, and when an old one
-//! fires, looks, and inserts again if the time has not come. So a connection has one entry here however
+//! A deadline is never cancelled or moved: its owner keeps the current deadline, and when an old one fires,
+//! checks, and inserts again if the time has not come. A connection therefore has one entry here however
 //! often its deadline changes.
 //!
 //! How it works: time in milliseconds is a number of eleven digits to the base 64. A deadline waits at the
-//! level of the highest digit in which it differs from the present, in the slot of its own digit there.
-//! When the present reaches that digit, the slot is dealt out to the levels below; at level 0 a slot is one
-//! millisecond and fires. So insertion is O(1), each entry moves at most ten times and seldom more than
-//! three, and no deadline that 64 bits can hold is too far away.
+//! level of the highest digit in which it differs from the present, in the slot of its own digit there. When
+//! the present reaches that digit, the slot is dealt out to the levels below; at level 0 a slot is one
+//! millisecond and fires. Insertion is O(1), each entry moves at most ten times and seldom more than three,
+//! and no deadline that 64 bits can hold is too far away.
 //!
 //! Invariants: every entry of a level shares all higher digits with the present, so an occupied slot is
 //! always ahead, and the lowest occupied level holds the earliest deadline. Entries fire in the order of
 //! (deadline, insertion), the same on every run. Nothing fires early, nothing is lost.
 //!
-//! Memory: 24 bytes an entry (the vector that holds them doubles when it grows, so up to 48 at times) and
-//! 6 kB for the wheel. An emptied wheel gives its memory back.
+//! Memory: 24 bytes per entry (the vector that holds them doubles when it grows, so up to 48 at times) and 6
+//! kB for the wheel. An emptied wheel releases its memory.
 
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;

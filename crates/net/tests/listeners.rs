@@ -1,4 +1,4 @@
-//! Binding: what works, what is refused, and what the user reads then.
+//! Binding: what works, what is refused, and the messages for the user.
 
 mod common;
 

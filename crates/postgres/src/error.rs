@@ -49,7 +49,7 @@ pub const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not cha
 /// A replication connection.
 pub const NO_REPLICATION: Words = words(
     "0A000",
-    "replication connections are not carried by Weir",
+    "Weir does not support replication connections",
     "Connect to the database server directly.",
 );
 
@@ -57,14 +57,14 @@ pub const NO_REPLICATION: Words = words(
 pub const UNKNOWN_OPTION: Words = words(
     "0A000",
     "unsupported switch in the startup parameter \"options\"",
-    "Only \"-c name=value\" and \"--name=value\" can be given through Weir.",
+    "Weir supports only \"-c name=value\" and \"--name=value\".",
 );
 
 /// Direct TLS without ALPN, which tells it from other protocols (CVE-2021-3618).
 pub const NO_ALPN: Words = words(
     "08P01",
     "direct TLS connection without the application protocol \"postgresql\"",
-    "Use a driver with sslnegotiation=direct, or ask for TLS by an SSLRequest.",
+    "Use a driver with sslnegotiation=direct, or request TLS with an SSLRequest.",
 );
 
 /// Method `cert`: no certificate, or another user's.
@@ -78,14 +78,14 @@ pub const CERT_FAILED: Words = words(
 pub const PEER_FAILED: Words = words(
     "28000",
     "peer authentication failed",
-    "Connect by the Unix socket, as the system's user of that name or as one that auth_ident_map allows.",
+    "Connect through the Unix socket, as the operating system's user of that name or as one that auth_ident_map allows.",
 );
 
 /// A major version other than 3.
 pub const UNKNOWN_VERSION: Words = words(
     "0A000",
     "unsupported frontend protocol: Weir supports 3.0 to 3.2",
-    "Use a driver that speaks version 3 of the protocol.",
+    "Use a driver that supports version 3 of the protocol.",
 );
 
 /// The words of a fault. One place, so that no two paths say different things about the same fault.
@@ -93,7 +93,7 @@ pub fn words_of(kind: FaultKind) -> Words {
     match kind {
         FaultKind::ClientProtocol => words(
             "08P01",
-            "protocol violation: Weir could not read what the client sent",
+            "protocol violation: Weir could not read the client's message",
             "The connection is closed because its state is unknown. Check the driver's version.",
         ),
         FaultKind::ClientTooLarge => words(
@@ -109,24 +109,22 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::LoginRejected => words(
             "28000",
             "login rejected",
-            "The HBA file has no line that lets this user come to this database in this way. Weir's log names the line that decided.",
+            "The HBA file does not allow this user to connect to this database in this way. Weir's log names the line that decided.",
         ),
-        FaultKind::ClientTls => words("08P01", "the TLS handshake failed", "Weir's log says why."),
+        FaultKind::ClientTls => words("08P01", "the TLS handshake failed", "Weir's log has the reason."),
         FaultKind::ProxyHeader => words(
             "08P01",
             "the connection does not begin with a PROXY header",
-            "This address stands in proxy_protocol_networks; Weir's log says what is wrong.",
+            "This address is listed in proxy_protocol_networks. Weir's log has the details.",
         ),
         // PostgreSQL says "no pg_hba.conf entry for host ..., no encryption".
-        FaultKind::TlsRequired => words(
-            "28000",
-            "SSL required",
-            "Connect with sslmode=require or higher (Weir is set to ask for it).",
-        ),
+        FaultKind::TlsRequired => {
+            words("28000", "SSL required", "Connect with sslmode=require or higher: Weir requires TLS.")
+        }
         FaultKind::ServerTls => words(
             "08001",
-            "no TLS connection to the database server could be made",
-            "Weir's log says why; see its settings of TLS with servers.",
+            "cannot establish a TLS connection to the database server",
+            "Weir's log has the reason. See the settings in [tls.server].",
         ),
         FaultKind::LoginTimeout => words(
             "08P01",
@@ -146,7 +144,7 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::TooManyLogins => words(
             "53300",
             "too many logins at once",
-            "Try again in a moment. SCRAM verifiers in place of passwords spare Weir the work.",
+            "Try again in a moment. SCRAM verifiers instead of passwords save Weir this work.",
         ),
         FaultKind::ClientIdleTimeout => {
             words("57P05", "the client was idle for too long (client_idle_timeout)", "Connect again.")
@@ -173,9 +171,9 @@ pub fn words_of(kind: FaultKind) -> Words {
         ),
         FaultKind::QueueFull => words(
             "53300",
-            "too many clients wait for a server connection already (max_waiting_clients)",
-            "The request was not run. Try again later, ask less often, make queries and transactions shorter, or raise pool_size if the \
-             database can do more at a time.",
+            "too many clients are already waiting for a server connection (max_waiting_clients)",
+            "The request was not run. Try again later, send fewer requests, make queries and transactions shorter, or raise pool_size if the \
+             database can handle more connections.",
         ),
         FaultKind::QueryWaitTimeout => words(
             "08006",
@@ -199,7 +197,7 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::ServerUnavailable => words(
             "08001",
             "the database server cannot be reached",
-            "Try again later; Weir's log says which address failed and why.",
+            "Try again later. Weir's log has the address and the reason.",
         ),
         FaultKind::ServerLoginFailed => words(
             "08004",
@@ -213,13 +211,13 @@ pub fn words_of(kind: FaultKind) -> Words {
         ),
         FaultKind::ServerProtocol => words(
             "08P01",
-            "the database server sent something Weir could not read",
+            "Weir could not read a message of the database server",
             "Whether the statement took effect is not known. Check before you repeat it.",
         ),
         FaultKind::ServerTooLarge => words(
             "54000",
             "a message of the database server is larger than Weir accepts",
-            "Ask for less in one message.",
+            "Request less data in one message.",
         ),
         FaultKind::ShuttingDown => words("57P01", "Weir is shutting down", "Connect again."),
         FaultKind::WorkerFailed => {
@@ -233,7 +231,7 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::OutOfResources => words(
             "53000",
             "Weir is out of descriptors, ports or memory",
-            "Try again later; `weir doctor` on its machine says which limit was met.",
+            "Try again later. `weir doctor` on Weir's machine names the limit.",
         ),
     }
 }
@@ -285,7 +283,7 @@ pub fn put_as_fatal(out: &mut Vec<u8>, body: &[u8]) {
 
 /// What a client reads behind a server's words about an account: it has logged in to Weir already.
 const WEIRS_OWN_LOGIN: &[u8] =
-    b"The database server refused Weir's own login, and not this client's to Weir. \
+    b"The database server refused Weir's own login, not this client's login to Weir. \
     Check the user and password of this database in Weir's configuration.";
 
 /// [`put_as_fatal`] of what a server said of Weir's own login. Of an account (class 28, invalid

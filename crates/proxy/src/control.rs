@@ -197,7 +197,7 @@ impl Proxy {
     pub fn resolve_again(&self) {
         if self.routes().resolve_again() {
             tracing::info!(
-                "a host has another address now: connections to the old one are closed when they are free"
+                "the address of a host has changed: connections to the old address are closed when they are free"
             );
             self.tell_all(|| Mail::Readdressed);
         }
@@ -234,13 +234,13 @@ impl Proxy {
         let needed = clients as u64 + server_room(snapshot);
         if needed > capacity && snapshot.limits.max_client_conn.is_some() {
             tracing::warn!(
-                "{needed} connections would need descriptors for more than {capacity}: restart Weir"
+                "{needed} connections need more descriptors than the {capacity} planned at the start: restart Weir"
             );
         }
         let mut front_tls = self.front_tls.lock().unwrap_or_else(PoisonError::into_inner);
         match FrontTls::new(snapshot, &front_tls) {
             Ok(new) => *front_tls = new,
-            Err(error) => tracing::error!("TLS with clients stays as it was: {error}"),
+            Err(error) => tracing::error!("TLS settings for clients stay unchanged: {error}"),
         }
         self.shared.settings.store(Arc::new(settings(snapshot, clients, routes, &front_tls)));
         self.tell_all(|| Mail::Reload);
@@ -413,7 +413,7 @@ fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::
 fn random(bytes: &mut [u8]) {
     // Without random bytes no login is safe; Linux and macOS cannot fail here once they have booted.
     if let Err(error) = weir_net::random::fill(bytes) {
-        tracing::error!("the system gives no random bytes: {error}");
+        tracing::error!("the system provides no random bytes: {error}");
         std::process::abort();
     }
 }
@@ -444,7 +444,9 @@ fn derive_ahead(snapshot: &Arc<Snapshot>) {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("derive".to_owned()).spawn(derive) {
-        tracing::warn!("keys of passwords are derived at logins: {error}");
+        tracing::warn!(
+            "cannot start the thread that derives password keys in advance; logins derive them: {error}"
+        );
     }
 }
 

@@ -161,7 +161,7 @@ fn begin(worker: usize, seat: Seat, shared: Arc<Shared<Kernel>>, posts: Arc<Post
 }
 
 fn refused(berths: &Berths, error: &std::io::Error) {
-    tracing::warn!("no further worker can begin, so no more clients fit than the open files allow: {error}");
+    tracing::warn!("cannot start another worker; the limit of open files limits the clients: {error}");
     berths.refused();
 }
 
@@ -177,7 +177,7 @@ fn run(worker: usize, seat: Seat, shared: &Arc<Shared<Kernel>>, posts: &Posts) {
         // The others may have been told before it could hear.
         posts.send(worker, Mail::Drain);
     }
-    tracing::info!("worker {worker} begins: the table of open files of the others is nearly full");
+    tracing::info!("worker {worker} starts: the table of open files of the others is nearly full");
     let outcome = Worker::new(kernel, worker, shared.clone(), Vec::new()).and_then(|mut worker| {
         worker.run(|letters| {
             mailbox.drain(MAIL_PER_TURN, letters);
@@ -188,5 +188,5 @@ fn run(worker: usize, seat: Seat, shared: &Arc<Shared<Kernel>>, posts: &Posts) {
     }
     posts.put_back(worker, mailbox);
     berths.has_ended(worker);
-    tracing::info!("worker {worker} ends: its clients have gone");
+    tracing::info!("worker {worker} ends: its clients have disconnected");
 }

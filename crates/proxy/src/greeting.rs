@@ -95,7 +95,7 @@ impl Greetings {
         };
         // Without it the first server that is logged in to tells.
         if let Err(error) = std::thread::Builder::new().name("greeting".to_owned()).spawn(body) {
-            tracing::warn!("cannot start a thread that asks servers for their greeting: {error}");
+            tracing::warn!("cannot start the thread that reads servers' greetings: {error}");
         }
     }
 
@@ -104,8 +104,8 @@ impl Greetings {
             match greeting_of(&target, end) {
                 Ok(greeting) => self.learn(&greeting),
                 // Once aloud: this is the first that is known of a wrong address.
-                Err(error) if turn == 0 => tracing::warn!("mysql server {target} has not greeted: {error}"),
-                Err(error) => tracing::debug!("mysql server {target} has not greeted: {error}"),
+                Err(error) if turn == 0 => tracing::warn!("mysql server {target} sent no greeting: {error}"),
+                Err(error) => tracing::debug!("mysql server {target} sent no greeting: {error}"),
             }
         }
     }

@@ -196,7 +196,7 @@ impl Tag {
         let key = Key::from_raw(raw & ((1 << 60) - 1))?;
         Some(Tag { kind, protocol, key })
     }
-    /// A tag for something that lives for ever in an indexed list.
+    /// A tag for something that stays in an indexed list permanently.
     pub fn fixed(kind: Kind, protocol: Protocol, index: u32) -> Tag {
         Tag { kind, protocol, key: Key::new(1, index) }
     }

@@ -43,9 +43,9 @@ struct Pool {
     of_late: VecDeque<(Duration, Served)>,
 }
 
-/// How many clients may wait with some hope: as many as the pool serves within `query_wait_timeout`, were all
-/// of them like those of late, and that twice, because it is a guess. `None`: too little was served to say,
-/// or they may wait for ever.
+/// How many clients may wait with a chance of being served: twice (because it is an estimate) the number that
+/// the pool serves within `query_wait_timeout` at its recent rate. `None`: too few requests to estimate, or
+/// no limit for the wait.
 fn with_hope(of_late: Served, servers: usize, time: Duration, patience: Duration) -> Option<usize> {
     if of_late.answered < LEAST_SERVED || patience.is_zero() {
         return None;

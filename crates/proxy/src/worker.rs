@@ -24,7 +24,7 @@ use weir_wire::limits::SCRATCH_BYTES;
 /// stall queries.
 const ACCEPTS_PER_TURN: usize = 16;
 
-/// So long nobody is a client of a worker that began late, and it ends.
+/// Time without a client after which a further worker ends.
 const EMPTY_MS: u64 = 10_000;
 
 /// A listener of this worker.
@@ -70,7 +70,7 @@ pub struct Worker<N: Net> {
     fired: Vec<u64>,
     economy: Economy,
     turns: Arc<TurnCells>,
-    /// Of a worker that is not there for ever: since when nobody has been its client (milliseconds).
+    /// For a further worker: since when it has had no client (milliseconds).
     empty_since_ms: Option<u64>,
 }
 

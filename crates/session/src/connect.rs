@@ -1,4 +1,4 @@
-//! Login to a server: Weir is the client. The load generator and the doctor log in by it, too.
+//! Login to a server: Weir is the client. The load generator and the doctor use it, too.
 
 use crate::login::{ConnectParams, ConnectStep, Secured};
 use std::sync::Arc;

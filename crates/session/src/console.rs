@@ -1,4 +1,4 @@
-//! The administration console, as a client of either protocol meets it.
+//! The administration console, as seen by a client of either protocol.
 
 use weir_wire::console::{Answer, Heard, Progress};
 

@@ -1,9 +1,9 @@
-//! What the hall and both wings agree on.
+//! The contract between the hall and both wings.
 //!
-//! Owns: which protocols there are ([`Protocol`]), the machines of a protocol as traits ([`Accept`],
-//! [`Connect`], [`Front`] with its [`Console`], [`Back`], [`Welcomes`]) and that they belong together
-//! ([`Machines`]), and the words of a login ([`login`]). The wings implement the traits; the hall, the load
-//! generator and the doctor use them.
+//! Owns: the protocols ([`Protocol`]), the machines of a protocol as traits ([`Accept`], [`Connect`],
+//! [`Front`] with its [`Console`], [`Back`], [`Welcomes`]) and that they belong together ([`Machines`]), and
+//! the types of a login ([`login`]). The wings implement the traits; the hall, the load generator and the
+//! doctor use them.
 //!
 //! Must not know: either protocol's bytes, any socket, clock, setting or metric. All of it is pure: bytes in,
 //! bytes out.

@@ -1,4 +1,4 @@
-//! Words of a login that both wings and the proxy use.
+//! Types of a login that both wings and the proxy use.
 
 use std::sync::Arc;
 use weir_auth::job::RsaKey;

@@ -1,4 +1,4 @@
-//! The protocols there are.
+//! The supported protocols.
 
 /// A database protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What clients are greeted with.
+//! What clients are told after login.
 
 use crate::{Back, Front};
 

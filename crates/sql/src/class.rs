@@ -1,7 +1,7 @@
-//! What the scanner says about a text.
+//! The scanner's result for a text.
 //!
-//! Everything here errs to one side: `shareable` is only said when it is certain, a pin is stated when in
-//! doubt, a release only when it is certain.
+//! Everything here errs on the safe side: `shareable` and a release are set only when certain, a pin when in
+//! doubt.
 
 use weir_wire::Pins;
 use weir_wire::limits::TEXT_SETTINGS;

@@ -1,4 +1,4 @@
-//! Which SQL the text is written in, as far as the lexer's rules depend on it.
+//! The SQL dialect of a text, as far as the lexer's rules depend on it.
 
 /// The rules by which a text is cut into words.
 ///

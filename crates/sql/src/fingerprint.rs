@@ -1,8 +1,8 @@
-//! A hash of what remains of a statement when its values are taken out.
+//! A hash of a statement without its values.
 //!
-//! Literals and parameters become `?`, blanks and comments vanish, words lose their case, `(?, ?, ?)` is
+//! Literals and parameters become `?`, blanks and comments are removed, words lose their case, `(?, ?, ?)` is
 //! `(?)` and `(?), (?), (?)` is `(?)`. The hash depends on nothing but the tokens; it is stable within a
-//! process and not meant to be kept.
+//! process and not meant to be stored.
 
 use crate::token::{Kind, Token};
 

@@ -1,13 +1,13 @@
-//! The lexer that tells BEGIN from SELECT.
+//! The lexer that classifies statements.
 //!
-//! Owns: cutting a text into words as PostgreSQL, MySQL and MariaDB do ([`Dialect`]), and saying what a
-//! text means for sharing its server ([`Class`]). It never parses a grammar. In doubt it says
+//! Owns: splitting a text into words as PostgreSQL, MySQL and MariaDB do ([`Dialect`]), and deciding what a
+//! text means for sharing its server ([`Class`]). It never parses a grammar. In doubt the result is
 //! `Unrecognised`, never wrongly "harmless".
 //!
 //! Must not know: sockets, clocks, sessions, settings, protocols.
 //!
-//! Invariants: a text fed in any pieces gives the same class as the whole; memory is constant; no bytes
-//! make it panic.
+//! Invariants: a text fed in any pieces gives the same class as the whole; memory is constant; no bytes make
+//! it panic.
 #![forbid(unsafe_code)]
 
 pub mod catalogue;

@@ -1,8 +1,8 @@
-//! A statement as an operator may read it: without the values in it, on one line, and not longer than a line.
+//! A statement as shown to an operator: without the values in it, on one line, and no longer than a line.
 //!
 //! Must not know: what a statement does.
 //!
-//! Invariant: no byte of a literal is shown, nor of a comment.
+//! Invariant: no byte of a literal or of a comment is shown.
 
 use crate::Dialect;
 use crate::lex::Lexer;

@@ -1,4 +1,4 @@
-//! What the lexer hands to the recogniser.
+//! The tokens that the lexer passes to the recogniser.
 
 use crate::MAX_NAME_BYTES;
 

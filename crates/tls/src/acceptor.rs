@@ -1,4 +1,4 @@
-//! We are the server: configuration of the side clients connect to.
+//! Weir is the server: configuration of the side that clients connect to.
 
 use crate::stream::Stream;
 use crate::{Bounds, Identity, TlsError, pem, x509};

@@ -1,4 +1,4 @@
-//! TLS over something that reads and writes and waits.
+//! TLS over a blocking reader and writer.
 //!
 //! Owns: what is decrypted and not read yet. Must not know: what it reads from.
 

@@ -1,4 +1,4 @@
-//! We are the client: configuration of the side that connects to servers.
+//! Weir is the client: configuration of the side that connects to servers.
 
 use crate::stream::Stream;
 use crate::{Bounds, Identity, TlsError, pem, x509};

@@ -1,11 +1,11 @@
-//! TLS behind buffers the caller owns: rustls with aws-lc-rs.
+//! TLS over buffers that the caller owns: rustls with aws-lc-rs.
 //!
 //! Owns: which versions, ciphers and certificates; the handshake; records. A [`Stream`] takes bytes of the
-//! peer and gives plain text and bytes for the peer, and keeps nothing while nothing is half there. Must not
-//! know: sockets, the clock of the event loop, and what the plain text means.
+//! peer and returns plain text and bytes for the peer, and keeps nothing while no record is incomplete. Must
+//! not know: sockets, the clock of the event loop, and what the plain text means.
 //!
-//! Invariants: what a stream gave out before an error may be sent, nothing of it after; no byte of plain text
-//! comes out before the handshake is done and, where it was asked for, the peer's certificate is verified.
+//! Invariants: what a stream returned before an error may be sent, nothing after it; no byte of plain text is
+//! returned before the handshake is done and, if requested, the peer's certificate is verified.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What must be encrypted and verified, in libpq's and PgBouncer's words.
+//! What must be encrypted and verified, with libpq's and PgBouncer's names.
 
 /// `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

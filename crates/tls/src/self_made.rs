@@ -1,4 +1,4 @@
-//! A certificate when none is given: ECDSA P-256, because a handshake with it costs the least.
+//! A certificate for when none is configured: ECDSA P-256, because a handshake with it costs the least.
 
 use crate::{Identity, TlsError};
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};

@@ -1,8 +1,8 @@
-//! The little of X.509 that rustls does not tell: a certificate's subject, its dates, and by which hash it is
-//! signed.
+//! The parts of X.509 that rustls does not provide: a certificate's subject, its dates, and the hash of its
+//! signature.
 //!
 //! RFC 5280, section 4.1, read by x509-parser. The certificates come from the peer and are verified
-//! elsewhere: whatever is not understood is `None`.
+//! elsewhere: anything that is not understood is `None`.
 
 use aws_lc_rs::digest;
 use x509_parser::asn1_rs::{Any, FromDer, Oid, oid};

@@ -1,10 +1,10 @@
-//! What a client of the administration console asks and is told, before it is bytes of either protocol.
+//! Statements and answers of the administration console, independent of either protocol.
 //!
-//! Owns: a statement as it was found ([`Heard`]), and answers: a table, the end of a command, an error
-//! ([`Answer`]). Must not know: what a statement means; how an answer looks on the wire.
+//! Owns: a statement as received ([`Heard`]), and answers: a table, the end of a command, an error
+//! ([`Answer`]). Must not know: what a statement means; how an answer is encoded.
 //!
 //! Invariant: the rows of a table are one buffer, so that those of 100,000 clients cost their bytes and not
-//! an allocation for each value.
+//! one allocation per value.
 
 /// What a front of the console found at the start of its client's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

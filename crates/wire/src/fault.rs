@@ -1,8 +1,8 @@
-//! What went wrong, whose fault it is, and what may be said about it to whom.
+//! What went wrong, whose fault it is, and who may be told what.
 //!
-//! The two wings turn a [`FaultKind`] into a SQLSTATE or an errno with a text that a driver knows; the
-//! proxy turns it into a counter and a log line. `detail` is for the operator's log only and is never
-//! sent to a client.
+//! The two wings turn a [`FaultKind`] into a SQLSTATE or an errno with a text that drivers know; the proxy
+//! turns it into a counter and a log line. `detail` is for the operator's log only and is never sent to a
+//! client.
 
 use std::borrow::Cow;
 
@@ -30,76 +30,78 @@ macro_rules! fault_kinds {
             pub fn whose(self) -> Whose { match self { $(FaultKind::$name => Whose::$whose,)* } }
             /// The value of the `kind` label in metrics and logs.
             pub fn label(self) -> &'static str { match self { $(FaultKind::$name => $label,)* } }
+            /// Its meaning, in a sentence, for the manual.
+            pub fn meaning(self) -> &'static str {
+                match self { $(FaultKind::$name => concat!($($doc),*),)* }.trim()
+            }
         }
     };
 }
 
 fault_kinds! {
-    /// Bytes that are not the protocol, or a message in the wrong state.
+    /// The client sent bytes that are not the protocol, or a message in the wrong state.
     ClientProtocol Client "client_protocol",
-    /// A message over a bound.
+    /// A message of the client exceeds a limit.
     ClientTooLarge Client "client_too_large",
-    /// Wrong user or password. Never says which.
+    /// Unknown user or wrong password.
     LoginFailed Client "login_failed",
-    /// Nobody comes in like this: a line of the HBA file rejects it, or none fits.
+    /// A line of the HBA file rejects the login, or none matches.
     LoginRejected Client "login_rejected",
-    /// No TLS came about: not TLS at all, no common version, a certificate that is not good.
+    /// The TLS handshake with the client failed: no TLS, no common version, an invalid certificate.
     ClientTls Client "client_tls",
-    /// A login in clear where `client_tls_sslmode` asks for TLS.
+    /// A login without TLS where `client_tls_sslmode` requires it.
     TlsRequired Client "tls_required",
-    /// A connection from one of `proxy_protocol_networks` that does not begin with a PROXY header that is
-    /// good.
+    /// A connection from one of `proxy_protocol_networks` does not begin with a valid PROXY header.
     ProxyHeader Client "proxy_header",
-    /// Login did not finish in `client_login_timeout`.
+    /// A login did not finish within `client_login_timeout`.
     LoginTimeout Client "login_timeout",
-    /// No such database in Weir's configuration.
+    /// The database is not in Weir's configuration.
     NoSuchDatabase Client "no_such_database",
     /// `max_client_conn` or a smaller limit is reached.
     TooManyClients Weir "too_many_clients",
-    /// More logins wait for slow work than could be served in time.
+    /// More logins wait for password computations than can be served in time.
     TooManyLogins Weir "too_many_logins",
-    /// Nothing arrived from the client for `client_idle_timeout`.
+    /// The client sent nothing for `client_idle_timeout`.
     ClientIdleTimeout Client "client_idle_timeout",
-    /// A message that holds a server did not go on for `client_read_timeout`.
+    /// A client that holds a server paused in the middle of a message for `client_read_timeout`.
     ClientReadTimeout Client "client_read_timeout",
-    /// `idle_transaction_timeout`.
+    /// A transaction was idle for `idle_transaction_timeout`.
     IdleInTransactionTimeout Client "idle_transaction_timeout",
-    /// `transaction_timeout`.
+    /// A transaction took longer than `transaction_timeout`.
     TransactionTimeout Client "transaction_timeout",
-    /// `query_timeout`.
+    /// A request ran longer than `query_timeout`.
     QueryTimeout Client "query_timeout",
-    /// The request waited longer than `query_wait_timeout` for a server.
+    /// A request waited for a server longer than `query_wait_timeout`.
     QueryWaitTimeout Weir "query_wait_timeout",
     /// More clients wait for a server than `max_waiting_clients` allows.
     QueueFull Weir "queue_full",
-    /// The client asked for the cancellation of its own waiting request.
+    /// The client cancelled its own waiting request.
     Cancelled Client "cancelled",
-    /// The client was ended by KILL or by the operator.
+    /// KILL or the operator closed the client.
     Killed Client "killed",
-    /// Something Weir does not carry, such as a transaction in statement mode.
+    /// The client used something that Weir does not support, such as a transaction in statement mode.
     NotAllowed Weir "not_allowed",
-    /// The client stopped reading or went away with a request under way.
+    /// The client stopped reading or disconnected with a request in progress.
     ClientGone Client "client_gone",
-    /// No server connection could be made: refused, unreachable, timed out.
+    /// The server cannot be reached: refused, unreachable, timed out.
     ServerUnavailable Server "server_unavailable",
-    /// The server refused Weir's login; its message is in `detail`.
+    /// The server refused Weir's login; the log has its message.
     ServerLoginFailed Server "server_login_failed",
-    /// No TLS with the server where `server_tls_sslmode` asks for it, or its certificate is not good.
+    /// The server has no TLS where `server_tls_sslmode` requires it, or its certificate is invalid.
     ServerTls Server "server_tls",
-    /// The server connection ended while it owed a reply.
+    /// The server connection was lost while a reply was outstanding.
     ServerLost Server "server_lost",
     /// The server sent bytes that are not the protocol.
     ServerProtocol Server "server_protocol",
-    /// A server's message over a bound.
+    /// A message of the server exceeds a limit.
     ServerTooLarge Server "server_too_large",
     /// Weir is stopping.
     ShuttingDown Weir "shutting_down",
-    /// A worker of Weir's has panicked, and begins anew without its clients.
+    /// A worker thread panicked: a defect of Weir.
     WorkerFailed Weir "worker_failed",
-    /// Weir has met what cannot be, which is a defect of Weir: it costs the client and the server it is
-    /// about.
+    /// Weir detected an inconsistency: a defect of Weir. It closes the client and the server concerned.
     InternalError Weir "internal_error",
-    /// Weir ran out of something: descriptors, ports, memory it allows itself.
+    /// Weir ran out of descriptors, ports or memory.
     OutOfResources Weir "out_of_resources",
 }
 

@@ -1,10 +1,10 @@
-//! Words shared by both wire protocols.
+//! Types shared by both wire protocols.
 //!
 //! Owns: what a front found in a client's bytes ([`Found`]), what a back did with a server's bytes
-//! ([`Step`]), where a reply leaves a server ([`Boundary`]), why a server must stay with a client ([`Pin`]),
-//! whose fault an error is ([`Fault`]), named upper bounds ([`limits`]), the checked cursor ([`Reader`])
-//! through which every byte a peer sent is read, what the console asks and answers ([`console`]), and the
-//! header that load balancers put before either protocol ([`proxy_header`]).
+//! ([`Step`]), the state in which a reply leaves a server ([`Boundary`]), why a server must stay with a
+//! client ([`Pin`]), whose fault an error is ([`Fault`]), named upper bounds ([`limits`]), the checked cursor
+//! ([`Reader`]) through which every byte of a peer is read, questions and answers of the console
+//! ([`console`]), and the header that load balancers send before either protocol ([`proxy_header`]).
 //!
 //! Must not know: either database's protocol, any socket, clock, setting or metric.
 #![forbid(unsafe_code)]

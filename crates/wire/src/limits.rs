@@ -1,8 +1,9 @@
 //! Every bound on what a peer can make Weir keep, in one place.
 //!
-//! Over a bound Weir refuses or closes, counts and logs; it never grows. A bound that an operator may
-//! move is a setting in `config` with this value as its default or its ceiling. Elsewhere stand sizes that a
-//! protocol fixes, and what `tls` keeps of half a message, which knows nothing of this crate.
+//! Beyond a bound Weir refuses or closes, counts and logs; it never grows. A bound that an operator may
+//! change is a setting in `config` with this value as its default or its maximum. Defined elsewhere: sizes
+//! that a protocol fixes, and what `tls` keeps of an incomplete message, since it does not depend on this
+//! crate.
 
 /// Bytes one read takes from a socket into the worker's scratch buffer. 256 kB measured best for large
 /// rows (design.md, section 2); small replies are not affected, the buffer is shared by all clients.

@@ -1,10 +1,10 @@
-//! The header by which a load balancer says whose connection it forwards: the PROXY protocol, versions 1 and
-//! 2 (haproxy.org, `proxy-protocol.txt`).
+//! The header by which a load balancer names the client whose connection it forwards: the PROXY protocol,
+//! versions 1 and 2 (haproxy.org, `proxy-protocol.txt`).
 //!
-//! Owns: the two forms, their bounds. Must not know: whom to believe.
+//! Owns: the two forms, their bounds. Must not know: which senders are trusted.
 //!
-//! Invariants: the header is whole or not there, nothing is decided by half of it except that it cannot
-//! become one; extensions (TLVs) are passed over, never looked at.
+//! Invariants: the header is complete or absent, nothing is decided by a part of it except that it cannot
+//! become one; extensions (TLVs) are skipped, never read.
 
 use crate::cursor::{Reader, Short};
 use crate::limits::PROXY_HEADER_BYTES;

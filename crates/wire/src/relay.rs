@@ -1,8 +1,8 @@
 //! What the two ends of a session tell the proxy about bytes.
 //!
-//! A *front* looks at a client's bytes and says where requests begin and end ([`Found`]). A *back* takes
-//! whole requests or parts of one for its server and looks at the server's bytes ([`Step`]): forward n,
-//! consume n, or the request at the head of its queue is done.
+//! A *front* reads a client's bytes and finds where requests begin and end ([`Found`]). A *back* takes whole
+//! requests or parts of one for its server and reads the server's bytes ([`Step`]): forward n, consume n, or
+//! the request at the head of its queue is done.
 
 /// Who a queued request belongs to. Given by the proxy, opaque to the wings.
 pub type Owner = u64;

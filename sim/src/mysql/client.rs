@@ -1,7 +1,7 @@
-//! A model client: it logs in, runs a script, and checks every packet against an engine of its own. Or it
-//! only brings a KILL QUERY.
+//! A model client: it logs in, runs a script, and checks every packet against an engine of its own; or it
+//! only sends a KILL QUERY.
 //!
-//! Owns: one connection and what must come back on it. Must not know: how Weir does it.
+//! Owns: one connection and the expected answers on it. Must not know: how Weir does it.
 
 use super::engine::{Engine, SCHEMAS};
 use super::excuse;
@@ -104,7 +104,7 @@ enum Phase {
     Killing,
 }
 
-/// After so many reads a slow reader takes twice as much at a time: slow, and not for ever.
+/// After this many reads a slow reader reads twice as much at a time, so that it ends.
 const PATIENT_READS: u32 = 64;
 
 impl MyClient {

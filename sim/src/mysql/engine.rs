@@ -1,8 +1,8 @@
 //! A MySQL session as a pure machine: bytes in, bytes out.
 //!
-//! As in `postgres`, two stand side by side in each run: one behind Weir, in a session of the model database,
-//! with time and faults; and one beside each client, fed the same bytes at once, as if that client had the
-//! database for itself.
+//! As in `postgres`, each run has two: one behind Weir, in a session of the model database, with time and
+//! faults; and one beside each client, fed the same bytes at once, as if that client had the database for
+//! itself.
 //!
 //! Owns: a session's state and the rules of the protocol. Must not know: connections, Weir.
 

@@ -1,7 +1,7 @@
-//! What a model client does next.
+//! A model client's next step.
 //!
-//! Owns: the choice. Whatever it chooses, its engine says what must come back; so anything may be chosen at
-//! any time, sense or nonsense, as long as it is the protocol.
+//! Owns: the choice. The client's engine computes the expected answer to any choice; so anything may be
+//! chosen at any time, sensible or not, as long as it is valid protocol.
 
 use super::engine::{Engine, SCHEMAS};
 use super::wire::{command, put_command, put_string};

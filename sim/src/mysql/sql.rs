@@ -1,7 +1,7 @@
-//! The tiny language the model database understands, in MySQL's words. Comments carry what the model is to
-//! do, as in `postgres::sql`.
+//! The small language of the model database, in MySQL's form. Comments contain instructions for the model, as
+//! in `postgres::sql`.
 //!
-//! Owns: cutting a text into statements and reading one. Must not know: sessions, packets.
+//! Owns: splitting a text into statements and reading one. Must not know: sessions, packets.
 
 pub use crate::postgres::sql::split;
 

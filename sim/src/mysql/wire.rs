@@ -1,5 +1,5 @@
-//! MySQL's packets as the models write and read them. Written from the protocol's documentation, and on
-//! purpose not shared with the wing under test.
+//! MySQL's packets as the models write and read them. Written from the protocol's documentation, and
+//! deliberately not shared with the wing under test.
 
 /// Capability flags.
 pub mod flag {

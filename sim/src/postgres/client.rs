@@ -1,6 +1,6 @@
 //! A model client: it logs in, runs a script, and checks every byte against an engine of its own.
 //!
-//! Owns: one connection and what must come back on it. Must not know: how Weir does it.
+//! Owns: one connection and the expected answers on it. Must not know: how Weir does it.
 
 use super::engine::{Engine, code_of};
 use super::script::{Next, Script};
@@ -80,7 +80,7 @@ struct Manner {
     reads: u32,
 }
 
-/// After so many reads a slow reader takes twice as much at a time: slow, and not for ever.
+/// After this many reads a slow reader reads twice as much at a time, so that it ends.
 const PATIENT_READS: u32 = 64;
 
 enum Phase {

@@ -1,8 +1,8 @@
 //! A PostgreSQL session as a pure machine: bytes in, bytes out.
 //!
-//! Two stand side by side in each run: one behind Weir, in a session of the model database, with time and
-//! faults; and one beside each client, fed the same bytes at once, as if that client had the database for
-//! itself. What the client gets through Weir must be what its own engine says.
+//! Each run has two: one behind Weir, in a session of the model database, with time and faults; and one
+//! beside each client, fed the same bytes at once, as if that client had the database for itself. What the
+//! client gets through Weir must equal the output of its own engine.
 //!
 //! Owns: a session's state and the rules of the protocol. Must not know: connections, Weir.
 

@@ -1,6 +1,6 @@
-//! The tiny language the model database understands. Comments carry what the model is to do.
+//! The small language of the model database. Comments contain instructions for the model.
 //!
-//! Owns: cutting a text into statements and reading one. Must not know: sessions, messages.
+//! Owns: splitting a text into statements and reading one. Must not know: sessions, messages.
 
 /// A column of the question of what a session has left.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! PostgreSQL's messages as the models write and read them. Written from the protocol's documentation, and
-//! on purpose not shared with the wing under test.
+//! deliberately not shared with the wing under test.
 
 /// Appends a message.
 pub fn put(out: &mut Vec<u8>, tag: u8, body: &[u8]) {

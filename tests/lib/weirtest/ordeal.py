@@ -95,6 +95,6 @@ def descriptors(weir):
 
 def reload(weir, deadline_s):
     """Has Weir read its configuration again, and waits until it has."""
-    before = weir.log().count("was read again")
+    before = weir.log().count("was reloaded")
     weir.signal(signal.SIGHUP)
-    eventually(lambda: weir.log().count("was read again") > before, "the configuration is read again", deadline_s)
+    eventually(lambda: weir.log().count("was reloaded") > before, "the configuration is read again", deadline_s)

@@ -74,9 +74,9 @@ def reload_under_load(front, url_of, starttls, clients=2000):
         eventually(lambda: w.metric("weir_client_connections") >= clients and not w.metric("weir_client_logins_pending"), "all are in", 60)
         for name in ("elsewhere", "server", "elsewhere", "server", "elsewhere"):
             certificate.put(name)
-            lines = w.log().count("was read again")
+            lines = w.log().count("was reloaded")
             w.signal(signal.SIGHUP)
-            eventually(lambda before=lines: w.log().count("was read again") > before, "it is read")
+            eventually(lambda before=lines: w.log().count("was reloaded") > before, "it is read")
         assert shown_now(w, starttls) == der("elsewhere")
         assert crowd.process.poll() is None, "they are still at work"
         crowd.assert_nobody_was_dropped(clients)

@@ -1,4 +1,4 @@
-//! Commands that change something. The words of errors are PgBouncer's.
+//! Commands that change something. Error texts are PgBouncer's.
 
 use super::{Act, Console, LOOK_TIME, Outcome, Refusal, Wanted, invalid, show};
 use tokio::sync::oneshot;

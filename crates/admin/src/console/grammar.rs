@@ -1,4 +1,4 @@
-//! The words of a statement, as PgBouncer's console reads them: a command and one argument, or SET.
+//! Parses a statement as PgBouncer's console does: a command and one argument, or SET.
 //!
 //! Owns: the grammar. Must not know: commands.
 

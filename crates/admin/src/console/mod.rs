@@ -1,14 +1,13 @@
 //! The administration console: PgBouncer's commands and Weir's own.
 //!
-//! Statements come from the hall, one at a time from each client ([`weir_proxy::console`]); each is answered
-//! by a task of the control thread, from what is counted, from the list of pools, and from what the workers
-//! list when they are asked.
+//! Statements come from the hall, one at a time from each client ([`weir_proxy::console`]); a task of the
+//! control thread answers each, from counters, from the list of pools, and from the lists that workers supply
+//! on request.
 //!
-//! Owns: commands, their words and errors. Must not know: sockets, protocols, how a worker does what is
-//! ordered.
+//! Owns: commands, their texts and errors. Must not know: sockets, protocols, how a worker executes an order.
 //!
-//! Invariants: a command that is not done is refused by an error, never pretended; who may only look changes
-//! nothing; what a list may hold, and how long one is waited for, is bounded.
+//! Invariants: an unsupported command is an error, never a pretended success; `stats_users` change nothing;
+//! the size of a list, and the time it may take, are bounded.
 
 mod commands;
 mod grammar;

@@ -1,4 +1,4 @@
-//! The one table of what the console can do: the parser, SHOW HELP and the reference of the manual read it.
+//! The table of console commands. The parser, SHOW HELP and the manual's reference read it.
 
 /// Who may give a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,41 +34,41 @@ macro_rules! rows {
 
 /// All commands.
 pub static COMMANDS: &[Row] = rows! {
-    All both "show help" "" "What the console can do.";
-    All both "show version" "" "The version, as PgBouncer writes it, and Weir's.";
+    All both "show help" "" "The console's commands.";
+    All both "show version" "" "The version of PgBouncer that the console is compatible with, and Weir's version.";
     All both "show config" "" "Each setting: its value, its default, and whether RELOAD and SET can change it.";
-    All both "show databases" "" "Each database: where it is, its limits, and whether it is paused or disabled.";
-    All both "show pools" "" "Each pool (database and user): its clients and servers by state, and the longest wait now.";
+    All both "show databases" "" "Each database: its address, its limits, and whether it is paused or disabled.";
+    All both "show pools" "" "Each pool (database and user): its clients and servers by state, and the current longest wait.";
     All both "show clients" "" "Each client.";
     All both "show servers" "" "Each server connection.";
-    All both "show sockets" "" "Clients and servers together, those that log in included.";
-    All both "show active_sockets" "" "Those of them that have something under way.";
-    All both "show lists" "" "How many databases, users, pools, clients and servers there are.";
+    All both "show sockets" "" "Connections of clients and servers, including those that are logging in.";
+    All both "show active_sockets" "" "Connections with a request in progress.";
+    All both "show lists" "" "Numbers of databases, users, pools, clients and servers.";
     All both "show users" "" "Each user: limits, servers and clients.";
-    All both "show stats" "" "Each database: what was counted since the start, and averages over stats_period.";
-    All both "show stats_totals" "" "What was counted since the start.";
+    All both "show stats" "" "Each database: totals since the start, and averages over stats_period.";
+    All both "show stats_totals" "" "Totals since the start.";
     All both "show stats_averages" "" "Averages over stats_period.";
-    All both "show totals" "" "The same for all databases together.";
+    All both "show totals" "" "Totals and averages of all databases together.";
     All both "show mem" "" "Memory of clients, servers and pools, without buffers.";
     All both "show dns_hosts" "" "Hosts that are looked up by name, and their addresses.";
-    All both "show dns_zones" "" "None: Weir does not watch zones.";
+    All both "show dns_zones" "" "Always empty: Weir does not watch zones.";
     All both "show state" "" "Whether Weir is paused.";
-    All both "show peers" "" "None: Weir has no peers.";
-    All both "show peer_pools" "" "None: Weir has no peers.";
-    All weir "show pins" "" "Each client that keeps its server beyond its transaction: why, for how long it has had it, and the statement that was the reason.";
-    All weir "show queue" "" "Each client that waits for a server, the longest first.";
-    All weir "show limits" "" "Each limit that clients and servers can meet, and how much of it is used.";
+    All both "show peers" "" "Always empty: Weir has no peers.";
+    All both "show peer_pools" "" "Always empty: Weir has no peers.";
+    All weir "show pins" "" "Each client that keeps its server beyond its transaction: the reason, since when, and the statement that caused it.";
+    All weir "show queue" "" "Each client that waits for a server, longest wait first.";
+    All weir "show limits" "" "Each limit on clients and servers, and how much of it is used.";
     Admins both "set" "key = value" "Changes a setting until the next RELOAD.";
     Admins both "reload" "" "Reads the configuration again.";
-    Admins both "pause" "[db]" "Closes all servers, each when its client is done with it, and answers when none is left; until RESUME, requests wait.";
+    Admins both "pause" "[db]" "Closes each server as soon as its client releases it, and answers when all are closed. Requests wait until RESUME.";
     Admins both "resume" "[db]" "Ends PAUSE and KILL.";
-    Admins both "disable" "db" "The database takes no new clients.";
-    Admins both "enable" "db" "It takes new clients again.";
-    Admins both "reconnect" "[db]" "Replaces all servers, each when its client is done with it.";
-    Admins both "kill" "[db]" "Ends all clients at once, and closes the servers; the database is paused then.";
-    Admins both "kill_client" "id" "Ends one client, of the protocol that the console is spoken to by.";
-    Admins both "wait_close" "[db]" "Answers when all servers that RECONNECT or RELOAD is to replace are closed.";
-    Admins both "shutdown" "[wait_for_servers|wait_for_clients]" "Stops at once; or takes no new clients, and stops when transactions have ended (at most drain_timeout), or when all clients have left.";
+    Admins both "disable" "db" "Refuses new clients of the database.";
+    Admins both "enable" "db" "Accepts new clients of the database again.";
+    Admins both "reconnect" "[db]" "Replaces each server as soon as its client releases it.";
+    Admins both "kill" "[db]" "Closes all clients and servers at once and leaves the database paused.";
+    Admins both "kill_client" "id" "Closes one client of the protocol that the console connection uses.";
+    Admins both "wait_close" "[db]" "Answers when all servers that RECONNECT or RELOAD replaces are closed.";
+    Admins both "shutdown" "[wait_for_servers|wait_for_clients]" "Stops at once. wait_for_servers: refuses new clients and stops when transactions have ended, after drain_timeout at most. wait_for_clients: refuses new clients and stops when all clients have disconnected.";
 };
 
 /// The row of a command.

@@ -1,4 +1,4 @@
-//! SHOW. What PgBouncer counts and Weir does not is 0 (`docs/src/console.md` says what).
+//! SHOW. Columns that PgBouncer counts and Weir does not are 0 (`docs/src/console.md` lists them).
 
 use super::stats::{Figures, Sums};
 use super::tables::{self, PROTOCOL, TOTALS_NAMES};

@@ -1,9 +1,9 @@
 //! SHOW STATS: sums for each database, and averages over `stats_period`.
 //!
-//! Owns: what was counted when it was looked at last. Must not know: who asks.
+//! Owns: the counters at the last look. Must not know: who asks.
 //!
-//! Invariants: no more than [`NAMED_POOLS`] databases are remembered that nobody uses; sums never shrink:
-//! what a pool had served stays when it is forgotten.
+//! Invariants: at most [`NAMED_POOLS`] unused databases are remembered; sums never shrink: they keep what a
+//! freed pool had served.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

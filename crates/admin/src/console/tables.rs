@@ -1,5 +1,5 @@
-//! The columns of each SHOW. Those that PgBouncer has are its own: names, order and types are those of
-//! 1.26.1, and `tests/suites/console.py` compares them with one that runs.
+//! The columns of each SHOW. For PgBouncer's tables, names, order and types are those of 1.26.1, and
+//! `tests/suites/console.py` compares them with a running one.
 
 use weir_wire::console::{Column, Kind};
 

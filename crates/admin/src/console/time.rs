@@ -1,4 +1,4 @@
-//! Moments as the console shows them.
+//! Times as the console shows them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
-//! `weir bench agent`: waits for coordinators and carries out their parts of runs, one at a time.
+//! `weir bench agent`: waits for coordinators and runs their parts of a load, one at a time.
 //!
-//! Owns: the listener, one thread for each connection, the run under way. Must not do: anything for one who
-//! has not proved to know the secret.
+//! Owns: the listener, one thread for each connection, the run in progress. Must not do: anything for a peer
+//! that has not proved the secret.
 
 use super::wire::{AGENT, COORDINATOR, Job, Line, ORDER_BYTES_MAX, Order, Report, Secret};
 use crate::clock;

@@ -1,11 +1,11 @@
-//! Several machines make one load: `weir bench agent` on each, and `--agents` at the one that asks.
+//! One load from several machines: `weir bench agent` on each, and `--agents` on the coordinator.
 //!
-//! Owns: how a run is divided among agents, its one start, and how their figures become one result:
-//! histograms are merged, never averaged. Must not know: what is measured.
+//! Owns: how a run is divided among agents, its common start, and merging their results: histograms are
+//! merged, never averaged. Must not know: what is measured.
 //!
-//! Invariants: events begin on all agents at one moment, as exactly as half the difference of the ways there
-//! and back; when one agent fails, the others are stopped and the run has no result; an agent without its
-//! coordinator ends its run.
+//! Invariants: events begin on all agents at the same moment, with an accuracy of half the difference between
+//! the network's two directions; when one agent fails, the others are stopped and the run has no result; an
+//! agent without its coordinator ends its run.
 
 mod agent;
 mod wire;

@@ -1,12 +1,11 @@
-//! What an agent and its coordinator say to each other: JSON behind a length, in TLS, both proved by the
+//! The protocol between an agent and its coordinator: JSON behind a length, in TLS, both sides proved by the
 //! shared secret.
 //!
 //! Owns: messages, their bounds, the proof. Must not know: runs.
 //!
-//! The TLS certificate is the agent's own, made at its start, and nobody has signed it. What it is worth is
-//! shown by the proof: HMAC-SHA-256 by the secret of both sides' random bytes and of the certificate's hash
-//! (RFC 5929, tls-server-end-point). Whoever stands between has another certificate, and so another proof;
-//! the secret itself is never sent.
+//! The agent creates its TLS certificate at its start, unsigned. The proof authenticates it: HMAC-SHA-256
+//! with the secret over both sides' random bytes and the certificate's hash (RFC 5929, tls-server-end-point).
+//! A man in the middle has another certificate, and therefore another proof; the secret itself is never sent.
 
 use crate::record::Interval;
 use crate::run::Measured;

@@ -1,4 +1,4 @@
-//! One connection that blocks: for preparing and removing tables and for looking before a run.
+//! One blocking connection: for preparing and removing tables and for checks before a run.
 
 use super::mysql::Mysql;
 use super::postgres::Postgres;

@@ -1,7 +1,7 @@
-//! A client's side of a session: login by the wings' `Connect`, then requests and replies.
+//! The client side of a session: login by the wings' `Connect`, then requests and replies.
 //!
-//! Pure machines, one a protocol: bytes in, bytes out; no sockets, no clock. A session between two
-//! queries is a few words long, for there may be 100,000 of them.
+//! Pure machines, one per protocol: bytes in, bytes out; no sockets, no clock. A session between two queries
+//! takes a few words, because there may be 100,000 of them.
 
 pub mod blocking;
 mod copy;

@@ -1,9 +1,9 @@
-//! Requests and replies of a MySQL or MariaDB client (client/server protocol, "Text Protocol" and
-//! "Prepared Statements").
+//! Requests and replies of a MySQL or MariaDB client (client/server protocol, "Text Protocol" and "Prepared
+//! Statements").
 //!
 //! `Simple` is COM_QUERY. `Prepared` is COM_STMT_PREPARE once for each statement and COM_STMT_EXECUTE from
-//! then on; `Extended` prepares, executes and closes each time, as a driver does that keeps nothing. The
-//! wing's login insists on CLIENT_DEPRECATE_EOF, so no EOF packets come.
+//! then on; `Extended` prepares, executes and closes each time, like a driver that keeps no statements. The
+//! wing's login requires CLIENT_DEPRECATE_EOF, so there are no EOF packets.
 
 use super::{MESSAGE_BYTES_MAX, Piece, Protocol, Refusal};
 use crate::plan::Mode;

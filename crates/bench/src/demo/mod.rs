@@ -1,8 +1,8 @@
-//! `weir demo`: throw-away PostgreSQL and MariaDB, Weir before both, thousands of clients at work.
+//! `weir demo`: temporary PostgreSQL and MariaDB, Weir in front of both, thousands of active clients.
 //!
-//! Owns: the order of events, and that everything is stopped and removed in the end. First some clients
-//! are connected directly, as many as such a server is usually given, and measured; then thousands through
-//! Weir until the time is over or Ctrl-C.
+//! Owns: the order of events, and that everything is stopped and removed at the end. First a few clients are
+//! connected directly, as many as such a server usually gets, and measured; then thousands through Weir until
+//! the time is over or Ctrl-C.
 
 pub mod screen;
 pub mod servers;
@@ -52,22 +52,22 @@ const SAME_RATE_PART: f64 = 0.2;
 /// More clients than the server has room for, to see what becomes of them.
 const TOO_MANY: u32 = 100;
 
-/// Throw-away PostgreSQL and MariaDB, Weir before both, thousands of clients at work.
+/// Run temporary PostgreSQL and MariaDB servers, Weir in front of both, and thousands of active clients.
 ///
-/// Ctrl-C ends it; everything is stopped and removed.
+/// Ctrl-C stops and removes everything.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
-    /// Clients of each protocol through Weir.
+    /// Number of clients of each protocol through Weir.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
-    /// End by itself after so many seconds of load. Default: $DEMO_SECONDS, else Ctrl-C ends it.
+    /// Stop after this number of seconds of load. Default: $DEMO_SECONDS, or else at Ctrl-C.
     #[arg(long, env = "DEMO_SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Each client sends one query every so many seconds. Default: the next as soon as the last is
-    /// answered, so that all are always waiting.
+    /// Interval between the queries of one client, in seconds. Default: each client sends the next query as
+    /// soon as the last is answered.
     #[arg(long)]
     pub every: Option<f64>,
-    /// Connections of Weir to each server.
+    /// Number of connections from Weir to each server.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub pool_size: u32,
 }

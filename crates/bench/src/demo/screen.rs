@@ -1,4 +1,4 @@
-//! What the demo shows: a small table that is redrawn on a terminal, plain lines elsewhere.
+//! The demo's output: a small table that is redrawn on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};

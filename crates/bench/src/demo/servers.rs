@@ -1,8 +1,8 @@
-//! Throw-away database servers: found, started, stopped, removed.
+//! Temporary database servers: found, started, stopped, removed.
 //!
-//! Owns: their processes and data. Everything lives in one directory that is removed in the end, on
-//! success and on failure. When the demo runs as root the servers run as the user `nobody`: PostgreSQL
-//! refuses to run as root.
+//! Owns: their processes and data. Everything is in one directory that is removed at the end, on success and
+//! on failure. When the demo runs as root the servers run as the user `nobody`: PostgreSQL refuses to run as
+//! root.
 
 use crate::client::blocking::Client;
 use crate::url::Url;

@@ -1,6 +1,7 @@
-//! Where experiments happen: databases, given by URL or started for the purpose, and what stands before them.
+//! The environment of experiments: databases, given by URL or started for the purpose, and the proxies in
+//! front of them.
 //!
-//! Owns: the processes it starts and the tables it makes; both are gone in the end. Must not know:
+//! Owns: the processes it starts and the tables it creates; both are removed at the end. Must not know:
 //! experiments.
 
 use crate::client::blocking::Client;

@@ -1,4 +1,4 @@
-//! 10,000 to 100,000 clients that all execute, from one load generator.
+//! 10,000 to 100,000 active clients, from one load generator.
 
 use super::ground::{Base, Front, Load, Way};
 use super::{Lab, Measured, Outcome, distinct, of_each, points};

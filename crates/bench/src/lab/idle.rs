@@ -1,4 +1,4 @@
-//! Busy clients beside more and more idle ones.
+//! Busy clients together with more and more idle ones.
 
 use super::ground::{Base, Front, Load, Way, private_bytes};
 use super::{Lab, Measured, Outcome, distinct, of_each, points};

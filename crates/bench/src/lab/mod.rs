@@ -1,10 +1,10 @@
-//! `weir lab`: published experiments, done again on this machine.
+//! `weir lab`: published experiments, repeated on this machine.
 //!
-//! Owns: the list of experiments, their order, and what becomes of their outcomes: text on the terminal, a
-//! JSON file and an HTML file each. One file an experiment. Must not know: the proxy; `weir serve` is started
-//! as a process.
+//! Owns: the list of experiments, their order, and the output of their results: text on the terminal, a JSON
+//! file and an HTML file each. One file per experiment. Must not know: the proxy; `weir serve` is started as
+//! a process.
 //!
-//! Every figure is measured; the published ones stand beside as they were published. Sizes are scaled to the
+//! Every figure is measured; published figures are shown next to them, unchanged. Sizes are scaled to the
 //! machine, and the report says how.
 
 mod connect_rate;
@@ -24,25 +24,25 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Do a published experiment again: direct, through Weir, and through PgBouncer or HAProxy where they are
+/// Repeat a published experiment: direct, through Weir, and through PgBouncer or HAProxy if they are
 /// installed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LabArgs {
-    /// Which experiment.
+    /// Name of the experiment.
     #[arg(value_enum)]
     pub experiment: Name,
     /// Database: postgres://user:password@host:port/database or mysql://... May be given several times.
-    /// Default: throw-away PostgreSQL and MariaDB servers are started. Tables sbtest1 to sbtest10 are made,
-    /// and removed again.
+    /// Default: temporary PostgreSQL and MariaDB servers. Tables sbtest1 to sbtest10 are created and dropped
+    /// again.
     #[arg(long = "url")]
     pub urls: Vec<String>,
     /// Directory for the reports: NAME.html and NAME.json.
     #[arg(long, default_value = "weir-lab")]
     pub out: PathBuf,
-    /// Connections of a pool to a database. Default: 4 for each core.
+    /// Number of connections of a pool. Default: 4 for each core.
     #[arg(long)]
     pub pool_size: Option<u32>,
-    /// The most clients of any experiment. Default: 100,000, or as many as there is memory for.
+    /// Maximum number of clients of any experiment. Default: 100,000, or as many as memory allows.
     #[arg(long)]
     pub max_clients: Option<u32>,
     /// Seconds of each measurement. Default: the experiment's own.
@@ -55,19 +55,19 @@ pub struct LabArgs {
 pub enum Name {
     /// Where throughput stops rising and latency starts to; a pool size follows.
     Knee,
-    /// What thousands of idle connections cost the busy ones.
+    /// The cost of thousands of idle connections for busy ones.
     Idle,
-    /// Connect, one query, disconnect, as often as possible.
+    /// Connect, query, disconnect, as often as possible.
     ConnectRate,
-    /// One client that opens connections: without TLS, with it, through Weir on its own host.
+    /// One client that opens connections: without TLS, with TLS, and through Weir on its own host.
     TlsConnect,
-    /// Impatient clients that reconnect while the database stands still.
+    /// Impatient clients that reconnect while the database is stalled.
     Storm,
-    /// 10,000 to 100,000 clients that all execute.
+    /// 10,000 to 100,000 active clients.
     HundredK,
     /// TPC-C through pools of different sizes.
     PoolerTpcc,
-    /// All of them.
+    /// All experiments.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! Impatient clients that leave and connect anew, while a table is locked for some seconds.
+//! Impatient clients that disconnect and reconnect while a table is locked for some seconds.
 
 use super::ground::{Base, Front, Load, Way};
 use super::{Lab, Measured, Outcome, of_each};

@@ -1,4 +1,4 @@
-//! From what was recorded to the result of the run.
+//! Computes the result of the run from the records.
 
 use super::result::{
     AgentLine, Bucket, CheckLine, ErrorLine, FORMAT, Machine, Percentiles, PlanFacts, ProcessLine, RunResult,

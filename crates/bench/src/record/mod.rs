@@ -1,4 +1,4 @@
-//! What is recorded: latencies by phase, counts, errors by code; for each interval and for the whole run.
+//! Records: latencies by phase, counts, errors by code; for each interval and for the whole run.
 //!
 //! Each worker records for itself; nothing is shared while it works.
 

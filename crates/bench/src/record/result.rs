@@ -1,11 +1,11 @@
-//! The result of a run: what `--json` writes, what reports and comparisons read.
+//! The result of a run: the output of `--json`, and the input of reports and comparisons.
 //!
 //! Owns: the layout of that file, field by field. Must not know: how it is measured, how it is shown.
 //!
 //! Invariants: everything is plain data, readable without this program. Names end in their unit. A field that
-//! a file of an older layout does not have takes its default, so old files stay readable; a field is never
-//! given another meaning (the number in `format` is raised then). Percentiles are those of HDR histograms
-//! with three significant digits; they are never averaged: [`RunResult::histogram`] is there to be merged.
+//! an older file does not have takes its default, so old files stay readable; a field never changes its
+//! meaning (the number in `format` is raised instead). Percentiles are those of HDR histograms with three
+//! significant digits; they are never averaged: [`RunResult::histogram`] is for merging.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

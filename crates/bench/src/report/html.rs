@@ -1,8 +1,8 @@
-//! A page as one HTML file that needs nothing else: styles, script and data are inside, and its own policy
-//! forbids it to fetch anything.
+//! A page as one self-contained HTML file: styles, script and data are inside, and its own policy forbids it
+//! to fetch anything.
 //!
-//! Owns: the shell of the file and its escaping. Tables and sentences are plain HTML and can be read without
-//! the script, which only draws the plots. uPlot (MIT) draws them; its licence goes into the file with it.
+//! Owns: the shell of the file and its escaping. Tables and sentences are plain HTML and readable without the
+//! script, which only draws the plots. uPlot (MIT) draws them; its licence is included in the file.
 
 use super::page::{Block, Page, Plot, Scale, Table};
 use std::fmt::Write;

@@ -1,9 +1,9 @@
-//! What was measured, shown: lines and a table on the terminal, JSON, CSV, and one HTML file with plots.
+//! Output of results: lines and a table on the terminal, JSON, CSV, and one HTML file with plots.
 //!
-//! Owns: how figures are put together and shown. Must not know: how they are measured.
+//! Owns: how figures are arranged and shown. Must not know: how they are measured.
 //!
-//! [`summary`] is the table at the end of a run, in sysbench's words. Everything else is a [`page::Page`],
-//! which [`terminal`] and [`html`] print: the page of a run is made by [`mod@run`].
+//! [`summary`] is the table at the end of a run, in sysbench's form. Everything else is a [`page::Page`],
+//! which [`terminal`] and [`html`] print: the page of a run is built by [`mod@run`].
 
 pub mod csv;
 pub mod html;

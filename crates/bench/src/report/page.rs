@@ -1,8 +1,8 @@
-//! What a report shows, before anybody says how: facts, sentences, tables and plots.
+//! The contents of a report, independent of the output format: facts, sentences, tables and plots.
 //!
 //! Owns: the model that `terminal`, `csv` and `html` print. Must not know: where the figures come from.
-//! Everything that a run, a comparison, a ramp or an experiment shows is one of these, so each way of
-//! showing is written once.
+//! Everything that a run, a comparison, a ramp or an experiment shows is one of these, so each output format
+//! is implemented once.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What a run showed on the terminal: lines while it goes, a table at its end, in sysbench's words.
+//! Terminal output of a run: lines while it runs, a table at its end, in sysbench's form.
 
 use crate::record::result::Transport;
 use crate::record::{Interval, RunResult};

@@ -1,5 +1,5 @@
-//! When the events of an open loop are due: a sequence that is made as time goes on, so that a queue of
-//! events costs no memory, however long it is.
+//! The due times of an open loop's events: a sequence that is generated on the fly, so that a queue of events
+//! costs no memory, however long it is.
 
 use crate::dice::Dice;
 

@@ -1,4 +1,4 @@
-//! What events are made of: queries, replies, errors, and events that begin again.
+//! The parts of an event: queries, replies, errors, and repeated events.
 
 use super::Worker;
 use super::conn::Stage;

@@ -1,12 +1,12 @@
 //! One thread of the load generator: an event loop with its clients.
 //!
-//! Owns: its connections, their pace, what it records. Must not know: other workers, reports.
+//! Owns: its connections, their pace, its records. Must not know: other workers, reports.
 //!
-//! Invariants: a client has at most one connection and one query under way; `opening`, `busy` and
-//! `connected` change only in [`Worker::move_to`], so they always equal what the connections say; an event
-//! belongs to the generation of the connection it was registered for.
+//! Invariants: a client has at most one connection and one query in progress; `opening`, `busy` and
+//! `connected` change only in [`Worker::move_to`], so they always equal the states of the connections; an
+//! event belongs to the generation of the connection it was registered for.
 //!
-//! [`serve`] is what happens on one connection, [`event`] what its events are made of; this file is when.
+//! [`serve`] handles one connection, [`event`] builds its events; this file decides when.
 
 mod arrivals;
 mod conn;
@@ -458,7 +458,7 @@ impl<P: Protocol> Worker<P> {
         let pause_s = if think.exponential {
             dice.exponential(think.mean_s)
         } else if conn.event == 0 {
-            // Spread at the start: else all clients would act at the same moments for ever.
+            // Spread at the start: otherwise all clients would always act at the same time.
             dice.unit() * think.mean_s
         } else {
             think.mean_s

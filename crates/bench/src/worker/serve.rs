@@ -1,4 +1,4 @@
-//! What happens on one connection: connect, login, bytes, the end.
+//! Handles one connection: connect, login, bytes, the end.
 
 use super::conn::Stage;
 use super::{BACKLOG_PAUSE_NS, CONNECT_TRIES, RETRY_PAUSE_NS, Worker};

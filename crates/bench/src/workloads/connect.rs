@@ -1,4 +1,4 @@
-//! `connect`: connect, ask the smallest query, disconnect, again.
+//! `connect`: connect, run the smallest query, disconnect, repeat.
 
 use super::select_one::value;
 use super::{At, Shape, Workload};

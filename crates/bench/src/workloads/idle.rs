@@ -1,5 +1,5 @@
-//! `idle`: connect and stay silent, beside some that work. Shows what a connection costs; a server that
-//! closes one is an error.
+//! `idle`: connect and send nothing, while some clients are busy. Shows the cost of a connection; a server
+//! that closes one is an error.
 
 use super::{At, Params, Shape, Workload, by_name};
 use crate::client::blocking::{Client, ClientError};

@@ -1,8 +1,8 @@
-//! What clients do: one file a workload.
+//! The work of clients: one file per workload.
 //!
-//! A workload is a pure function: the same seed, client, event and step (and rows it has heard) always give
-//! the same query. So a connection keeps no query and no generator of random numbers, and a reply can be
-//! checked by asking again what was sent.
+//! A workload is a pure function: the same seed, client, event and step (and rows received) always give the
+//! same query. A connection therefore stores neither a query nor a generator of random numbers, and a reply
+//! can be checked by computing the query again.
 
 pub mod connect;
 pub mod idle;

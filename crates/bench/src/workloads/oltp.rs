@@ -1,8 +1,7 @@
-//! What sysbench's OLTP workloads have in common: the tables, the statements, the order in which they are
-//! sent.
+//! The common parts of sysbench's OLTP workloads: the tables, the statements, their order.
 //!
-//! A workload of this family is a list of [`Part`]s, each so many times; the files beside this one say which.
-//! As in sysbench a part draws its table once and its rows each time.
+//! A workload of this family is a list of [`Part`]s, each with a repeat count; the files next to this one
+//! define it. As in sysbench a part draws its table once and its rows each time.
 
 use super::options::Options;
 use super::{At, Params, Workload};

@@ -1,7 +1,7 @@
-//! `select_one`: the smallest query there is, with a value in it that the reply must repeat.
+//! `select_one`: the smallest possible query, with a value that the reply must repeat.
 //!
-//! The value is made of the client's number and its counter, so a reply that belongs to another client,
-//! or to an older query of the same one, is found.
+//! The value is made of the client's number and its counter, so a reply that belongs to another client, or to
+//! an older query of the same one, is detected.
 
 use super::{At, Workload};
 use crate::statement::{Expect, Query, Row, Statement, Value};

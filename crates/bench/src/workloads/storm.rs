@@ -1,5 +1,5 @@
 //! `storm`: impatient applications. When a query takes longer than `--patience`, its client closes the
-//! connection, connects anew at once and asks again: what the server was doing for it was in vain.
+//! connection, reconnects at once and repeats the query: the server's work was in vain.
 
 use super::idle::inner;
 use super::{At, Params, Workload};

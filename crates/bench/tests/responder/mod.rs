@@ -1,5 +1,5 @@
-//! A server of canned replies, one thread a connection: it answers `SELECT n` with a row that holds n, in
-//! the ways a real server would, or misbehaves as it is told.
+//! A server of canned replies, one thread per connection: it answers `SELECT n` with a row that contains n,
+//! in the ways a real server would, or misbehaves as configured.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,7 @@
-//! The form of an HBA file: lines, fields, lists, what a line names elsewhere.
+//! The format of an HBA file: lines, fields, lists, included files.
 //!
-//! PostgreSQL 18's form (`hba.c`), read as PgBouncer does where the two agree. A line that either of them
-//! would not keep, or that asks for what Weir does not have, is an error.
+//! PostgreSQL 18's format (`hba.c`), read as PgBouncer does where the two agree. A line that either of them
+//! would reject, or that needs something Weir does not have, is an error.
 
 use super::{Certificate, From, Hba, Name, Rule, Via};
 use crate::Network;

@@ -1,5 +1,5 @@
-//! What is asked of MySQL and MariaDB: the process list, InnoDB's transactions, status counters,
-//! performance_schema where it is on.
+//! Data read from MySQL and MariaDB: the process list, InnoDB's transactions, status counters,
+//! performance_schema if enabled.
 
 use super::sample::{About, Cores, Counters, Doing, Group, Keeps, Seat, Snapshot, Source};
 use crate::database::connection::{Connection, DbError, Facts, Row};

@@ -1,4 +1,4 @@
-//! What is asked of PostgreSQL: pg_stat_activity, pg_stat_database, pg_stat_statements where it is.
+//! Data read from PostgreSQL: pg_stat_activity, pg_stat_database, pg_stat_statements if installed.
 
 use super::sample::{About, Counters, Doing, Group, Keeps, Seat, Snapshot, Source};
 use crate::database::connection::{Connection, DbError, Facts, Row};

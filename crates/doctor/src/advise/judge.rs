@@ -1,10 +1,10 @@
-//! The judgement: does a pooler help, in which mode, with which size. Pure, and every sentence has its
+//! The recommendation: does a pooler help, in which mode, with which size. Pure; every sentence contains its
 //! numbers.
 //!
-//! Where the constants come from: published runs and our own. TPC-C on PostgreSQL with 56 cores: a pool of
-//! one server a core was best, a quarter of that almost as good, 10.7 a core as bad as none. Point selects on
-//! MySQL with 48 cores: the knee at 2.7 threads a core from memory. Rule of thumb of their authors: at most 4
-//! a core.
+//! Sources of the constants: published runs and our own. TPC-C on PostgreSQL with 56 cores: a pool of one
+//! server per core was best, a quarter of that almost as good, 10.7 per core as slow as none. Point selects
+//! on MySQL with 48 cores: the knee at 2.7 threads per core from memory. Rule of thumb of their authors: at
+//! most 4 per core.
 
 use super::sample::Group;
 use super::seen::{GroupSeen, Seen};
@@ -147,7 +147,7 @@ fn size(seen: &Seen) -> Size {
                 knee
             } else {
                 why.push(format!(
-                    "{} statements run at once ({} in the mean); {} cores ({}) serve up to {} well",
+                    "{} statements run at once (mean {}); {} cores ({}) serve up to {} well",
                     one_decimal(running),
                     one_decimal(running_mean),
                     cores.count,
@@ -159,7 +159,7 @@ fn size(seen: &Seen) -> Size {
         }
         None => {
             why.push(format!(
-                "{} statements run at once ({} in the mean); the server's cores are not known: --cores N",
+                "{} statements run at once (mean {}); the server's cores are not known: --cores N",
                 one_decimal(running),
                 one_decimal(running_mean)
             ));
@@ -173,7 +173,7 @@ fn size(seen: &Seen) -> Size {
     }
     if thinking >= 1.0 {
         why.push(format!(
-            "{} are in a transaction and wait for their client: each holds a server meanwhile",
+            "{} are in a transaction and wait for their client: each holds a server",
             one_decimal(thinking)
         ));
     }
@@ -190,7 +190,7 @@ fn size(seen: &Seen) -> Size {
     let mut servers = wanted.max(floor).max(1);
     if seen.slots > 0 && servers > ceiling {
         why.push(format!(
-            "the server takes {} connections; {} leave some for others",
+            "the server allows {} connections; {} leave some for others",
             count(seen.slots),
             count(ceiling)
         ));
@@ -203,12 +203,14 @@ fn pooler(seen: &Seen, servers: u64) -> Pooler {
     let (mut score, mut reasons_for, mut reasons_against) = (0, Vec::new(), Vec::new());
     let connections = seen.connections.mean;
     if seen.connections.max < 1.0 && seen.connects_per_s.unwrap_or(0.0) * seen.seconds < 1.0 {
-        reasons_against.push("nobody was connected while it was watched".to_owned());
+        reasons_against.push("no client was connected during the watch".to_owned());
         return Pooler { helps: Verdict::Unknown, reasons_for, reasons_against };
     }
     if seen.hidden > connections / 2.0 {
-        reasons_against
-            .push(format!("of {} connections this user sees the state of few", one_decimal(connections)));
+        reasons_against.push(format!(
+            "this user sees the state of only a few of {} connections",
+            one_decimal(connections)
+        ));
         return Pooler { helps: Verdict::Unknown, reasons_for, reasons_against };
     }
     let mut speaks = |weight: u32, text: String| {
@@ -220,7 +222,7 @@ fn pooler(seen: &Seen, servers: u64) -> Pooler {
         speaks(
             3,
             format!(
-                "of {} connections {} do nothing at a moment: {} carry the same work",
+                "of {} connections {} are idle at any time: {} carry the same work",
                 one_decimal(connections),
                 one_decimal(connections - seen.held_mean()),
                 things(servers, "server connection", "server connections")
@@ -238,18 +240,18 @@ fn pooler(seen: &Seen, servers: u64) -> Pooler {
     }
     if held_share >= 0.8 && connections >= 2.0 {
         reasons_against.push(format!(
-            "{:.0}% of the connections are in a transaction at any moment: there is little to share between them",
+            "{:.0}% of the connections are in a transaction at any time: there is little to share",
             held_share * 100.0
         ));
     }
     if seen.connections.max <= servers as f64 && reasons_for.is_empty() {
         reasons_against.push(format!(
-            "there are no more connections ({} at most) than a pool would have: a pooler would be one more hop and no fewer connections",
+            "there are no more connections ({} at most) than a pool would have: a pooler would add a hop and save no connections",
             count(seen.connections.max as u64)
         ));
     } else if reasons_for.is_empty() && reasons_against.is_empty() {
         reasons_against.push(format!(
-            "{} connections, {} of them at work, few connects: the server is at ease with them",
+            "{} connections, {} of them active, few connects: the server handles them easily",
             one_decimal(connections),
             one_decimal(seen.held_mean())
         ));
@@ -267,9 +269,10 @@ fn churn(seen: &Seen) -> Option<(u32, String)> {
     let rate = seen.connects_per_s.filter(|rate| *rate >= 0.1)?;
     let cpu = rate * seen.connect_cpu_s;
     let of_cores = seen.cores.as_ref().map_or(cpu, |cores| cpu / cores.count as f64);
-    let life = seen.lifetime_s.map(|s| format!(", each lives {}", seconds(s))).unwrap_or_default();
+    let life = seen.lifetime_s.map(|s| format!(", each open for {}", seconds(s))).unwrap_or_default();
     let cost = format!("{:.1}% of its cores", of_cores * 100.0);
-    let text = format!("{} connects a second{life}: that costs the database about {cost}", one_decimal(rate));
+    let text =
+        format!("{} connects per second{life}: they cost the database about {cost}", one_decimal(rate));
     match of_cores {
         share if share >= 0.1 => Some((3, text)),
         share if share >= 0.02 => Some((2, text)),
@@ -283,7 +286,7 @@ fn crowd(seen: &Seen) -> Option<(u32, String)> {
     let cores = seen.cores.as_ref()?;
     let per_core = seen.running.p95 / cores.count as f64;
     let text = format!(
-        "{} statements run at once on {} cores: a queue in front of the database keeps its throughput, a crowd inside lowers it",
+        "{} statements run at once on {} cores: waiting in front of the database keeps its throughput, waiting inside lowers it",
         one_decimal(seen.running.p95),
         cores.count
     );
@@ -301,7 +304,7 @@ fn slots(seen: &Seen) -> Option<(u32, String)> {
         return Some((
             3,
             format!(
-                "{} connections were refused while it was watched: max_connections is reached",
+                "{} connections were refused during the watch: max_connections is reached",
                 count(refused as u64)
             ),
         ));
@@ -311,7 +314,7 @@ fn slots(seen: &Seen) -> Option<(u32, String)> {
         (
             2,
             format!(
-                "{} of {} possible connections were taken at some time",
+                "at the peak, {} of {} possible connections were used",
                 count(most as u64),
                 count(seen.slots)
             ),
@@ -328,7 +331,7 @@ fn mode(seen: &Seen) -> Mode {
         return Mode {
             name: "session",
             why: format!(
-                "{} of {} connections keep something that cannot be shared: {}",
+                "{} of {} connections have state that cannot be shared: {}",
                 one_decimal(pinned),
                 one_decimal(connections),
                 named.join(", ")
@@ -336,9 +339,9 @@ fn mode(seen: &Seen) -> Mode {
         };
     }
     let lasting = match seen.transaction_s {
-        Some(s) => format!("a transaction holds its connection for {} in the mean", seconds(s)),
+        Some(s) => format!("a transaction holds its connection for {} on average", seconds(s)),
         None => format!(
-            "{} of {} connections hold something at a moment",
+            "{} of {} connections hold a server at any time",
             one_decimal(seen.held_mean()),
             one_decimal(seen.connections.mean)
         ),
@@ -348,7 +351,7 @@ fn mode(seen: &Seen) -> Mode {
     } else {
         format!("; {} would keep their server for a while: {}", one_decimal(pinned), named.join(", "))
     };
-    Mode { name: "transaction", why: format!("{lasting}, and others can have its server after that{pins}") }
+    Mode { name: "transaction", why: format!("{lasting}; then another client can use its server{pins}") }
 }
 
 /// Deals servers out by what the pools hold; each has at least one.
@@ -384,22 +387,22 @@ fn remarks(seen: &Seen) -> Vec<String> {
     }
     if let Some(most) = seen.most_ever.filter(|most| *most as f64 >= seen.connections.max * 1.5 + 2.0) {
         remarks.push(format!(
-            "there were {} connections at some time, now at most {}: watch again in the busiest hour",
+            "the peak was {} connections, now at most {}: watch again in the busiest hour",
             count(most),
             count(seen.connections.max as u64)
         ));
     } else {
-        remarks.push("this is one moment of the day: watch again in the busiest hour".to_owned());
+        remarks.push("this is a short sample: watch again in the busiest hour".to_owned());
     }
     if seen.longest_transaction_s >= 60.0 {
         remarks.push(format!(
-            "one transaction was open for {}: it holds its server and old row versions all that time; idle_transaction_timeout ends forgotten ones",
+            "one transaction was open for {}: it holds its server and old row versions for that time; idle_transaction_timeout ends forgotten ones",
             seconds(seen.longest_transaction_s)
         ));
     }
     if seen.waiting_for_lock.mean >= 1.0 && seen.waiting_for_lock.mean >= seen.running.mean {
         remarks.push(format!(
-            "{} connections wait for locks and {} run: the rows they fight for are the bottleneck, no pool size helps",
+            "{} connections wait for locks and {} run: contention for rows is the bottleneck; no pool size helps",
             one_decimal(seen.waiting_for_lock.mean),
             one_decimal(seen.running.mean)
         ));

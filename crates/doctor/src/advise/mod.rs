@@ -1,12 +1,12 @@
-//! `weir advise`: watches a live database for a while and says whether a pooler helps, in which mode, with
-//! which size.
+//! `weir advise`: watches a live database for a while and recommends whether to use a pooler, in which mode,
+//! with which size.
 //!
-//! Owns: what is sampled ([`sample`]), what it comes to ([`seen`]), the judgement ([`judge`]) and its words
+//! Owns: the samples ([`sample`]), their summary ([`seen`]), the recommendation ([`judge`]) and its text
 //! ([`text`]). Must not do: change anything in the database; judge by anything that is not in [`seen::Seen`].
 //!
-//! The published questions before a pooler is deployed are: how many connections, how they vary, which
+//! The published questions before deploying a pooler are: how many connections, how they vary, which
 //! throughput, how many cores, a connection for each request or long-lived ones, single statements or long
-//! transactions. The answers are counted here, and every advice names the numbers it comes from.
+//! transactions. The answers are measured here, and every recommendation names the numbers it is based on.
 
 mod ask_mysql;
 mod ask_postgres;

@@ -1,4 +1,4 @@
-//! What is looked at: the connections of one moment, and counters that only grow.
+//! One sample: the connections at one moment, and counters that only grow.
 
 use crate::database::connection::DbError;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What the samples and counters come to: the answers to the published questions as numbers. Pure.
+//! The summary of samples and counters: the answers to the published questions as numbers. Pure.
 
 use super::sample::{About, Cores, Counters, Doing, Group, Keeps, Snapshot, is_held};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The advice as text: the verdict first, then what it comes from.
+//! The advice as text: the verdict first, then its reasons.
 
 use super::judge::{Advice, Verdict};
 use super::seen::{Seen, Spread};
@@ -21,14 +21,14 @@ pub fn advice(advice: &Advice) -> String {
         advice.database,
         seen.product,
         seconds(seen.seconds.round()),
-        things(seen.samples, "look", "looks")
+        things(seen.samples, "sample", "samples")
     );
     let _ = writeln!(out, "{}\n", wrap(&head, WIDTH, 0));
     let verdict = match advice.pooler.helps {
         Verdict::Yes => "a pooler helps",
         Verdict::Little => "a pooler helps a little",
         Verdict::No => "a pooler does not help",
-        Verdict::Unknown => "too little was seen to say",
+        Verdict::Unknown => "too few samples for a recommendation",
     };
     field(&mut out, "POOLER", verdict);
     for reason in &advice.pooler.reasons_for {
@@ -97,7 +97,7 @@ fn number(n: f64) -> String {
 
 fn spread(of: &Spread) -> String {
     format!(
-        "{} in the mean, {} to {}, {} in 95 of 100 looks",
+        "mean {}, {} to {}, 95th percentile {}",
         number(of.mean),
         number(of.min),
         number(of.max),
@@ -107,41 +107,41 @@ fn spread(of: &Spread) -> String {
 
 /// The published questions and what was counted.
 fn answers(out: &mut String, seen: &Seen) {
-    out.push_str("\nWhat was seen\n");
+    out.push_str("\nMeasurements\n");
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {name:<24}{}", wrap(&text, WIDTH - 26, 26));
     };
     line("connections", spread(&seen.connections));
-    let ever = seen.most_ever.map(|most| format!(", {} at most ever", count(most))).unwrap_or_default();
+    let ever = seen.most_ever.map(|most| format!(", peak {}", count(most))).unwrap_or_default();
     line("possible", format!("{}{ever}", count(seen.slots)));
     line("running a statement", spread(&seen.running));
     line("waiting for a lock", spread(&seen.waiting_for_lock));
     line("idle in transaction", spread(&seen.idle_in_transaction));
     if let Some(counted) = seen.held_counted.or(seen.running_counted) {
-        line("by the server's clock", format!("{} of the three above in the mean", number(counted)));
+        line("by the server's clock", format!("mean {} of the three above", number(counted)));
     }
     if seen.hidden > 0.0 {
-        line("not to be seen", format!("{} in the mean", number(seen.hidden)));
+        line("not visible", format!("mean {}", number(seen.hidden)));
     }
     let unknown = || "not counted here".to_owned();
-    let rate = |rate: Option<f64>| rate.map_or_else(unknown, |n| format!("{} a second", number(n)));
+    let rate = |rate: Option<f64>| rate.map_or_else(unknown, |n| format!("{} per second", number(n)));
     let what = if seen.explicit_only { "explicit transactions" } else { "transactions" };
     line(what, rate(seen.transactions_per_s));
     line("statements", rate(seen.statements_per_s));
     if let Some(s) = seen.transaction_s {
         line(
-            "a transaction lasts",
-            format!("{} in the mean; the longest seen {}", seconds(s), seconds(seen.longest_transaction_s)),
+            "transaction duration",
+            format!("mean {}; longest {}", seconds(s), seconds(seen.longest_transaction_s)),
         );
     } else {
-        line("the longest transaction", seconds(seen.longest_transaction_s));
+        line("longest transaction", seconds(seen.longest_transaction_s));
     }
     if let Some(s) = seen.statement_s {
-        line("a statement lasts", format!("{} in the mean", seconds(s)));
+        line("statement duration", format!("mean {}", seconds(s)));
     }
-    let life = seen.lifetime_s.map(|s| format!(", each lives {}", seconds(s))).unwrap_or_default();
+    let life = seen.lifetime_s.map(|s| format!(", each open for {}", seconds(s))).unwrap_or_default();
     line("connects", format!("{}{life}", rate(seen.connects_per_s)));
-    line("there all the time", things(seen.stayed, "connection", "connections"));
+    line("connected all the time", things(seen.stayed, "connection", "connections"));
     let cores = seen.cores.as_ref().map_or_else(
         || "not known: --cores N".to_owned(),
         |cores| format!("{} ({})", cores.count, cores.from),

@@ -1,4 +1,4 @@
-//! The time of watching: looks at equal distances, counters before and after.
+//! Timing of the samples: equal intervals, counters before and after.
 
 use super::sample::{Snapshot, Source};
 use super::seen::{Gathered, Seen};

@@ -1,4 +1,4 @@
-//! Connections that wait to be accepted: somaxconn bounds what a program asks for.
+//! Connections that wait to be accepted: somaxconn limits what a program requests.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,4 +1,5 @@
-//! Memory limit of the control group: a container's or unit's. The kernel's memory for sockets counts in it.
+//! Memory limit of the control group: a container's or unit's. The kernel's memory for sockets counts towards
+//! it.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,4 +1,4 @@
-//! CPU quota of the control group: a container that has used its share stands still until the period ends.
+//! CPU quota of the control group: a container that has used its share is stopped until the period ends.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,4 +1,5 @@
-//! When the kernel asks whether the other end still lives, against when firewalls forget the connection.
+//! The interval of the kernel's keepalive probes, compared with the time after which firewalls drop idle
+//! connections.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! Connections that were dropped at a full queue, as the kernel has counted since the start.
+//! Connections dropped at a full queue since the start, as counted by the kernel.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! Local ports: each connection from one address to one address and port takes one.
+//! Local ports: each connection from one address to one address and port uses one.
 
 use super::reserved_ports;
 use crate::cure::Cure;

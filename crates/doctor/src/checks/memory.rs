@@ -1,4 +1,4 @@
-//! Free memory of the machine against what the connections cost.
+//! Free memory of the machine, compared with what the connections need.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

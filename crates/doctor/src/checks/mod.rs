@@ -1,8 +1,8 @@
 //! The checks of the machine, one file each.
 //!
-//! A check reads through [`Probe`] and answers with one [`Finding`]. It never fails: what it cannot read is a
-//! finding whose state is `unknown`. Numbers it compares with come from the question; numbers it proposes say
-//! why in a comment.
+//! A check reads through [`Probe`] and returns one [`Finding`]. It never fails: what it cannot read is a
+//! finding whose state is `unknown`. The numbers it compares with come from the question; the numbers it
+//! proposes have their reason in a comment.
 
 mod accept_backlog;
 mod cgroup_memory;

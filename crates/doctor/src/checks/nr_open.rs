@@ -1,4 +1,4 @@
-//! The most a limit of open files may be set to.
+//! The maximum value of a limit of open files.
 
 use super::open_files::proposed;
 use crate::cure::Cure;

@@ -1,4 +1,4 @@
-//! Connections without an owner: what a process that ends leaves to the kernel.
+//! Connections without an owner, which a process leaves to the kernel when it ends.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! Strict accounting of memory: with it every thread's whole stack is charged.
+//! Strict memory accounting, which charges every thread's whole stack.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

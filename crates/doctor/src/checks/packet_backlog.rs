@@ -1,4 +1,4 @@
-//! Packets that wait for a core, and those that were dropped there since the start.
+//! Packets that wait for a core, and those dropped there since the start.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

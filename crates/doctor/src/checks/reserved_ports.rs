@@ -1,7 +1,6 @@
 //! Listening ports inside the range for outgoing connections.
 //!
-//! While a server is up its port is safe. When it restarts, an outgoing connection may have been given the
-//! port.
+//! While a server is up its port is safe. When it restarts, an outgoing connection may have taken the port.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

@@ -1,7 +1,6 @@
 //! Clients behind one address: a load balancer, NAT, or one machine for a test.
 //!
-//! The limit is not this machine's but that of whoever connects, so it is judged by this machine's own
-//! numbers.
+//! The limit is that of the clients' machine, so it is judged by this machine's own numbers.
 
 use crate::cure::Cure;
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! The systemd unit that will start the program: what a shell shows is not what a service gets.
+//! The systemd unit that will start the program: the limits of a shell are not those of a service.
 
 use super::open_files;
 use crate::cure::Cure;

@@ -1,4 +1,4 @@
-//! tcp_rmem and tcp_wmem: what one socket starts with and may grow to.
+//! tcp_rmem and tcp_wmem: initial and maximum buffer size of one socket.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,4 +1,4 @@
-//! tcp_mem: pages that all sockets' buffers may take together.
+//! tcp_mem: total pages for the buffers of all sockets.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,5 +1,5 @@
-//! What TCP settings of the kernel people ask about: two that must be on, and those that do not matter for a
-//! pooler, with the reason.
+//! TCP settings of the kernel that are often asked about: two that must be on, and those that do not matter
+//! for a pooler, with the reason.
 
 use crate::cure::Cure;
 use crate::finding::{Finding, State};

@@ -1,9 +1,8 @@
-//! One connection that blocks: login by the wings' machines, then text queries.
+//! One blocking connection: login by the wings' machines, then text queries.
 //!
-//! Owns: time limits, the reading of replies. Must not know: what is asked; sockets.
+//! Owns: time limits, reading replies. Must not know: what is asked; sockets.
 //!
-//! Invariants: a reply is bounded ([`REPLY_BYTES_MAX`]); a server that says nothing is given up
-//! ([`ANSWER_TIMEOUT`]).
+//! Invariants: a reply is bounded ([`REPLY_BYTES_MAX`]); a silent server is given up ([`ANSWER_TIMEOUT`]).
 
 use super::Place;
 use crate::root::NUMBER_MAX;

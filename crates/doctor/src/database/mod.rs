@@ -1,7 +1,7 @@
-//! The database side: what a server says about the connections it will take.
+//! The checks of databases: a server's own information about the connections it accepts.
 //!
-//! Owns: one blocking connection to each URL, read-only statements, and the checks of their answers.
-//! Must not do: change anything; keep a password in a finding.
+//! Owns: one blocking connection to each URL, read-only statements, and the checks of their answers. Must not
+//! do: change anything; keep a password in a finding.
 
 pub mod connection;
 mod mysql;

@@ -1,4 +1,4 @@
-//! What a MySQL or MariaDB server is asked. Statements only read.
+//! The queries sent to a MySQL or MariaDB server. Statements only read.
 
 use super::connection::{Connection, DbError, Facts};
 

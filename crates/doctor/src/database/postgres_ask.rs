@@ -1,4 +1,4 @@
-//! What a PostgreSQL server is asked. Statements only read.
+//! The queries sent to a PostgreSQL server. Statements only read.
 
 use super::connection::{Connection, DbError, Facts};
 

@@ -1,4 +1,4 @@
-//! What load generators and the pools of applications say.
+//! Messages of load generators and of applications' pools.
 
 use super::Entry;
 

@@ -1,4 +1,4 @@
-//! What PostgreSQL, MySQL and MariaDB refuse.
+//! Refusals of PostgreSQL, MySQL and MariaDB.
 
 use super::Entry;
 

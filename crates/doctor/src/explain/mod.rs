@@ -1,7 +1,7 @@
-//! Messages of the field and what they mean.
+//! Common error messages and their explanations.
 //!
-//! Owns: recognising a message, a code or a line of a log ([`find`]). The entries are in [`entries`].
-//! Must not do: probe anything. An explanation is right on any machine.
+//! Owns: recognising a message, a code or a line of a log ([`find`]). The entries are in [`entries`]. Must
+//! not do: probe anything. An explanation is right on any machine.
 
 mod application;
 mod database;

@@ -1,4 +1,4 @@
-//! What poolers and proxies refuse: Weir, PgBouncer, ProxySQL, MySQL Router.
+//! Refusals of poolers and proxies: Weir, PgBouncer, ProxySQL, MySQL Router.
 
 use super::Entry;
 
@@ -13,7 +13,7 @@ pub const ENTRIES: &[Entry] = &[
             "ERROR 1040: Too many connections to MySQL Router",
         ],
         symptom: "New clients are refused by the pooler while the database is idle.",
-        cause: "The pooler's own limit of clients: max_client_conn, unless set, is 100 in PgBouncer and what the machine holds in Weir; MySQL Router has \
+        cause: "The pooler's own limit of clients: max_client_conn defaults to 100 in PgBouncer and to what the machine allows in Weir; MySQL Router has \
                 max_total_connections (512).",
         cures: &[
             "max_client_conn above the sum of all applications' pools; and open files for it (weir doctor --connections N)",
@@ -43,7 +43,7 @@ pub const ENTRIES: &[Entry] = &[
         cures: &[
             "look for open transactions: idle in transaction in pg_stat_activity, information_schema.innodb_trx",
             "weir_pinned_servers by reason: sessions that keep their server connection",
-            "weir advise --url URL says which pool size the load needs",
+            "weir advise --url URL recommends a pool size for the load",
             "the pooler's log: can it log in to the server?",
         ],
         checks: &["pg_max_connections", "my_max_connections"],
@@ -63,10 +63,10 @@ pub const ENTRIES: &[Entry] = &[
             "the database server refused Weir's login",
             "FATAL: server_login_retry",
         ],
-        symptom: "All clients of one database fail although they give the right password.",
+        symptom: "All clients of one database fail although their passwords are right.",
         cause: "The pooler's own login to the server fails: password, pg_hba.conf, max_connections of the server, or the network.",
         cures: &[
-            "the pooler's log has the server's words",
+            "the pooler's log has the server's message",
             "try the same login from the pooler's machine: psql, mysql",
             "weir doctor --url URL",
         ],
@@ -84,9 +84,9 @@ pub const ENTRIES: &[Entry] = &[
         id: "client_login_timeout",
         title: "a client's login to the pooler took too long",
         messages: &["client_login_timeout", "the login took too long (client_login_timeout)"],
-        symptom: "Clients are closed while they log in, most in a storm.",
-        cause: "The client did not finish in client_login_timeout: a storm that keeps the password mathematics busy, a health check that \
-                says nothing, or no server for the first login.",
+        symptom: "Clients are closed while they log in, mostly when many log in at once.",
+        cause: "The client did not finish within client_login_timeout: too many logins at once for the password computations, a health check that \
+                sends nothing, or no server for the first login.",
         cures: &[
             "let clients reconnect with a random delay",
             "more cores for the pooler; fewer SCRAM iterations",
@@ -105,10 +105,10 @@ pub const ENTRIES: &[Entry] = &[
             "ERROR 1243 (HY000): Unknown prepared statement handler (1) given to mysql_stmt_execute",
         ],
         symptom: "Errors come and go behind a pooler in transaction mode.",
-        cause: "The pooler lends another server connection for each transaction and does not carry prepared statements along.",
+        cause: "The pooler uses another server connection for each transaction and does not move prepared statements along.",
         cures: &[
-            "Weir carries them. PgBouncer: 1.21 or newer with max_prepared_statements = 200.",
-            "else switch them off in the driver: prepareThreshold=0 (pgjdbc), statement_cache_size=0 (asyncpg), prepare_threshold=None (psycopg)",
+            "Weir moves them. PgBouncer: 1.21 or newer with max_prepared_statements = 200.",
+            "otherwise disable them in the driver: prepareThreshold=0 (pgjdbc), statement_cache_size=0 (asyncpg), prepare_threshold=None (psycopg)",
         ],
         checks: &[],
         signs: &[
@@ -126,8 +126,8 @@ pub const ENTRIES: &[Entry] = &[
             "unsupported startup parameter in options: search_path",
         ],
         symptom: "One driver cannot connect at all.",
-        cause: "PgBouncer takes only the parameters it tracks.",
-        cures: &["Weir takes them. PgBouncer: ignore_startup_parameters = extra_float_digits,options"],
+        cause: "PgBouncer accepts only the parameters it tracks.",
+        cures: &["Weir accepts all. PgBouncer: ignore_startup_parameters = extra_float_digits,options"],
         checks: &[],
         signs: &["unsupported startup parameter"],
         codes: &[],
@@ -142,7 +142,7 @@ pub const ENTRIES: &[Entry] = &[
         cause: "ProxySQL could not parse a SET and locked the hostgroup (set_query_lock_on_hostgroup).",
         cures: &[
             "change the SET to one it parses",
-            "a proxy that follows the server's own session trackers, as Weir does",
+            "use a proxy that follows the server's own session trackers, such as Weir",
         ],
         checks: &[],
         signs: &["connection is locked to hostgroup", "unable to parse unknown set query"],

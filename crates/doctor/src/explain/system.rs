@@ -1,4 +1,4 @@
-//! What the operating system refuses.
+//! Refusals of the operating system.
 
 use super::Entry;
 

@@ -1,6 +1,6 @@
 //! Control groups, version 1 and 2: where the process is, and the limits from there up to the root.
 //!
-//! The tightest limit on the way up holds, so all levels are read. Version 2 and version 1 may be mounted
+//! The tightest limit on the way up applies, so all levels are read. Version 2 and version 1 may be mounted
 //! together ("hybrid"); a controller is then in one of them.
 
 use super::Probe;

@@ -1,4 +1,4 @@
-//! Free memory, and what connections cost of it.
+//! Free memory, and how much of it connections need.
 
 use super::{Probe, cgroup};
 use crate::question::{Program, Question};

@@ -1,6 +1,6 @@
 //! Facts that several checks need, read below a [`Root`].
 //!
-//! Owns: the forms of the files of /proc, /sys and systemd. Must not know: what is enough.
+//! Owns: the formats of the files of /proc, /sys and systemd. Must not know: which values are sufficient.
 
 pub mod cgroup;
 pub mod limits;

@@ -1,4 +1,4 @@
-//! What /proc/net says about sockets, ports, addresses and counters.
+//! Sockets, ports, addresses and counters from /proc/net.
 
 use crate::numbers::listed;
 use crate::root::{NUMBER_MAX, Root, Unread};

@@ -18,8 +18,7 @@ fn ends_without_a_word(kind: FaultKind) -> bool {
 }
 
 /// Behind what a server says of the account Weir logs in with.
-const WEIRS_OWN_LOGIN: &[u8] =
-    b" (the database server refused Weir's own login, and not this client's to Weir)";
+const WEIRS_OWN_LOGIN: &[u8] = b" (the database server refused Weir's own login, not this client's to Weir)";
 
 impl Front {
     pub(super) fn unknown_command(&self, len: usize, out: &mut Vec<u8>) -> Found {

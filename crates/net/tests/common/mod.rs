@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Shared helpers of this crate's tests.
 #![allow(dead_code)]
 
 use std::process::Command;

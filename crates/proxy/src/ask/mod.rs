@@ -176,7 +176,7 @@ impl Asker {
         };
         let begun = std::thread::Builder::new().name("auth-query".to_owned()).spawn(body);
         if let Err(error) = &begun {
-            tracing::error!("no thread for auth_query: {error}");
+            tracing::error!("cannot start a thread for auth_query: {error}");
         }
         begun.is_ok()
     }
@@ -344,7 +344,7 @@ impl Clerk {
         tracing::warn!(
             database,
             user,
-            "auth_query gives no answer, so users who are not listed cannot log in: {fault}"
+            "auth_query failed, so users who are not listed cannot log in: {fault}"
         );
     }
 }

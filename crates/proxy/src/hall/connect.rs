@@ -267,7 +267,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if otherwise {
             tracing::debug!(
                 protocol = W::PROTOCOL.name(),
-                "a login is tried again by the other transport: {fault}"
+                "retrying the login with the other transport (TLS or plain): {fault}"
             );
             self.open_by(cx, id, right, true, meant_for);
             return;
@@ -360,11 +360,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let state = server.state();
         match state {
             ServerState::Idle => {
-                tracing::debug!(protocol = W::PROTOCOL.name(), "an idle server is gone: {fault}");
+                tracing::debug!(protocol = W::PROTOCOL.name(), "idle server connection lost: {fault}");
             }
             ServerState::Leased(client) => {
                 self.count_fault(fault.kind);
-                log_client!(warn, self, cx, client, "a server is gone with this client on it: {fault}");
+                log_client!(warn, self, cx, client, "server lost while in use by this client: {fault}");
                 let cut = self.is_mid_message(client);
                 self.books().release(client);
                 if let Some(client) = self.clients.get_mut(client) {
@@ -384,9 +384,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.drop_server(cx, key, true);
     }
 
-    /// Closes a server that nobody holds and opens another one in its place, for this client and as it would
-    /// itself. The place is nobody else's meanwhile: two pools under one limit would close and open servers
-    /// for each other for ever.
+    /// Closes a server that no client holds and opens another one in its place, for this client and as it
+    /// would itself. The place stays reserved meanwhile: otherwise two pools under one limit would close and
+    /// open servers for each other endlessly.
     pub(super) fn renew_for(&mut self, cx: &mut Cx<'_, N>, server: Key, client: Key, why: &str) {
         let id = self.servers.get(server).map(|held| held.pool);
         let now_ms = cx.now_ms();

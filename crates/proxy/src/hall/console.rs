@@ -106,7 +106,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Some((words, kind)) => self.refused_at_console(cx, key, &login, words, kind),
             None => {
                 let (user, protocol) = (&login.user, W::PROTOCOL.name());
-                tracing::info!(protocol, user, admin, "a client has come to the console");
+                tracing::info!(protocol, user, admin, "console login");
                 self.arm_client(cx, key);
             }
         }
@@ -127,7 +127,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             tracing::info!(
                 protocol = W::PROTOCOL.name(),
                 user = login.user,
-                "login to the console refused: {words}"
+                "console login refused: {words}"
             );
         }
         self.begin_closing(cx, key);

@@ -12,8 +12,8 @@ use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
 use weir_wire::Boundary;
 
-/// So long a client without a request keeps such a server although others wait: a program's way from one
-/// statement to the next is shorter, and a pool of any size still answers ten times a second for each server.
+/// Time for which a client without a request keeps such a server while others wait: programs need less from
+/// one statement to the next, and a pool of any size still answers ten times per second for each server.
 const KEPT_MS: u64 = 100;
 
 impl<W: Wing, N: Net> Hall<W, N> {

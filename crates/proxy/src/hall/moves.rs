@@ -45,7 +45,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 cx.post::<W>(to, WingMail::Server(Box::new(transfer)));
             }
             Err(Kept { socket, error }) => {
-                tracing::debug!(protocol = W::PROTOCOL.name(), %error, "a server could not be handed over");
+                tracing::debug!(protocol = W::PROTOCOL.name(), %error, "cannot move a server connection to another worker");
                 cx.net.close(socket, true);
                 self.count_pool(right.entry().id, |cells| cells.server_closes.inc());
                 self.give_back(right);
@@ -65,7 +65,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let socket = match cx.net.unpack(parcel, tag.token()) {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(protocol = W::PROTOCOL.name(), %error, "a server was lost on its way between workers");
+                tracing::warn!(protocol = W::PROTOCOL.name(), %error, "a server connection was lost while moving between workers");
                 self.count_pool(entry.id, |cells| cells.server_closes.inc());
                 self.give_back(right);
                 return;

@@ -371,8 +371,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         (!at_work || is_awaited) && !is_cut
     }
 
-    /// A server has said all it has to say for now. If it waits for a client that will send nothing more, it
-    /// would wait for ever.
+    /// A server has sent everything for now. If it waits for a client that will send nothing more, it would
+    /// wait forever.
     pub(super) fn close_if_awaited_in_vain(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         let ended =
             |client: &Client<W, N::Socket>| client.is.eof && matches!(client.phase, Phase::Session(_));

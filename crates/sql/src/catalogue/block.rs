@@ -1,10 +1,10 @@
-//! `DO`: code of PL/pgSQL that stands in a client's text itself.
+//! `DO`: PL/pgSQL code in a client's text.
 //!
-//! It is read as the body of a function is, and what it mentions is looked up in the catalogue. Must not
-//! know: what its statement does beside it.
+//! It is read like the body of a function, and the names in it are looked up in the catalogue. Must not know:
+//! the other effects of its statement.
 //!
-//! Invariant: of a block in another form than the plain one, in another language, or that changes the
-//! catalogue beneath its own feet nothing is known.
+//! Invariant: a block in another than the plain form, in another language, or one that changes the catalogue
+//! that it uses, counts as unknown.
 
 use super::build::Language;
 use super::code::Code;

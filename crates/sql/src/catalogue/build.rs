@@ -1,7 +1,7 @@
-//! From the rows of a catalogue to what its names stand for.
+//! Builds the meaning of names from the rows of a catalogue.
 //!
-//! Each row is read when it comes and then forgotten but for the names in it; at the end everything that code
-//! calls, selects from or writes to is followed to its end.
+//! Each row is read when it arrives, and only its names are kept; at the end, everything that code calls,
+//! selects from or writes to is followed through all levels.
 
 use super::code::{Code, Facts};
 use super::{Catalogue, Doings, Meaning, NameKey, Names, SettingBits};

@@ -1,9 +1,9 @@
 //! Reads the body of a routine, a view's query or an expression: what it does itself, and which names it
 //! mentions.
 //!
-//! A body is cut into its statements, and each is read as a text of a client would be (`recognise`). Words of
-//! the procedural language that begin something else than a statement are read as if SELECT stood there: all
-//! that matters of them is what they call.
+//! A body is split into its statements, and each is read like a text of a client (`recognise`). Words of the
+//! procedural language that begin something else than a statement are read as if they were SELECT: only the
+//! calls in them matter.
 //!
 //! Invariant: a construct that is not understood counts as code that may do anything.
 

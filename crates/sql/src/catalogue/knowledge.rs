@@ -1,12 +1,12 @@
-//! Whether what was read of a catalogue still holds.
+//! Whether the last read of a catalogue is still valid.
 //!
-//! Every change of the catalogue that passes through Weir makes everything unknown from the moment it is sent
-//! until the catalogue has been read again behind its end; changes by others are found by asking now and then
-//! (the caller's clock). All pools of one database share a [`Group`], since any of them may change it; each
-//! has a [`Knowledge`] of its own, since users may see different parts of it.
+//! Every change of the catalogue that passes through Weir invalidates everything from the moment it is sent
+//! until the catalogue has been read again after its end; changes by others are found by periodic queries
+//! (with the caller's clock). All pools of one database share a [`Group`], since any of them may change it;
+//! each has a [`Knowledge`] of its own, since users may see different parts of it.
 //!
-//! Invariant: [`Knowledge::state`] is not 0 only while no change is under way and none has ended since what
-//! is known began to be read.
+//! Invariant: [`Knowledge::state`] is not 0 only while no change is in progress and none has ended since the
+//! current read began.
 
 use super::Catalogue;
 use arc_swap::ArcSwapOption;

@@ -1,17 +1,16 @@
-//! What the names of a database stand for: which user code may run when a text mentions them, and what that
-//! code may do to its session and to the data.
+//! The meaning of names in a database: which user code may run when a text mentions them, and what that code
+//! may do to its session and to the data.
 //!
-//! A name in a text says nothing about which function, view, operator or trigger runs; the database's
-//! catalogue does. Weir reads it ([`Builder`] takes it row by row) and keeps, per name, the union of what
-//! everything of that name may do, in any schema and with any arguments ([`Catalogue`]). A text is then
-//! judged by all the words in it (`recognise/names.rs`). [`Knowledge`] is one pool's view of it, and says
-//! whether it still holds.
+//! A text does not show which function, view, operator or trigger runs; the database's catalogue does. Weir
+//! reads it ([`Builder`] takes it row by row) and keeps, per name, the union of what everything of that name
+//! may do, in any schema and with any arguments ([`Catalogue`]). A text is then judged by all the words in it
+//! (`recognise/names.rs`). [`Knowledge`] is one pool's view of it, and whether it is still valid.
 //!
 //! Owns: names, what they may do, how long that is known. Must not know: sockets, clocks, protocols, how the
-//! catalogue is asked for.
+//! catalogue is queried.
 //!
 //! Invariants: doubt is never resolved in favour of sharing: a name that cannot be read, a body in a language
-//! that is not understood, a catalogue that could not be read whole count as code that may do anything.
+//! that is not understood, and an incomplete catalogue count as code that may do anything.
 
 mod block;
 mod build;

@@ -1,11 +1,10 @@
-//! Cuts a text into tokens, in pieces of any size.
+//! Splits a text into tokens, in pieces of any size.
 //!
 //! Owns: where quotes, comments and words begin and end, as PostgreSQL's `scan.l` and MySQL's `sql_lex.cc`
-//! have it. Must not know: what any word means.
+//! define it. Must not know: what any word means.
 //!
-//! Invariants: the tokens do not depend on how the text is cut; a token that lies whole in one piece is
-//! not copied; of any other at most [`MAX_NAME_BYTES`] are kept. What may be read in two ways sets
-//! `doubtful`.
+//! Invariants: the tokens do not depend on how the text is split into pieces; a token that lies whole in one
+//! piece is not copied; of any other at most [`MAX_NAME_BYTES`] are kept. Ambiguous text sets `doubtful`.
 
 mod bytes;
 mod comment;

@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL: `BEGIN ATOMIC ... END`. MySQL: any compound statement. The rules count what opens and what
 //! closes; where they may be wrong, the count is not zero at the end and the text is doubtful, or the body
-//! seems to end early and what follows is no statement the scanner knows.
+//! seems to end early and the rest is no statement that the scanner recognises.
 
 use super::Recogniser;
 use crate::token::{Kind, Token};

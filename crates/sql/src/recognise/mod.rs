@@ -1,10 +1,11 @@
-//! Understands tokens: which statement this is and what it leaves behind.
+//! Interprets tokens: which statement this is and what it leaves behind.
 //!
-//! Owns: where statements begin and end, what each verb and each known function means for the session.
-//! Must not know: bytes, quotes, comments.
+//! Owns: where statements begin and end, what each verb and each known function means for the session. Must
+//! not know: bytes, quotes, comments.
 //!
-//! Invariants: what is not recognised states the pin `Unrecognised`; `shareable` is a conclusion at the end
-//! from the absence of every doubt; memory is constant but for the lists of [`Details`], which are bounded.
+//! Invariants: an unrecognised statement states the pin `Unrecognised`; `shareable` is concluded at the end
+//! from the absence of every doubt; memory is constant except for the lists of [`Details`], which are
+//! bounded.
 
 mod body;
 mod calls;

@@ -1,4 +1,4 @@
-//! What the words of a text stand for in its database: asked of the catalogue, or noted down for it.
+//! Looks the words of a text up in the catalogue, or records them for it.
 
 use super::{Mode, Recogniser};
 use crate::SetTarget;

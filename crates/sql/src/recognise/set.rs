@@ -1,4 +1,4 @@
-//! SET and RESET: which names they change, how far, and where the values stand.
+//! SET and RESET: which names they change, their scope, and where the values are.
 
 use weir_wire::Pin;
 use weir_wire::limits::TEXT_ASSIGNMENTS;

@@ -1,4 +1,4 @@
-//! What the words behind the verb mean, one function a statement.
+//! The meaning of the words behind the verb, one function per statement.
 
 use weir_wire::Pin;
 

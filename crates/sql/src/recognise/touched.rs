@@ -1,7 +1,7 @@
-//! What a text does with settings of PostgreSQL, by their names: sets, puts back, makes known, asks for.
+//! What a text does with settings of PostgreSQL, by name: sets, resets, defines, reads.
 //!
-//! A lone RESET or SET is not listed as one that puts something back: its names stand in
-//! [`crate::SetTarget`], and nothing stands behind it that could see what it left.
+//! A lone RESET or SET is not listed as a reset: its names are in [`crate::SetTarget`], and nothing follows
+//! it that could see its effect.
 
 use weir_wire::Pin;
 

@@ -1,8 +1,8 @@
-//! Which functions are harmless, and which are known to be otherwise.
+//! Which functions are harmless, and which are known not to be.
 //!
 //! Harmless means: it leaves nothing in the session, asks nothing about earlier requests, and does not wait
-//! on purpose. Reading settings that Weir carries (schema, user, time zone) is harmless. A function that is
-//! not here only costs its statement the right to stand behind other clients' requests.
+//! deliberately. Reading settings that Weir moves (schema, user, time zone) is harmless. A function that is
+//! not listed only prevents its statement from sharing a server.
 
 use super::Func;
 

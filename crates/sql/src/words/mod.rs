@@ -1,7 +1,7 @@
-//! The words the scanner knows, and how it finds them.
+//! The words that the scanner knows, and their look-up.
 //!
-//! One table for both dialects, built by the compiler: open addressing over a hash of the word's first
-//! and last eight bytes. A word that is not in it is a name.
+//! One table for both dialects, built by the compiler: open addressing over a hash of the word's first and
+//! last eight bytes. A word that is not in it is a name.
 
 mod functions;
 

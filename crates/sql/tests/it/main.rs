@@ -1,4 +1,4 @@
-//! What the scanner says of real statements, tables first.
+//! The scanner's results for real statements, tables first.
 
 mod mysql;
 mod oracle;

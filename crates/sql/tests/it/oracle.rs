@@ -1,4 +1,4 @@
-//! A real parser as oracle: where it understands a text, the scanner must agree on what it is.
+//! A real parser as oracle: where it understands a text, the scanner must agree with it.
 
 use proptest::prelude::*;
 use sqlparser::ast::Statement;

@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties of every text.
 
 use proptest::prelude::*;
 use weir_sql::{Class, Dialect, Encoding, Scanner, Uses, Verb, classify};

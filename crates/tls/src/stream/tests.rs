@@ -1,4 +1,4 @@
-//! Our acceptor against our connector.
+//! Weir's acceptor against Weir's connector.
 
 use super::*;
 use crate::pem::certificates;

@@ -1,4 +1,4 @@
-//! `script FILE`: statements of the user, with variables and random numbers, in the words of pgbench's
+//! `script FILE`: the user's statements, with variables and random numbers, in the syntax of pgbench's
 //! scripts.
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! One run through the file is one event. `\set NAME EXPRESSION` sets a variable; `:NAME` in a statement is
-//! its value: in place in simple mode, as a parameter in the others; in a quoted text or a comment it is left
-//! alone. A statement ends with `;`, or with `\gset [PREFIX]`, which makes variables of the columns of its
-//! last row: they are called by number (`:1`, or `:PREFIX1`) and, when the SELECT names them simply, by name.
-//! Variables known from the start: `client_id`, `scale`, `random_seed` and those of --define.
+//! its value: in place in simple mode, as a parameter in the others; in a quoted text or a comment it is not
+//! replaced. A statement ends with `;`, or with `\gset [PREFIX]`, which sets variables from the columns of
+//! its last row: by number (`:1`, or `:PREFIX1`) and, when the SELECT names them simply, by name. Predefined
+//! variables: `client_id`, `scale`, `random_seed` and those of --define.
 
 mod expression;
 mod parse;

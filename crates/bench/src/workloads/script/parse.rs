@@ -1,5 +1,4 @@
-//! Reads a script: what is a statement, where it ends, which variables stand in it; and the expressions of
-//! `\set`.
+//! Parses a script: its statements, their ends, the variables in them; and the expressions of `\set`.
 
 use super::expression::{Expression, Function, Operator};
 use super::{Line, Parsed};

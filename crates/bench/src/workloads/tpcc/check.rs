@@ -1,4 +1,4 @@
-//! The consistency conditions of TPC-C (clause 3.3.2): each is a question that counts what contradicts it.
+//! The consistency conditions of TPC-C (clause 3.3.2): each is a query that counts violations.
 
 use crate::client::blocking::{Client, ClientError};
 use crate::record::result::CheckLine;

@@ -1,9 +1,8 @@
 //! `tpcc`: the mix of sysbench-tpcc on its nine tables: new_order, payment, orderstatus, delivery and
-//! stocklevel as 10 : 10 : 1 : 1 : 1, without keying and think times. Behind a run the consistency conditions
+//! stocklevel as 10 : 10 : 1 : 1 : 1, without keying and think times. After a run the consistency conditions
 //! of TPC-C are checked.
 //!
-//! Unlike sysbench-tpcc, one in a hundred order lines and 15 in a hundred payments really are another
-//! warehouse's.
+//! Unlike sysbench-tpcc, one in a hundred order lines and 15 in a hundred payments go to another warehouse.
 
 mod check;
 mod tables;

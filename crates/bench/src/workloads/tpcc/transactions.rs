@@ -1,8 +1,8 @@
-//! The five transactions, written as they run, top down.
+//! The five transactions, written in the order in which they run.
 //!
-//! Each is walked through from its beginning for every query ([`Walk::ask`]): what has been answered is
-//! passed over, the first statement without an answer is the query. All random numbers come from the event's
-//! own dice, so every walk takes the same way; rows that steer it come from what was heard.
+//! Each is walked through from its beginning for every query ([`Walk::ask`]): answered statements are
+//! skipped, the first statement without an answer is the query. All random numbers come from the event's own
+//! dice, so every walk takes the same path; rows that decide the path come from earlier replies.
 
 use super::{CUSTOMERS, DISTRICTS, ITEMS, last_name, nurand};
 use crate::dice::Dice;
