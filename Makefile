@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -56,10 +56,22 @@ differential: ## Random sessions direct and through Weir, compared (DB=postgres|
 	@WEIR_BIN=target/checked/weir tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(CLIENTS),--clients $(CLIENTS))
 
-regress: ## PostgreSQL's own regression tests, direct and through Weir (MODE=transaction|session, SERVERS=N)
+regress: ## PostgreSQL's own regression tests, direct and through Weir (MODE=transaction|session, SERVERS=N, ARGS=--parallel|--contrib)
 	@tests/setup
 	cargo build --bin weir --profile checked
-	@tests/regress/regress $(if $(MODE),--mode $(MODE)) $(if $(SERVERS),--servers $(SERVERS))
+	@tests/regress/regress $(if $(MODE),--mode $(MODE)) $(if $(SERVERS),--servers $(SERVERS)) $(ARGS)
+
+regress-newest: ## The same with the newest PostgreSQL of Debian unstable, which is fetched and not installed
+	@tests/setup
+	@tests/servers/get-newest target/newest
+	cargo build --bin weir --profile checked
+	@WEIR_TEST_NEWEST=$(CURDIR)/target/newest tests/regress/regress $(if $(MODE),--mode $(MODE)) $(if $(SERVERS),--servers $(SERVERS)) $(ARGS)
+
+regress-libpq: ## PostgreSQL's isolation tests and its tests of pipeline mode, direct and through Weir (MODE=transaction|session)
+	@tests/setup
+	cargo build --bin weir --profile checked
+	@tests/regress/libpq $(if $(MODE),--mode $(MODE)) --servers 1 2
+	@tests/regress/isolation $(if $(MODE),--mode $(MODE))
 
 torture: ## Faults at real sockets and a ledger of acknowledged writes (SECONDS for each database, DB=postgres|mysql|mariadb, SEED, CLIENTS)
 	@tests/setup

@@ -255,6 +255,9 @@ impl Back {
         (self.drawn_by, self.mixes_drawn) = (0, false);
         if asks_what_it_drew {
             front.rare.get_or_insert_default().asks_later = true;
+        } else if let Some(entry) = self.queue.tail_mut().filter(|_| asks && front.drew_at != 0) {
+            // It may draw what it asks itself: only the answer tells.
+            entry.asks_elsewhere = true;
         }
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");

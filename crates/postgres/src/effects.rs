@@ -32,7 +32,7 @@ pub struct Effects {
     /// It may change settings, if only until the transaction ends: what is prepared behind it may be read
     /// otherwise.
     pub may_set: bool,
-    /// Asks `currval()` or `lastval()`.
+    /// Asks `currval()` or `lastval()`, by its own words or by code of users.
     pub asks_sequence: bool,
     /// May draw from a sequence: an INSERT does where a column has such a default.
     pub draws: bool,
@@ -175,7 +175,7 @@ impl Effects {
                 && !class.statement_names,
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
-            asks_sequence: class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL),
+            asks_sequence: asks_sequence(class),
             draws: may_draw(class),
             draws_outright,
             controls: class.uses.intersects(Uses::TRANSACTION),
@@ -458,13 +458,17 @@ fn may_set(class: &Class) -> bool {
     sets || class.statements > 1 || !quiet
 }
 
+/// What one session knows of sequences is asked.
+fn asks_sequence(class: &Class) -> bool {
+    class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL | Uses::CODE_ASKS_SEQUENCE)
+}
+
 /// Not a known statement, alone, that writes nothing and calls nothing but what is known to be harmless.
 fn may_draw(class: &Class) -> bool {
-    let asks = Uses::CURRVAL | Uses::LASTVAL;
     let does = Uses::NEXTVAL | Uses::SETVAL | Uses::UNKNOWN_FUNCTION | Uses::WITH_WRITES | Uses::BLOCK;
     let only_asks = matches!(class.verb, Verb::Select | Verb::Values)
-        && class.uses.intersects(asks)
-        && !class.uses.intersects(does)
+        && asks_sequence(class)
+        && !class.uses.intersects(does | Uses::CODE_WRITES)
         && class.pins.is_empty();
     !(class.statements <= 1 && (class.only_reads() || is_quiet(class.verb) || only_asks))
 }

@@ -76,6 +76,8 @@ pub(crate) struct Entry {
     pub draws_outright: bool,
     /// It asks what was drawn.
     pub asks: bool,
+    /// What it asks, its client may have drawn on another server.
+    pub asks_elsewhere: bool,
     /// It is one Parse of a named statement and nothing else.
     pub only_prepares: bool,
     /// It may change the catalogue.
@@ -425,6 +427,7 @@ impl Queue {
             draws: false,
             draws_outright: false,
             asks: false,
+            asks_elsewhere: false,
             only_prepares: false,
             ddl: false,
             succeeded: Vec::new(),

@@ -110,6 +110,10 @@ impl Back {
                 break;
             }
             let message = rest.get(..header.total).unwrap_or(rest);
+            if header.tag == ServerTag::NotificationResponse {
+                let front = front.filter(|_| way == Way::Forward);
+                return Ok(self.notified(front.as_deref(), message, to_client));
+            }
             if stands_alone(header.tag) {
                 return self.alone(front, header, message, to_client);
             }
@@ -274,7 +278,7 @@ impl Back {
     ) -> Result<Way, Fault> {
         use ServerTag as T;
         let tag = header.tag;
-        if matches!(tag, T::NoticeResponse | T::NotificationResponse) {
+        if tag == T::NoticeResponse {
             return Ok(way);
         }
         let Some(owed) = self.queue.next_mut() else {
@@ -443,7 +447,7 @@ fn unnamed_is_answered(undo: Option<Box<Undo>>, front: Option<&mut Front>) {
 /// A message that must be there whole before anything of it is dealt with.
 #[inline]
 fn is_gathered(tag: ServerTag) -> bool {
-    matches!(tag, ServerTag::ReadyForQuery | ServerTag::ErrorResponse | ServerTag::ParameterStatus)
+    tag == ServerTag::ReadyForQuery || stands_alone(tag)
 }
 
 /// A message that may say what a statement is like.
@@ -455,7 +459,10 @@ fn is_shape(tag: ServerTag) -> bool {
 /// A message that may be rewritten, and so is dealt with by itself.
 #[inline]
 fn stands_alone(tag: ServerTag) -> bool {
-    matches!(tag, ServerTag::ErrorResponse | ServerTag::ParameterStatus)
+    matches!(
+        tag,
+        ServerTag::ErrorResponse | ServerTag::ParameterStatus | ServerTag::NotificationResponse
+    )
 }
 
 mod alone;

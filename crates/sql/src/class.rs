@@ -160,6 +160,10 @@ bit_set! {
         USER_FUNCTION,
         /// MySQL: a query has another one in parentheses.
         SUBQUERY,
+        /// PostgreSQL: code that it runs asks `currval()` or `lastval()`.
+        CODE_ASKS_SEQUENCE,
+        /// PostgreSQL: code that it runs writes, or draws from a sequence.
+        CODE_WRITES,
     }
 }
 

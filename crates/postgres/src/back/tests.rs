@@ -321,6 +321,28 @@ fn trap_8_asynchronous_messages_at_any_moment() {
     assert!(b.is_reusable());
 }
 
+/// Programs tell their own notifications by the number of their login.
+#[test]
+fn a_client_s_own_notification_has_the_number_it_was_told_at_its_login() {
+    let (mut f, mut b) = (front(1), back());
+    let notified = |number: u32| {
+        let mut message = s::notification();
+        message[5..9].copy_from_slice(&number.to_be_bytes());
+        message
+    };
+    let own = notified(b.server_pid());
+    let told = notified(f.id());
+    assert_eq!(receive(&mut b, Some(&mut f), &own).to_client, told);
+    assert_eq!(receive(&mut b, Some(&mut f), &notified(7)).to_client, notified(7));
+    send(&mut f, &mut b, 7, &c::q("notify channel, 'payload'"));
+    for cut in 0..own.len() {
+        let first = try_receive(&mut b, Some(&mut f), &own[..cut]).unwrap();
+        let second = try_receive(&mut b, Some(&mut f), &own[first.used..]).unwrap();
+        assert_eq!([first.to_client, second.to_client].concat(), told, "cut at {cut}");
+    }
+    assert_eq!(receive(&mut b, None, &own).to_client, b"");
+}
+
 #[test]
 fn errors_are_isolated_between_owners() {
     let (mut f, mut g, mut h, mut b) = (front(1), front(2), front(3), back());

@@ -1,5 +1,5 @@
-//! Messages that are handled singly: ErrorResponse and ParameterStatus. They are read when complete, change
-//! Weir's state, and may be rewritten.
+//! Messages that are handled singly: ErrorResponse, ParameterStatus and NotificationResponse. They are read when
+//! complete, may change Weir's state, and may be rewritten.
 //!
 //! Invariant: no name that Weir made up reaches a client.
 
@@ -13,6 +13,7 @@ use crate::prepared::{NAME_BYTES, NAME_PREFIX};
 use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
+use weir_session::Front as _;
 use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
 
 impl Back {
@@ -107,6 +108,26 @@ impl Back {
         }
     }
 
+    /// NotificationResponse: programs tell their own notifications from those of others by the number that
+    /// they were told at their login. It is for nobody without `front`.
+    pub(super) fn notified(
+        &self,
+        front: Option<&Front>,
+        message: &[u8],
+        to_client: &mut Vec<u8>,
+    ) -> Step {
+        let Some(front) = front else { return Step::Consumed(message.len()) };
+        let (own, number) = (self.server_pid().to_be_bytes(), front.id().to_be_bytes());
+        if body(message).get(..own.len()) != Some(&own[..]) {
+            return Step::Forward(message.len());
+        }
+        put(to_client, b'A', |out| {
+            out.extend_from_slice(&number);
+            out.extend_from_slice(body(message).get(own.len()..).unwrap_or_default());
+        });
+        Step::Consumed(message.len())
+    }
+
     /// ErrorResponse: it goes to the client at once, and in the extended protocol the server now discards
     /// everything up to the Sync.
     pub(super) fn error(
@@ -132,6 +153,13 @@ impl Back {
         };
         entry.failed = true;
         entry.misread = is_of_reading(body);
+        if entry.asks_elsewhere
+            && field(body, b'C') == Some(b"55000")
+            && let Some(front) = front.as_deref_mut()
+        {
+            front.knowledge.note_sequences_asked();
+            front.rare.get_or_insert_default().asks_later = true;
+        }
         let kind = entry.kind;
         let visible = entry.owner != INTERNAL && front.is_some();
         let mut taken_name = None;

@@ -37,6 +37,8 @@ pub enum Fit {
     Outdated,
     /// What has been done on it would be noticed.
     Unsuitable,
+    /// It does not know what the client asks. The one that does is free in a moment.
+    Ignorant,
 }
 
 /// Somebody elsewhere has waited for so much longer that a server moves.
@@ -68,6 +70,7 @@ impl<X> Pool<X> {
             Fit::Suits => Next::Serve(key),
             Fit::Outdated => Next::Close,
             Fit::Unsuitable => Next::Renew(key),
+            Fit::Ignorant => Next::Rest,
         }
     }
 }

@@ -10,12 +10,13 @@
 //! closed.
 
 use super::Hall;
+use super::kept::KEPT_MS;
 use crate::books::Want;
 use crate::client::Phase;
 use crate::context::Cx;
-use crate::ids::Key;
+use crate::ids::{Key, Kind, Tag};
 use crate::pool::PoolId;
-use crate::server::ServerPhase;
+use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
 use weir_wire::Boundary;
@@ -78,17 +79,51 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The idle server that knows what this client asks for.
     fn favourite(&self, id: PoolId, key: Key) -> Option<Key> {
-        let Phase::Session(front) = &self.clients.get(key)?.phase else { return None };
-        if !front.has_favourite() {
-            return None;
-        }
+        let front = self.has_favourite(key)?;
         let pool = self.pools.get(id.0 as usize)?.as_deref()?;
-        pool.idle_keys().iter().copied().find(|&server| {
-            match self.servers.get(server).map(|held| &held.phase) {
-                Some(ServerPhase::Live(back)) => back.is_favourite(front),
-                _ => false,
-            }
-        })
+        pool.idle_keys().iter().copied().find(|&server| self.knows(server, front))
+    }
+
+    /// What the client asks is known to one server.
+    fn has_favourite(&self, key: Key) -> Option<&W::Front> {
+        match &self.clients.get(key)?.phase {
+            Phase::Session(front) if front.has_favourite() => Some(front),
+            _ => None,
+        }
+    }
+
+    /// It is this one.
+    fn knows(&self, server: Key, front: &W::Front) -> bool {
+        let phase = self.servers.get(server).map(|held| &held.phase);
+        matches!(phase, Some(ServerPhase::Live(back)) if back.is_favourite(front))
+    }
+
+    /// The server that knows what this client asks for is nobody's, and only Weir's own work keeps it from
+    /// being idle: it is put right, or asked for the catalogue.
+    pub(super) fn has_favourite_soon(&self, id: PoolId, key: Key) -> bool {
+        let soon = |held: &Server<W, N::Socket>| {
+            held.pool == id && held.post.state() == ServerState::Cleaning && !held.post.is_held()
+        };
+        let Some(front) = self.has_favourite(key) else { return false };
+        self.servers.iter().any(|(server, held)| soon(held) && self.knows(server, front))
+    }
+
+    /// The client waits for such a server, and it is not this one.
+    pub(super) fn awaits_favourite(&self, id: PoolId, server: Key, key: Key) -> bool {
+        let waits = self.clients.get(key).is_some_and(|client| client.is.kept);
+        waits
+            && self.has_favourite(key).is_some_and(|front| !self.knows(server, front))
+            && self.has_favourite_soon(id, key)
+    }
+
+    /// A client that keeps a server, or waits for one, because of what it may ask there, does so for its
+    /// time.
+    pub(super) fn await_favourite(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if !std::mem::replace(&mut client.is.kept, true) {
+            let due_ms = cx.now_ms() + KEPT_MS;
+            cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, protocol: W::PROTOCOL, key }.pack());
+        }
     }
 
     /// The client holds a server that will not do, and nothing ties it to that.

@@ -6,7 +6,7 @@
 
 use super::Hall;
 use crate::context::Cx;
-use crate::ids::{Key, Kind, Tag};
+use crate::ids::Key;
 use crate::server::ServerPhase;
 use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
@@ -14,18 +14,15 @@ use weir_wire::Boundary;
 
 /// Time for which a client without a request keeps such a server while others wait: programs need less from
 /// one statement to the next, and a pool of any size still answers ten times per second for each server.
-const KEPT_MS: u64 = 100;
+pub(super) const KEPT_MS: u64 = 100;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// The client's request is answered, and it keeps its server.
     pub(super) fn await_question(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let kept = client.front().is_some_and(|front| front.is_kept_in_case());
-        if !kept || std::mem::replace(&mut client.is.kept, true) {
-            return;
+        let front = self.clients.get_mut(key).and_then(|client| client.front());
+        if front.is_some_and(|front| front.is_kept_in_case()) {
+            self.await_favourite(cx, key);
         }
-        let due_ms = cx.now_ms() + KEPT_MS;
-        cx.wheel.insert(due_ms, Tag { kind: Kind::Kept, protocol: W::PROTOCOL, key }.pack());
     }
 
     /// It has had its time, unless it was at work in between or nobody waits.
@@ -33,7 +30,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (now_ms, boundary) = (cx.now_ms(), self.boundary_of(key));
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.kept = false;
-        let (Some(server), id) = (client.lease(), client.pool) else { return };
+        let early = now_ms < client.active_ms + KEPT_MS;
+        let id = client.pool;
+        if let (true, Some(id)) = (client.is_waiting(), id) {
+            // Not for a lease: for the server that knows what it asks.
+            return if early { self.await_favourite(cx, key) } else { self.offer_idle(cx, id) };
+        }
+        let Some(server) = client.lease() else { return };
         let at_rest = client.inflight == 0
             && boundary == Boundary::Idle
             && !client.is.part_open
@@ -41,7 +44,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !at_rest {
             return;
         }
-        let early = now_ms < client.active_ms + KEPT_MS;
         let waits = id.and_then(|id| self.pool(id)).is_some_and(|pool| {
             pool.waiting_len() > 0 || pool.entry.shared.longest_waiting_elsewhere(cx.worker).is_some()
         });

@@ -28,7 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server for this client without waiting, which it does not have yet. `None`: it must queue.
     pub(super) fn free_at_once(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
         let id = self.clients.get(key)?.pool?;
-        if self.pool(id)?.waiting_len() > 0 {
+        if self.pool(id)?.waiting_len() > 0 || self.has_favourite_soon(id, key) {
             return None;
         }
         let check_after_ms = cx.settings.timeouts.server_check_delay_ms;
@@ -83,13 +83,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         // Others may wait here although servers are idle: those are being asked whether they live. Nobody
         // would look at the rest of the idle ones again.
-        let idle = self.pool(id).and_then(|pool| pool.newest_idle());
-        self.arm_client(cx, key);
-        if let Some(server) = idle {
-            self.check_or_offer(cx, server);
+        if self.has_favourite_soon(id, key) {
+            self.await_favourite(cx, key);
         }
+        self.arm_client(cx, key);
+        self.offer_idle(cx, id);
         self.open_for_waiters(cx, id);
         self.ask_neighbour(cx, id);
+    }
+
+    /// Somebody may wait although servers are idle: the one used last is offered.
+    pub(super) fn offer_idle(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+        if let Some(server) = self.pool(id).and_then(|pool| pool.newest_idle()) {
+            self.check_or_offer(cx, server);
+        }
     }
 
     /// A server that is free takes up what a client wants.
@@ -254,7 +261,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         match self.next_for(cx, key, &entry) {
-            Next::Serve(client) => self.serve(cx, key, client),
+            Next::Serve(client) => {
+                self.serve(cx, key, client);
+                // He may have waited for this one while another one was idle, and others behind him.
+                if self.pool(id).is_some_and(|pool| pool.waiting_len() > 0) {
+                    self.offer_idle(cx, id);
+                }
+            }
             Next::Share => self.share(cx, key),
             Next::HandOver(worker) => self.hand_over(cx, key, worker),
             Next::Close => self.close_server(cx, key, ACCOUNTS_CHANGED),
@@ -276,6 +289,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         };
         pool.next(&self.clients, elsewhere, |client| match () {
             () if is_outdated() && self.must_be_fresh(entry.id, client) => Fit::Outdated,
+            () if self.awaits_favourite(entry.id, key, client) => Fit::Ignorant,
             () if !self.suits(key, client) => Fit::Unsuitable,
             () => Fit::Suits,
         })

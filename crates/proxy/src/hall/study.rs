@@ -37,7 +37,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
         let knowledge = &pool.entry.knowledge;
         let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
-        if !W::HAS_CATALOGUE || !knowledge.is_due(since_ms) || self.is_reserved(key) {
+        // Nobody is to wait for a question that may meet a lock once more.
+        let asks_again = pool.waiting_len() == 0 && knowledge.may_be_unlocked(cx.now_ms());
+        if !W::HAS_CATALOGUE || !(asks_again || knowledge.is_due(since_ms)) || self.is_reserved(key) {
             return false;
         }
         let Some(reading) = knowledge.begin_reading(cx.now_ms()) else { return false };

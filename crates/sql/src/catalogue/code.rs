@@ -139,6 +139,14 @@ impl Code {
         facts.own.ddl |= class.ddl;
         facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
+        if !dialect.is_mysql() {
+            if class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL) {
+                facts.own.uses.insert(Uses::CODE_ASKS_SEQUENCE);
+            }
+            if facts.writes || class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
+                facts.own.uses.insert(Uses::CODE_WRITES);
+            }
+        }
         let alone_by =
             Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | Uses::TRACKERS;
         facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(alone_by);

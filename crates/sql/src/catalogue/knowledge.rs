@@ -11,10 +11,16 @@
 use super::Catalogue;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 /// How long clients wait for a server that meets a lock in the catalogue, in ms.
 const LOCK_PATIENCE_MS: u64 = 200;
+
+/// The first pause after a question that has met a lock, in ms. Each lock in a row doubles it, up to
+/// [`LOCK_DOUBLINGS`] times; the usual interval ends it in any case. A question that meets a lock takes a
+/// server for 10 ms.
+const LOCK_PAUSE_MS: u64 = 500;
+const LOCK_DOUBLINGS: u32 = 6;
 
 /// The pause between two questions is at least this many times what the first took.
 const QUESTIONS_REST: u64 = 50;
@@ -53,6 +59,10 @@ pub struct Knowledge {
     failures: AtomicUsize,
     /// When the last of them did.
     failed_ms: AtomicU64,
+    /// Questions in a row that have met a lock.
+    locks: AtomicU32,
+    /// From when on a server for which nobody waits asks again whether that is over; 0: none was met.
+    unlocked_ms: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -188,6 +198,23 @@ impl Knowledge {
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
 
+    /// The last question has met a lock, which may be gone by now: a server for which nobody waits should ask
+    /// again.
+    pub fn may_be_unlocked(&self, now_ms: u64) -> bool {
+        let from_ms = self.unlocked_ms.load(SeqCst);
+        from_ms != 0 && from_ms <= now_ms && self.group.under_way.load(SeqCst) == 0
+    }
+
+    fn note_lock(&self, now_ms: u64) {
+        let doublings = self.locks.fetch_add(1, SeqCst).min(LOCK_DOUBLINGS);
+        self.unlocked_ms.store(now_ms.saturating_add(LOCK_PAUSE_MS << doublings).max(1), SeqCst);
+    }
+
+    fn forget_locks(&self) {
+        self.locks.store(0, SeqCst);
+        self.unlocked_ms.store(0, SeqCst);
+    }
+
     /// A server is reading it, and the others need not.
     pub fn is_being_read(&self) -> bool {
         self.reading.load(SeqCst) > 0 && !self.is_of_other_code()
@@ -248,6 +275,7 @@ impl Knowledge {
         });
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
+        self.forget_locks();
         true
     }
 
@@ -273,6 +301,7 @@ impl Knowledge {
         });
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
+        self.forget_locks();
     }
 }
 
@@ -311,6 +340,7 @@ impl Reading {
             return false;
         }
         self.knowledge.failures.fetch_add(1, SeqCst);
+        self.knowledge.forget_locks();
         self.put_off(now_ms);
         true
     }
@@ -318,18 +348,23 @@ impl Reading {
     /// The server could not answer, because somebody has locked a part of the catalogue, for as long as that
     /// may be. What was known before counts on, however often that happens. Where there is nothing, or code
     /// has changed since, the right to read comes back, because nobody gets a server meanwhile; a lock that
-    /// is held for longer than clients should wait leaves a database of which nothing is known, until it is
-    /// asked again.
+    /// is held for longer than clients should wait leaves a database of which nothing is known. Either way it
+    /// is asked again soon ([`Knowledge::may_be_unlocked`]), and then once each time: those who wait have
+    /// waited.
     pub(crate) fn meet_lock(self, now_ms: u64) -> Option<Reading> {
-        if !self.has_sight() || self.knowledge.is_of_other_code() {
-            if now_ms.saturating_sub(self.first_ms) < LOCK_PATIENCE_MS {
+        let knowledge = Arc::clone(&self.knowledge);
+        let locks = knowledge.locks.load(SeqCst);
+        if !self.has_sight() || knowledge.is_of_other_code() {
+            if locks == 0 && now_ms.saturating_sub(self.first_ms) < LOCK_PATIENCE_MS {
                 return Some(self.again(now_ms));
             }
             self.learn(Catalogue::blind(), b"", now_ms);
-            return None;
+        } else {
+            knowledge.failures.fetch_max(1, SeqCst);
+            self.put_off(now_ms);
         }
-        self.knowledge.failures.fetch_max(1, SeqCst);
-        self.put_off(now_ms);
+        knowledge.locks.store(locks, SeqCst);
+        knowledge.note_lock(now_ms);
         None
     }
 
@@ -429,6 +464,40 @@ mod tests {
         let again = knowledge.begin_reading(1_000_000).expect("it is due");
         again.learn(Catalogue::default(), b"2", 1_000_001);
         assert!(knowledge.last().is_some_and(|last| !last.is_blind()));
+    }
+
+    #[test]
+    fn a_catalogue_that_was_locked_is_asked_again_soon_and_each_time_later() {
+        let knowledge = Arc::new(Knowledge::default());
+        knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
+        assert!(!knowledge.may_be_unlocked(u64::MAX), "nothing was locked");
+        drop(knowledge.unsettle(true));
+        let mut now_ms = 10;
+        let reading = knowledge.begin_reading(now_ms).expect("code has changed");
+        now_ms += LOCK_PATIENCE_MS;
+        assert!(reading.meet_lock(now_ms).is_none());
+        for pause_ms in [500, 1000, 2000, 4000] {
+            assert!(!knowledge.may_be_unlocked(now_ms + pause_ms - 1), "{pause_ms}");
+            now_ms += pause_ms;
+            assert!(knowledge.may_be_unlocked(now_ms), "{pause_ms}");
+            let reading = knowledge.begin_reading(now_ms).expect("nobody reads");
+            assert!(reading.meet_lock(now_ms).is_none(), "it is asked once");
+            assert!(knowledge.last().is_some_and(|last| last.is_blind()));
+        }
+        let change = knowledge.unsettle(true);
+        assert!(!knowledge.may_be_unlocked(u64::MAX), "its end is worth waiting for");
+        drop(change);
+        let reading = knowledge.begin_reading(now_ms).expect("code has changed");
+        assert!(reading.meet_lock(now_ms).is_none(), "another change of code makes nobody wait again");
+        let reading = knowledge.begin_reading(now_ms + 60_000).expect("nobody reads");
+        reading.learn(Catalogue::default(), b"2", now_ms + 60_000);
+        assert!(knowledge.state() != 0 && !knowledge.may_be_unlocked(u64::MAX));
+
+        // Where there is something to go by, which is not proven meanwhile.
+        let reading = knowledge.begin_reading(now_ms + 70_000).expect("nobody reads");
+        assert!(reading.meet_lock(now_ms + 70_000).is_none() && knowledge.state() == 0);
+        assert!(knowledge.last().is_some_and(|last| !last.is_blind()));
+        assert!(knowledge.may_be_unlocked(now_ms + 70_500));
     }
 
     #[test]

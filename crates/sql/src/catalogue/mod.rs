@@ -35,7 +35,7 @@ pub struct Doings {
     /// What it may leave in its session.
     pub pins: Pins,
     /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`],
-    /// [`Uses::SEED`] and [`Uses::TEMPORARY_PATH`], and of MySQL what is asked of the session.
+    /// [`Uses::SEED`], [`Uses::TEMPORARY_PATH`] and those of code, and of MySQL what is asked of the session.
     pub uses: Uses,
     /// Session locks it may take.
     pub takes: Locks,
@@ -221,7 +221,7 @@ impl Answer {
     /// What its operator can do where nothing is known behind it.
     pub fn cure(&self) -> &'static str {
         match self.locked {
-            true => "A transaction has locked a part of it; Weir asks again after catalogue_check_interval.",
+            true => "A transaction has locked a part of it; Weir asks again from half a second on.",
             false => "Let this user read it.",
         }
     }
