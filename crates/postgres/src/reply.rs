@@ -459,10 +459,7 @@ fn is_shape(tag: ServerTag) -> bool {
 /// A message that may be rewritten, and so is dealt with by itself.
 #[inline]
 fn stands_alone(tag: ServerTag) -> bool {
-    matches!(
-        tag,
-        ServerTag::ErrorResponse | ServerTag::ParameterStatus | ServerTag::NotificationResponse
-    )
+    matches!(tag, ServerTag::ErrorResponse | ServerTag::ParameterStatus | ServerTag::NotificationResponse)
 }
 
 mod alone;

@@ -110,12 +110,7 @@ impl Back {
 
     /// NotificationResponse: programs tell their own notifications from those of others by the number that
     /// they were told at their login. It is for nobody without `front`.
-    pub(super) fn notified(
-        &self,
-        front: Option<&Front>,
-        message: &[u8],
-        to_client: &mut Vec<u8>,
-    ) -> Step {
+    pub(super) fn notified(&self, front: Option<&Front>, message: &[u8], to_client: &mut Vec<u8>) -> Step {
         let Some(front) = front else { return Step::Consumed(message.len()) };
         let (own, number) = (self.server_pid().to_be_bytes(), front.id().to_be_bytes());
         if body(message).get(..own.len()) != Some(&own[..]) {
