@@ -1,10 +1,9 @@
-//! What a server owes: the queue of requests, and for each of them what goes ahead of it and how far it has
-//! come.
+//! What a server owes: the queue of requests, and for each of them the commands ahead of it and its progress.
 //!
 //! Owns: [`Entry`], [`Stage`], [`Ahead`]. Must not know: packets, what goes ahead of which request.
 //!
-//! Invariant: replies arrive in the order of the queue; within an entry, those to what went ahead come first,
-//! in its order.
+//! Invariant: replies arrive in the order of the queue; within an entry, the replies to the commands ahead
+//! come first, in their order.
 
 use crate::front::Outcome;
 use crate::insert_id::InsertUse;

@@ -1,9 +1,10 @@
-//! What the text of a statement asks about the statement before it, and what it leaves to be asked.
+//! What a statement's text asks about the statement before it, and what it leaves for later questions.
 //!
-//! Owns: reading SHOW WARNINGS and its like, where a text asks for counts, whether it may set FOUND_ROWS() or
-//! take away warnings. Must not know: what the answers are (`front/last.rs`, `warnings.rs`), and replies.
+//! Owns: recognising SHOW WARNINGS and similar statements, where a text asks for counts, and whether it may
+//! set FOUND_ROWS() or clear warnings. Must not know: the answers (`front/last.rs`, `warnings.rs`), and
+//! replies.
 //!
-//! Invariant: where a text can be read in two ways, it is said to do either.
+//! Invariant: an ambiguous text counts as doing either.
 
 use crate::session_state::Flavour;
 use crate::words::{Piece, Words};

@@ -1,6 +1,6 @@
-//! The words of a text one by one, without its comments.
+//! Iterates over the words of a text, without its comments.
 //!
-//! Owns: where a word, a sign or a string begins and ends. Must not know: what they mean; the full lexer is
+//! Owns: where a word, a symbol or a string begins and ends. Must not know: what they mean; the full lexer is
 //! `weir_sql`, which classifies a text once.
 
 /// A word, a sign, or a whole string.

@@ -1,7 +1,7 @@
 //! The statements of a client, under Weir's own ids.
 //!
-//! Owns: their ids, parameter types and long data, and what of them is worth looking at again. Must not know:
-//! servers.
+//! Owns: their ids, parameter types and long data, and the list of those that tie their client to its server
+//! or hold long data. Must not know: servers.
 
 use super::Key;
 use super::LAST_PREPARED;

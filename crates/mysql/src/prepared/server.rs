@@ -1,9 +1,8 @@
 //! The statements of a server: copies of what clients have prepared.
 //!
-//! Owns: which copies there are, which of them is given up for another, and closing it. Must not know:
-//! clients.
+//! Owns: which copies exist, which of them is evicted for another, and closing it. Must not know: clients.
 //!
-//! Invariant: never more than the bound.
+//! Invariant: the number of copies never exceeds its bound.
 
 use super::ClientStatement;
 use super::Execute;

@@ -1,5 +1,5 @@
-//! Messages that are handled singly: ErrorResponse, ParameterStatus and NotificationResponse. They are read when
-//! complete, may change Weir's state, and may be rewritten.
+//! Messages that are handled singly: ErrorResponse, ParameterStatus and NotificationResponse. They are read
+//! when complete, may change Weir's state, and may be rewritten.
 //!
 //! Invariant: no name that Weir made up reaches a client.
 
