@@ -67,10 +67,11 @@ regress-newest: ## The same with the newest PostgreSQL of Debian unstable, which
 	cargo build --bin weir --profile checked
 	@WEIR_TEST_NEWEST=$(CURDIR)/target/newest tests/regress/regress $(if $(MODE),--mode $(MODE)) $(if $(SERVERS),--servers $(SERVERS)) $(ARGS)
 
-regress-libpq: ## PostgreSQL's isolation tests and its tests of pipeline mode, direct and through Weir (MODE=transaction|session)
+regress-libpq: ## PostgreSQL's tests of isolation, pipeline mode and ecpg, direct and through Weir (MODE=transaction|session)
 	@tests/setup
 	cargo build --bin weir --profile checked
 	@tests/regress/libpq $(if $(MODE),--mode $(MODE)) --servers 1 2
+	@tests/regress/ecpg $(if $(MODE),--mode $(MODE)) --servers 2
 	@tests/regress/isolation $(if $(MODE),--mode $(MODE))
 
 torture: ## Faults at real sockets and a ledger of acknowledged writes (SECONDS for each database, DB=postgres|mysql|mariadb, SEED, CLIENTS)

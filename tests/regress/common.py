@@ -166,7 +166,8 @@ class Cluster:
         argv = [os.path.join(self.bindir, name), *args]
         if self.user:
             argv = ["runuser", "-u", self.user.pw_name, "--", *argv]
-        run(argv, stdout=subprocess.DEVNULL, cwd=self.place)
+        # Modules connect from the server to itself.
+        run(argv, stdout=subprocess.DEVNULL, cwd=self.place, env={**os.environ, "PGHOST": self.place, "PGUSER": "postgres"})
 
     def end(self):
         self.as_user("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
@@ -174,13 +175,21 @@ class Cluster:
 
 
 class Weir:
-    """Weir in front of a cluster's database."""
+    """Weir in front of a cluster's database, or of several, with `users` beside postgres."""
 
-    def __init__(self, cluster, database, mode, servers, *settings):
+    def __init__(self, cluster, databases, mode, servers, *settings, users=()):
         self.port, http = free_port(), free_port()
+        database = databases if isinstance(databases, str) else "databases"
         binary = os.environ.get("WEIR_BIN", os.path.join(ROOT, "target/checked/weir"))
-        self.log = os.path.join(WORK, f"weir-{database}-{mode}-{servers}.log")
-        argv = [binary, "serve", f"postgres://postgres@127.0.0.1:{cluster.port}/{database}", "--listen", f"127.0.0.1:{self.port}",
+        self.log = os.path.join(WORK, f"weir-{database}-{mode}-{servers}-{os.getpid()}.log")
+        what = [f"postgres://postgres@127.0.0.1:{cluster.port}/{database}"]
+        if users:
+            what = ["--config", os.path.join(cluster.place, "weir.toml")]
+            with open(what[1], "w", encoding="utf-8") as f:
+                f.writelines(f'[databases.{name}]\nurl = "postgres://127.0.0.1:{cluster.port}/{name}"\n' for name in databases)
+                f.writelines(f"[users.{name}]\n" for name in users)
+                f.write('[postgres]\nauth_type = "trust"\n')
+        argv = [binary, "serve", *what, "--listen", f"127.0.0.1:{self.port}",
                 "--set", f"http.listen=127.0.0.1:{http}", "--set", f"pool.pool_mode={mode}", "--pool-size", str(servers)]
         for setting in settings:
             argv += ["--set", setting]
