@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq regress-mariadb torture soak build release servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -73,6 +73,11 @@ regress-libpq: ## PostgreSQL's tests of isolation, pipeline mode and ecpg, direc
 	@tests/regress/libpq $(if $(MODE),--mode $(MODE)) --servers 1 2
 	@tests/regress/ecpg $(if $(MODE),--mode $(MODE)) --servers 2
 	@tests/regress/isolation $(if $(MODE),--mode $(MODE))
+
+regress-mariadb: ## MariaDB's own test suite, direct and through Weir (MODE=transaction|session, SERVERS=N)
+	@tests/setup
+	cargo build --bin weir --profile checked
+	@tests/regress/regress-mariadb $(if $(MODE),--mode $(MODE)) $(if $(SERVERS),--servers $(SERVERS))
 
 torture: ## Faults at real sockets and a ledger of acknowledged writes (SECONDS for each database, DB=postgres|mysql|mariadb, SEED, CLIENTS)
 	@tests/setup

@@ -36,11 +36,12 @@ macro_rules! drawing_columns {
 }
 
 /// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged
-/// whatever character set the session has.
+/// whatever character set the session has; literals and numbers do not by themselves become the same one, as
+/// they have the character set of the connection, which may be UTF-16 or UTF-32.
 macro_rules! fingerprint {
     () => {
         concat!(
-            "SELECT CAST('z' AS BINARY), CAST(CONCAT_WS(' ', \
+            "SELECT CAST(_latin1'z' AS BINARY), CAST(CONVERT(CONCAT_WS(' ', \
                 (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))), 0)) \
                     FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
             own_schemas!(),
@@ -51,7 +52,7 @@ macro_rules! fingerprint {
                     FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
             "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')",
-            ") AS BINARY), NULL, NULL"
+            ") USING utf8mb4) AS BINARY), NULL, NULL"
         )
     };
 }
@@ -72,21 +73,21 @@ macro_rules! everything {
     () => {
         concat!(
             fingerprint!(),
-            " UNION ALL SELECT CAST('f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
-                CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
+            " UNION ALL SELECT CAST(_latin1'f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
+                CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', _latin1'O', _latin1'R') AS BINARY), \
                 CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY) \
                 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
             own_schemas!(),
-            " UNION ALL SELECT CAST('t' AS BINARY), CAST(EVENT_OBJECT_TABLE AS BINARY), \
-                CAST(IF(SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', 'O', 'R') AS BINARY), \
+            " UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(EVENT_OBJECT_TABLE AS BINARY), \
+                CAST(IF(SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', _latin1'O', _latin1'R') AS BINARY), \
                 CAST(IF(CHAR_LENGTH(ACTION_STATEMENT) > 200000, NULL, ACTION_STATEMENT) AS BINARY) \
                 FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
             own_schemas!(),
-            " UNION ALL SELECT CAST('v' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST('R' AS BINARY), \
+            " UNION ALL SELECT CAST(_latin1'v' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), \
                 CAST(IF(VIEW_DEFINITION = '' OR CHAR_LENGTH(VIEW_DEFINITION) > 200000, NULL, VIEW_DEFINITION) AS BINARY) \
                 FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
-            " UNION ALL SELECT CAST('b' AS BINARY), CAST(t.TABLE_NAME AS BINARY), NULL, NULL FROM information_schema.TABLES t \
+            " UNION ALL SELECT CAST(_latin1'b' AS BINARY), CAST(t.TABLE_NAME AS BINARY), NULL, NULL FROM information_schema.TABLES t \
                 WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ",
             own_schemas!(),
             " AND NOT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES u WHERE u.GRANTEE = ",
@@ -109,14 +110,14 @@ const FINGERPRINT: &str = fingerprint!();
 /// Asks for everything.
 const WHOLE_MYSQL: &str = concat!(
     everything!(),
-    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
+    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
 );
 
 /// The same on MariaDB.
 const WHOLE_MARIADB: &str = concat!(
     everything!(),
-    " UNION ALL SELECT CAST('n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
-      UNION ALL SELECT CAST('t' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST('R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
+    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
+      UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
     drawing_columns!()
 );
 
@@ -274,12 +275,13 @@ impl Study {
         self.columns = None;
     }
 
-    /// A name and a number.
+    /// A name and a number, which may come in UTF-16 or UTF-32.
     fn count(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);
-        let number = lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader));
-        let number = number.ok().and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
-        self.defined = self.defined.wrapping_add(number.unwrap_or(0));
+        let number = lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader)).unwrap_or_default();
+        let digits = number.iter().filter(|byte| byte.is_ascii_digit());
+        let number = digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+        self.defined = self.defined.wrapping_add(number);
     }
 
     /// Columns of text, each with its length; 0xFB is NULL.

@@ -298,7 +298,7 @@ class Client:
         out.append(("columns", *columns))
         if not self.capabilities & DEPRECATE_EOF:
             status = struct.unpack_from("<H", self.read(), 3)[0]
-            if status & CURSOR:
+            if status & (CURSOR | MORE) == CURSOR:
                 out.append(("cursor",))
                 return False
         types = [(c[8], c[9]) for c in columns]

@@ -185,7 +185,7 @@ impl Back {
         if first == ok::EOF && !header.continues() {
             let Some((_, payload)) = whole(input)? else { return Ok(false) };
             let end = self.read_ok(payload)?;
-            if end.status & status::CURSOR_EXISTS != 0 {
+            if opens_cursor(entry.command, end.status) {
                 // Only this one packet stands behind the definitions.
                 return Ok(true);
             }
@@ -604,6 +604,12 @@ pub(super) fn ended(progress: Progress) -> Progress {
         Progress::Took { bytes, verbatim } => Progress::Ended { bytes, verbatim },
         Progress::NeedMore | Progress::Ended { .. } => progress,
     }
+}
+
+/// Whether the rows of this execution are kept for COM_STMT_FETCH. The flag alone does not say so: a result without
+/// rows carries it, too, while code has a cursor of its own open; more results come behind that one.
+fn opens_cursor(command: Command, status: u16) -> bool {
+    command == Command::StmtExecute && status & (status::CURSOR_EXISTS | status::MORE_RESULTS) == status::CURSOR_EXISTS
 }
 
 /// A prepared CALL.
