@@ -162,7 +162,10 @@ fn serves_until_a_signal() {
     weir.signal("TERM");
     let (code, said) = weir.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("lets transactions end") && said.contains("INFO stopped"), "{said}");
+    assert!(
+        said.contains("stopping when transactions have ended") && said.contains("INFO stopped"),
+        "{said}"
+    );
     assert!(!pidfile.exists());
     assert!(!folder.join(".s.PGSQL.6432").exists());
 }

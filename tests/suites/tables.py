@@ -206,7 +206,7 @@ def weir_ends_in_peace_with_further_workers(_context):
         last.ask("begin")
         last.ask("select 1")
         w.signal(signal.SIGTERM)
-        eventually(lambda: "lets transactions end" in w.log(), "it stops")
+        eventually(lambda: "stopping when transactions have ended" in w.log(), "it stops")
         assert last.ask("select 'in a transaction'") == [["in a transaction"]]
         last.ask("commit")
         assert w.wait() == 0

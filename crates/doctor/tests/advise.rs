@@ -242,7 +242,7 @@ fn the_pool_leaves_slots_for_others() {
     source.about.slots = 97;
     let advice = advice(source);
     assert_eq!(advice.size.servers, 72);
-    assert!(has(&advice.size.why, "the server takes 97 connections; 72 leave some"), "{:?}", advice.size);
+    assert!(has(&advice.size.why, "the server allows 97 connections; 72 leave some"), "{:?}", advice.size);
     assert!(has(&advice.pooler.reasons_for, "100 of 97 possible connections"), "{:?}", advice.pooler);
 }
 

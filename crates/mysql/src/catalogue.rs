@@ -278,9 +278,11 @@ impl Study {
     /// A name and a number, which may come in UTF-16 or UTF-32.
     fn count(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);
-        let number = lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader)).unwrap_or_default();
+        let number =
+            lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader)).unwrap_or_default();
         let digits = number.iter().filter(|byte| byte.is_ascii_digit());
-        let number = digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+        let number =
+            digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
         self.defined = self.defined.wrapping_add(number);
     }
 
