@@ -606,8 +606,8 @@ pub(super) fn ended(progress: Progress) -> Progress {
     }
 }
 
-/// Whether the rows of this execution are kept for COM_STMT_FETCH. The flag alone does not say so: a result without
-/// rows carries it, too, while code has a cursor of its own open; more results come behind that one.
+/// Whether the rows of this execution are kept for COM_STMT_FETCH. The flag alone does not say so: a result
+/// without rows carries it, too, while code has a cursor of its own open; more results come behind that one.
 fn opens_cursor(command: Command, status: u16) -> bool {
     command == Command::StmtExecute
         && status & (status::CURSOR_EXISTS | status::MORE_RESULTS) == status::CURSOR_EXISTS
