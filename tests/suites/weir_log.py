@@ -82,7 +82,7 @@ def each_line_about_a_client_names_it(context):
         if kind == "postgres":
             names_client(lines(w, "client closed")[0], user, kind)
         else:
-            names_client(lines(w, "a server is gone")[0], user, kind)
+            names_client(lines(w, "server lost while in use by this client")[0], user, kind)
         assert not DEBUG_FORM.search(w.log()), DEBUG_FORM.search(w.log())
 
 
