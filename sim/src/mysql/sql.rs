@@ -208,7 +208,7 @@ fn command(text: &str) -> Command {
         ["SELECT", "1"] => Command::Rows(1),
         ["WITH", "RECURSIVE", ..] => Command::Rows(rows_of(text)),
         ["SELECT", "NULL", "INTO", "@WEIR"] | ["SELECT", "SQL_CALC_FOUND_ROWS", ..] => Command::Clear,
-        ["SELECT", "CAST('Z'", "AS", "BINARY),", ..] => Command::Catalogue,
+        ["SELECT", "CAST(_LATIN1'Z'", "AS", "BINARY),", ..] => Command::Catalogue,
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
         }
