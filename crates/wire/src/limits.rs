@@ -105,6 +105,9 @@ pub const CATALOGUE_BYTES: usize = 256 * 1024 * 1024;
 /// unknown.
 pub const CODE_FACTS: usize = 8_192;
 
+/// Bytes of a string that code runs; a longer one counts as unknown.
+pub const DYNAMIC_SQL_BYTES: usize = 65_536;
+
 /// Words that are noted of one piece of code.
 pub const CODE_NAMES: usize = 8_192;
 

@@ -77,6 +77,10 @@ CREATE FUNCTION lock_it(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN
 CREATE FUNCTION lock_and_fail(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_try_advisory_lock($1); RAISE EXCEPTION 'after the lock'; END $$;
 CREATE FUNCTION set_and_fail(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', $1, false); RAISE EXCEPTION 'after the setting'; END $$;
 CREATE FUNCTION temp_it() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TEMPORARY TABLE shadow AS SELECT 99 AS id, 'temporary'::text AS v; END $$;
+CREATE FUNCTION run_add(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('INSERT INTO %I (who, n) VALUES (%L, $1)', $1, $2) USING 7; END $$;
+CREATE FUNCTION run_set(text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE s text; BEGIN EXECUTE 'SELECT set_config(''work_mem'', ' || quote_literal($1) || ', false)' INTO s; RETURN s; END $$;
+CREATE FUNCTION run_count(text, int) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE format('SELECT count(*) FROM public.%I WHERE %I <= $1', $1, 'id') INTO n USING $2; RETURN n; END $$;
+CREATE FUNCTION run_it(text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE $1; END $$;
 CREATE FUNCTION prepare_it() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'PREPARE q1 AS SELECT 4711'; END $$;
 CREATE FUNCTION deallocate_it() RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$;
 CREATE FUNCTION listen_it() RETURNS void LANGUAGE plpgsql AS $$ BEGIN LISTEN ch1; END $$;

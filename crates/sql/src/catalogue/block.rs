@@ -28,7 +28,7 @@ impl Block {
         }
         let mut facts = Code::read(dialect, Language::PlPgSql, body(text)?);
         facts.resolve_calls(&catalogue.names);
-        let doings = facts.reached(&catalogue.names);
+        let doings = facts.reached(&catalogue.names, catalogue.anything);
         let keeps = facts.commits && !doings.pins.is_empty();
         // What it calls may be what it has just made.
         (!doings.ddl && !keeps).then_some(Block { doings, touched: facts.touched })

@@ -4,7 +4,7 @@
 //! selects from or writes to is followed through all levels.
 
 use super::code::{Code, Facts};
-use super::{Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
+use super::{Anything, Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
 use crate::Dialect;
 use crate::class::{SettingNames, Uses};
 use weir_wire::Pin;
@@ -321,16 +321,16 @@ impl Builder {
             thing.facts.resolve_calls(&names);
             thing.facts.names.retain(|key| names.contains_key(key));
         }
-        follow(&self.things, &mut names);
+        let anything = follow(&self.things, &mut names);
         // A text that names the view itself says whether it updates it; only views over it and code need
         // this.
         let settings_view = NameKey::of(b"pg_settings");
         if !self.things.iter().any(|(_, thing)| thing.key == settings_view) {
             names.remove(&settings_view);
         }
-        let mut catalogue = Catalogue { names, settings, ..Catalogue::default() };
+        let mut catalogue = Catalogue { names, settings, anything, ..Catalogue::default() };
         for (place, thing) in &self.things {
-            let reached = thing.facts.reached(&catalogue.names);
+            let reached = thing.facts.reached(&catalogue.names, anything);
             match place {
                 Place::Name => {}
                 Place::Operator => catalogue.has_operators |= !reached.is_pure(),
@@ -344,19 +344,25 @@ impl Builder {
 
 /// Lets everything do what all that it mentions does, until nothing changes. What something does only grows,
 /// and is a few bits, so the rounds are few.
-fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) {
+fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) -> Anything {
+    let named = || things.iter().filter(|(place, _)| matches!(place, Place::Name | Place::Operator));
+    let mut anything = Anything::default();
     loop {
         let mut changed = false;
-        for (_, thing) in things.iter().filter(|(place, _)| matches!(place, Place::Name | Place::Operator)) {
-            let reached = thing.facts.reached(names);
+        for (_, thing) in named() {
+            let reached = thing.facts.reached(names, anything);
             let Some(meaning) = names.get_mut(&thing.key) else { continue };
             let side = if thing.on == On::Read { &mut meaning.read } else { &mut meaning.write };
             let before = *side;
             side.add(reached);
             changed |= *side != before;
+            anything.names.add(reached);
+            if !thing.is_function {
+                anything.relations.add(reached);
+            }
         }
         if !changed {
-            return;
+            return anything;
         }
     }
 }
@@ -390,6 +396,13 @@ impl Facts {
 
     /// Calls of functions that nobody has heard of may do anything; those of the system leave nothing.
     pub(super) fn resolve_calls(&mut self, names: &Names<Meaning>) {
+        if self
+            .trusted
+            .iter()
+            .any(|key| names.get(key).is_some_and(|meaning| meaning.is_made || !meaning.is_system))
+        {
+            self.own.add(Doings::unknown());
+        }
         for meaning in self.calls.drain(..).map(|key| names.get(&key)) {
             match meaning {
                 Some(meaning) if meaning.is_function() => self.own.impure |= meaning.is_system,
@@ -431,8 +444,14 @@ impl Facts {
     }
 
     /// What everything that it mentions does, and itself.
-    pub(super) fn reached(&self, names: &Names<Meaning>) -> Doings {
+    pub(super) fn reached(&self, names: &Names<Meaning>, anything: Anything) -> Doings {
         let mut all = self.own;
+        if self.any_relation {
+            all.add(anything.relations);
+        }
+        if self.any_name {
+            all.add(anything.names);
+        }
         for meaning in self.names.iter().filter_map(|key| names.get(key)) {
             all.add(meaning.read);
             if self.writes {

@@ -3,11 +3,12 @@
 //!
 //! A body is split into its statements, and each is read like a text of a client (`recognise`). Words of the
 //! procedural language that begin something else than a statement are read as if they were SELECT: only the
-//! calls in them matter.
+//! calls in them matter. A string that PL/pgSQL runs is read by itself (`dynamic`).
 //!
 //! Invariant: a construct that is not understood counts as code that may do anything.
 
 use super::build::Language;
+use super::dynamic::Dynamic;
 use super::{Doings, NameKey};
 use crate::Dialect;
 use crate::class::{Clears, Touched, Uses, Verb};
@@ -35,6 +36,28 @@ pub(super) struct Facts {
     pub touched: Touched,
     /// It may end transactions: what it has left by then stays, also when the rest of it fails.
     pub commits: bool,
+    /// Functions and operators that must be the database's own, or anything may be done.
+    pub trusted: Vec<NameKey>,
+    /// It names relations that nobody knows.
+    pub any_relation: bool,
+    /// It names things that nobody knows, functions among them.
+    pub any_name: bool,
+}
+
+impl Facts {
+    /// It does all of this as well.
+    fn add(&mut self, other: Facts) {
+        self.own.add(other.own);
+        self.names.extend(other.names);
+        self.calls.extend(other.calls);
+        self.assigned.extend(other.assigned);
+        self.writes |= other.writes;
+        self.touched.add_all(&other.touched);
+        self.commits |= other.commits;
+        self.trusted.extend(other.trusted);
+        self.any_relation |= other.any_relation;
+        self.any_name |= other.any_name;
+    }
 }
 
 /// Cuts code into statements.
@@ -59,13 +82,23 @@ pub(super) struct Code {
     /// What its statements did before the current one.
     pins_before: Pins,
     facts: Facts,
+    /// The string that is run (PL/pgSQL), while it is read, and what those before it do.
+    dynamic: Option<Dynamic>,
+    ran: Facts,
+}
+
+/// A whole text is read.
+struct Reader<'a> {
+    code: Code,
+    dialect: Dialect,
+    text: &'a [u8],
 }
 
 impl Code {
     /// Reads a whole text.
     pub(super) fn read(dialect: Dialect, language: Language, text: &[u8]) -> Facts {
         let mut lexer = Lexer::new(dialect);
-        let mut code = Code {
+        let code = Code {
             recogniser: Recogniser::of_code(dialect),
             language,
             begins: true,
@@ -78,11 +111,18 @@ impl Code {
             handler: false,
             pins_before: Pins::NONE,
             facts: Facts::default(),
+            dynamic: None,
+            ran: Facts::default(),
         };
-        lexer.feed(text, &mut code);
-        lexer.finish(&mut code);
+        let mut reader = Reader { code, dialect, text };
+        lexer.feed(text, &mut reader);
+        lexer.finish(&mut reader);
+        let mut code = reader.code;
         code.end_statement();
-        let Code { recogniser, mut facts, .. } = code;
+        if code.dynamic.is_some() {
+            code.unknown();
+        }
+        let Code { recogniser, mut facts, ran, .. } = code;
         let (class, noted, alone) = recogniser.finish_code();
         facts.names = noted.names;
         facts.calls = noted.calls;
@@ -150,6 +190,10 @@ impl Code {
         let alone_by =
             Uses::ROW_LOCK | Uses::SLEEP | Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | Uses::TRACKERS;
         facts.own.impure |= alone || facts.writes || facts.own.ddl || class.uses.intersects(alone_by);
+        facts.add(ran);
+        if facts.names.len() >= CODE_FACTS || facts.commits && !facts.own.pins.is_empty() {
+            facts.own.add(Doings::unknown());
+        }
         facts.names.sort_unstable_by_key(|key| key.0);
         facts.names.dedup();
         facts
@@ -188,7 +232,7 @@ impl Code {
             if !self.made_up && !reads_only(verb) {
                 self.facts.writes = true;
             }
-            if verb == Verb::Deallocate && !self.is_routine() {
+            if matches!(verb, Verb::Deallocate | Verb::Execute) && !self.is_routine() {
                 self.unknown();
             }
             if matches!(verb, Verb::Set | Verb::Reset) {
@@ -264,7 +308,7 @@ impl Code {
             Word::Name | Word::If | Word::While | Word::For | Word::Case | Word::End | Word::Open => false,
             Word::Get | Word::Fetch | Word::Move | Word::Close | Word::Declare | Word::Continue => false,
             Word::Exit | Word::Signal | Word::Resignal | Word::Loop | Word::Repeat => false,
-            // PL/pgSQL: a string is run. `token` has said so.
+            // PL/pgSQL: a string is run. See `dynamic`.
             Word::Execute => !plpgsql,
             _ => true,
         }
@@ -286,7 +330,23 @@ impl Code {
     }
 }
 
-impl Sink for Code {
+impl Sink for Reader<'_> {
+    fn token(&mut self, token: Token<'_>) {
+        let code = &mut self.code;
+        if let Some(dynamic) = &mut code.dynamic {
+            if dynamic.token(&token, self.text) {
+                let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
+                match facts {
+                    Some(facts) => code.ran.add(facts),
+                    None => code.unknown(),
+                }
+            }
+        }
+        code.token(token);
+    }
+}
+
+impl Code {
     fn token(&mut self, token: Token<'_>) {
         let word = if token.kind == Kind::Word { lookup(token.text).word } else { Word::Name };
         if word == Word::Select && self.is_routine() {
@@ -299,7 +359,9 @@ impl Sink for Code {
             return;
         }
         if self.language == Language::PlPgSql && word == Word::Execute {
-            self.unknown();
+            if self.dynamic.replace(Dynamic::new()).is_some() {
+                self.unknown();
+            }
         }
         let skipped = self.begins && self.begin(&token, word);
         if !skipped {
@@ -308,9 +370,7 @@ impl Sink for Code {
         self.last = word;
         self.last_kind = token.kind;
     }
-}
 
-impl Code {
     fn inside(&mut self, token: Token<'_>, word: Word) {
         match token.kind {
             Kind::Open => self.depth += 1,

@@ -15,6 +15,7 @@
 mod block;
 mod build;
 mod code;
+mod dynamic;
 mod knowledge;
 
 pub(crate) use block::Block;
@@ -132,6 +133,15 @@ impl Meaning {
     }
 }
 
+/// What names may stand for that are not known before they are run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Anything {
+    /// Any relation, read or written.
+    pub(crate) relations: Doings,
+    /// Any relation or function.
+    pub(crate) names: Doings,
+}
+
 /// A name as the catalogue and the texts agree on it: without case, cut as PostgreSQL cuts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NameKey(u64);
@@ -193,6 +203,8 @@ pub struct Catalogue {
     ambient: Doings,
     /// What may happen with any change of the catalogue: event triggers.
     on_ddl: Doings,
+    /// What may happen where the name is not known.
+    anything: Anything,
     /// Names of settings that code resets, makes known or asks for; on MySQL, of user variables in it.
     settings: Vec<Box<str>>,
     /// Users have made operators that do more than compute.
