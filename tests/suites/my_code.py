@@ -31,6 +31,9 @@ SCHEMA = [
     "create procedure app.p_var() begin set @a = 5; end",
     "create procedure app.p_into() begin select 7 into @b; end",
     "create procedure app.p_temp() begin create temporary table app.temp_of_p (a int); end",
+    "set sql_mode = 'ANSI'",
+    "create procedure app.p_odd(x int) begin set @odd = x; end",
+    "set sql_mode = default",
     "create procedure app.p_fails() begin set @a = 6; signal sqlstate '45000'; end",
     "create procedure app.p_clean() begin declare x int; select count(*) into x from app.logs; end",
     "create function app.f_lock() returns int deterministic begin return get_lock('of_f', 0); end",
@@ -276,3 +279,19 @@ def functions_that_come_with_the_database_pin_nobody(_context):
                     pinning.append(name)
             raise AssertionError(f"these pin: {pinning}")
         assert pins("nobody_has_heard_of_it") == 0, "it is not there, and nothing ran"
+
+
+@weir
+def what_unknown_code_means_is_the_operators_choice(_context):
+    """A procedure that was made in a mode in which texts are read in another way. Clients alive at once, more than servers."""
+    for policy, met in (("reset", None), ("pass", "7")):
+        with start(pool_size=1, settings=[f"pool.unknown_code={policy}"]) as w, contextlib.ExitStack() as stack:
+            wires = [stack.enter_context(Wire(w.target())) for _ in range(4)]
+            for one, other in zip(wires, wires[1:]):
+                one.ask("call app.p_odd(7)")
+                assert other.ask("select @odd") == [[met]], policy
+                eventually(lambda: pinned(w) == 0, "nobody is pinned")
+    with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("call app.p_odd(7)")
+        eventually(lambda: pinned(w) == 1, "it is pinned")
+        assert other.ask("select @odd") == [[None]] and one.ask("select @odd") == [["7"]]

@@ -235,6 +235,28 @@ def a_string_that_code_runs_ties_nobody_where_the_code_shows_what_it_says(_conte
 
 
 @weir
+def what_unknown_code_means_is_the_operators_choice(_context):
+    """Clients that are alive at once, more than servers."""
+    sets = "select run('select set_config(''app.tenant'', ''A'', false)')"
+    text = "create function made() returns void language plpgsql as $$ begin end $$; select made(); drop function made()"
+    for policy, met in (("reset", []), ("pass", [["of a"]])):
+        with start(pool_size=1, settings=[f"pool.unknown_code={policy}"]) as w, contextlib.ExitStack() as stack:
+            wires = [stack.enter_context(Wire(w.target())) for _ in range(4)]
+            for turn in range(3):
+                for wire in wires:
+                    wire.ask("select run('select 1')" if turn else text)
+                    eventually(lambda: pinned(w) == 0, "nobody is pinned")
+                for one, other in zip(wires, wires[1:]):
+                    one.ask(sets)
+                    assert other.ask("select word from secret") == met, policy
+                    wires[0].ask("reset all")
+    with start(pool_size=2) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask(sets)
+        eventually(lambda: pinned(w) == 1, "it is pinned")
+        assert other.ask("select word from secret") == [] and one.ask("select word from secret") == [["of a"]]
+
+
+@weir
 def code_that_leaves_nothing_ties_nobody_and_pure_code_is_shared(_context):
     with start() as w, Wire(w.target()) as one, Wire(w.target()) as other:
         for wire in (one, other, one, other):

@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 from weirtest.case import Skip, eventually, weir
-from weirtest.pgwire import LoginRefused, ServerError, Wire
+from weirtest.pgwire import SYNC, LoginRefused, ServerError, Wire, bind, execute, parse
 from weirtest.private import PrivateServer
 from weirtest.weir import PASSWORD, Weir
 
@@ -342,3 +342,22 @@ def logins_and_departures_are_logged_on_request(_context):
         said = r.w.log()[r.w.log().index(said):]
         assert "INFO login protocol" in said and 'user="app_scram"' in said and 'database="app"' in said, said
         assert "login refused" not in said, said
+
+
+@weir
+def what_unknown_code_means_changes_at_once_for_statements_prepared_before_too(_context):
+    pool = "default_pool_size = 2\nunknown_code = \"{}\""
+    call = "select runs('select 1')"
+    with admin() as a:
+        a.ask("create or replace function runs(t text) returns void language plpgsql as $$ begin execute t; end $$")
+    with Reloading(text(pool=pool.format("reset"))) as r, Wire(r.w.target()) as one, Wire(r.w.target()) as other:
+        one.send(parse(call, "s") + bind(statement="s") + execute() + SYNC)
+        one.until("Z")
+        other.ask(call)
+        eventually(lambda: r.w.metric("weir_pinned_servers", protocol="postgres") == 0, "nobody is pinned")
+        r.reload(text(pool=pool.format("pin")))
+        one.send(bind(statement="s") + execute() + SYNC)
+        one.until("Z")
+        eventually(lambda: r.w.metric("weir_pinned_servers", protocol="postgres") == 1, "whoever executes what was prepared before")
+        other.ask(call)
+        eventually(lambda: r.w.metric("weir_pinned_servers", protocol="postgres") == 2, "whoever sends the text")

@@ -232,6 +232,8 @@ settings! {
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
         "In transaction mode, a transaction takes a server connection at its first statement, not at BEGIN or START TRANSACTION. now() is then the time of that statement.";
+    UnknownCode "pool" "unknown_code", Kind::Word(&["pin", "reset", "pass"]), "pin", Live, All,
+        "What happens in transaction mode after a statement that runs code which Weir cannot read, such as a function in another language. pin: the client keeps its server connection, so it finds what the code has left in the session. reset: the server is reset before another client gets it, and what the code has left is lost. pass: nothing, as in PgBouncer; what the code has left meets the next client.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,

@@ -43,6 +43,8 @@ pub struct Route {
     pub pipeline_depth: usize,
     /// BEGIN waits for the first request of its transaction before it takes a server.
     pub late_begin: bool,
+    /// What becomes of a server on which unknown code has run: `pin`, `reset` or `pass`.
+    pub unknown_code: &'static str,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.
@@ -194,6 +196,10 @@ impl Snapshot {
                 .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
             pipeline_depth: sizes.pipeline_depth,
             late_begin: self.values.bool(Key::LateBegin),
+            unknown_code: ["reset", "pass"]
+                .into_iter()
+                .find(|word| *word == self.values.text(Key::UnknownCode))
+                .unwrap_or("pin"),
             share: client.and_then(|user| user.share).or(database.share).unwrap_or(0),
             reserved: client
                 .and_then(|user| user.reserved_connections)

@@ -24,6 +24,7 @@ use crate::{binding, frame, lost_schema, rewrite, says, warnings};
 use std::sync::Arc;
 use weir_session::Back as _;
 use weir_session::Front as _;
+use weir_sql::catalogue::UnknownCode;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, limits};
 
@@ -110,6 +111,7 @@ impl Back {
         if state == 0 || request.judged_by != state {
             self.doubtful |= runs_user_code(&request.class);
         }
+        self.doubtful |= request.class.unknown_code == UnknownCode::Reset;
         if changes {
             entry.unsettled = Some(self.knowledge.unsettle(changes_code(&front.request, bytes)));
         }

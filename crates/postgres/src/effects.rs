@@ -7,7 +7,7 @@
 
 use crate::role::{AUTHORIZATION, ROLE};
 use std::sync::Arc;
-use weir_sql::catalogue::{Knowledge, Proof};
+use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
@@ -119,6 +119,7 @@ impl Effects {
     /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was
     /// judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
+        let policy = proof.as_ref().map_or(UnknownCode::Pin, |proof| proof.unknown_code);
         let (class, state) = classify_in(dialect, text, proof);
         let mut effects = Effects::of_class(&class);
         if effects.ddl && changes_accounts(&class, text) {
@@ -126,8 +127,15 @@ impl Effects {
         }
         if makes_code(&class, text) {
             // What stands behind it may run what nobody has read.
-            let mut made = Effects { statement_names: true, ..Effects::clone(&effects) };
-            made.pins.insert(Pin::Code);
+            let mut made = Effects::clone(&effects);
+            match policy {
+                UnknownCode::Pin => {
+                    made.statement_names = true;
+                    made.pins.insert(Pin::Code);
+                }
+                UnknownCode::Reset => made.doubtful = true,
+                UnknownCode::Pass => {}
+            }
             effects = Arc::new(made);
         }
         (effects, class.fingerprint as u32, state)
@@ -197,7 +205,8 @@ impl Effects {
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
             creates: ddl && !(alone && only_changes(class.verb)),
-            doubtful: (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
+            doubtful: class.unknown_code == UnknownCode::Reset
+                || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
         };
         thread_local! {
             static PLAIN: [Arc<Effects>; 13] = {
@@ -744,7 +753,11 @@ mod tests {
 
     #[test]
     fn a_change_of_the_catalogue_behind_a_temporary_table_is_one() {
-        let known = || Proof { catalogue: Arc::default(), state: 1 };
+        let known = || Proof {
+            catalogue: Arc::default(),
+            state: 1,
+            unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+        };
         let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
         assert!(!changes("create temp table t2 (a int)"));
         assert!(changes("create temp table t2 (a int); drop view v"));

@@ -11,6 +11,7 @@ use weir_config::{Auth, Key, Learnt, Network, Origin, Realm, Server, Snapshot};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
 use weir_session::{Admission, AuthMethod, Login};
+use weir_sql::catalogue::UnknownCode;
 use weir_wire::{Fault, FaultKind};
 
 /// The configuration as [`Routes`], with the addresses of its hosts.
@@ -201,6 +202,11 @@ impl Routes for ConfigRoutes {
             min_size: route.min_pool_size.min(route.pool_size),
             pipeline_depth: route.pipeline_depth,
             late_begin: route.late_begin,
+            unknown_code: match route.unknown_code {
+                "reset" => UnknownCode::Reset,
+                "pass" => UnknownCode::Pass,
+                _ => UnknownCode::Pin,
+            },
             max_waiting: route.max_waiting_clients,
             share: route.share,
             reserved: route.reserved,

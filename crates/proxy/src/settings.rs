@@ -13,6 +13,7 @@ use weir_net::{Peer, Target};
 use weir_session::Protocol;
 use weir_session::login::{Secured, TlsOffer, Trust};
 use weir_session::{Admission, Login};
+use weir_sql::catalogue::UnknownCode;
 use weir_tls::Acceptor;
 use weir_wire::Fault;
 
@@ -100,6 +101,8 @@ pub struct PoolSpec {
     pub pipeline_depth: usize,
     /// BEGIN waits for the first request of its transaction before it takes a server.
     pub late_begin: bool,
+    /// What becomes of a server on which code has run that nobody can read.
+    pub unknown_code: UnknownCode,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.

@@ -3,6 +3,7 @@
 //! Everything here errs on the safe side: `shareable` and a release are set only when certain, a pin when in
 //! doubt.
 
+use crate::catalogue::UnknownCode;
 use weir_wire::Pins;
 use weir_wire::limits::TEXT_SETTINGS;
 
@@ -631,6 +632,8 @@ pub struct Class {
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user
     /// code, too.
     pub proven: bool,
+    /// Not `Pin`: it runs code that nobody can read, and the operator said that this is no reason for a pin.
+    pub unknown_code: UnknownCode,
     /// What user code that it runs may leave, by the catalogue. It is part of `pins`.
     pub code: Pins,
     /// The text ends inside a string, a comment or a body, or has bytes the lexer cannot be sure of. The

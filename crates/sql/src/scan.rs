@@ -29,8 +29,8 @@ impl Scanner {
     /// Looks every word up in the catalogue of the text's database. Before the first piece. Returns the state
     /// by which the text will have been judged.
     pub fn watch(&mut self, proof: Proof) -> u64 {
-        let Proof { catalogue, state } = proof;
-        self.recogniser.watch(catalogue, state != 0);
+        let state = proof.state;
+        self.recogniser.watch(proof);
         state
     }
 

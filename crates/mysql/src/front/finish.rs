@@ -5,6 +5,7 @@
 use super::{Act, AsksSession, Front, Outcome, Phase, Request, remove_setting};
 use crate::message::{Command, status};
 use crate::session_state::{Changes, Charset, Flavour, State};
+use weir_sql::catalogue::UnknownCode;
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
 
@@ -94,9 +95,11 @@ impl Front {
         }
         // What routines and triggers did stays when the statement that ran them fails.
         self.pins.union(code);
-        if runs_code(class) && !calls_nobody(class, outcome) {
+        let is_unknown = class.unknown_code == UnknownCode::Pin;
+        if is_unknown && runs_code(class) && !calls_nobody(class, outcome) {
             self.pins.insert(Pin::Code);
         }
+        explained |= !is_unknown;
         if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
         {
             self.pins.insert(Pin::Setting);

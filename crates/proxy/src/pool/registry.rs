@@ -73,6 +73,7 @@ impl<X> PoolEntry<X> {
         let [database, user] = self.shared.caps();
         // A size that was found is still the best guess.
         let limit = spec.auto.map_or(spec.size, |bounds| self.shared.size().clamp(bounds.min, bounds.max));
+        self.knowledge.set_unknown_code(spec.unknown_code);
         self.shared.set_limit(limit);
         self.shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         database.set_limit(spec.max_of_database);
@@ -179,11 +180,13 @@ impl<X: Default> Registry<X> {
         let group = all.iter().find(|entry| same(&entry.spec()));
         let group = group.map_or_else(Arc::default, |entry| Arc::clone(entry.knowledge.group()));
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
+        let knowledge = Knowledge::new(group);
+        knowledge.set_unknown_code(spec.unknown_code);
         let entry = Arc::new(PoolEntry {
             id: free_number(&all),
             shared,
             spec: ArcSwap::from_pointee(spec),
-            knowledge: Arc::new(Knowledge::new(group)),
+            knowledge: Arc::new(knowledge),
             welcomes: ArcSwap::default(),
             changes: self.changes.clone(),
         });
@@ -259,6 +262,7 @@ pub(crate) mod tests {
             min_size: 0,
             pipeline_depth: 1,
             late_begin: true,
+            unknown_code: weir_sql::catalogue::UnknownCode::Pin,
             variant: 0,
             max_prepared_statements: 0,
         }

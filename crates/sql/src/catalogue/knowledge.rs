@@ -11,7 +11,9 @@
 use super::Catalogue;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
 
 /// How long clients wait for a server that meets a lock in the catalogue, in ms.
 const LOCK_PATIENCE_MS: u64 = 200;
@@ -28,6 +30,19 @@ const QUESTIONS_REST: u64 = 50;
 /// So many readings in a row may fail before nothing that was known counts any more. A moment without memory,
 /// a full disk, a lock are over by then; a right that was taken away is not.
 const FAILURES: usize = 10;
+
+/// What becomes of a server on which code has run that nobody can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum UnknownCode {
+    /// Its client keeps it.
+    #[default]
+    Pin,
+    /// It is reset before another client gets it.
+    Reset,
+    /// Nothing: what the code leaves there meets the next client.
+    Pass,
+}
 
 /// What the pools of one database share.
 #[derive(Debug, Default)]
@@ -63,6 +78,8 @@ pub struct Knowledge {
     locks: AtomicU32,
     /// From when on a server for which nobody waits asks again whether that is over; 0: none was met.
     unlocked_ms: AtomicU64,
+    /// An [`UnknownCode`].
+    unknown_code: AtomicU8,
 }
 
 #[derive(Debug)]
@@ -84,6 +101,8 @@ pub struct Proof {
     /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing
     /// better is known; it proves nothing.
     pub state: u64,
+    /// What code means that the catalogue does not explain.
+    pub unknown_code: UnknownCode,
 }
 
 /// A change of the catalogue is under way as long as this lives.
@@ -135,7 +154,24 @@ impl Knowledge {
         let known = self.known.load();
         let known = known.as_deref()?;
         let state = if self.holds(known) { known.changes + 1 } else { 0 };
-        Some(Proof { catalogue: Arc::clone(&known.catalogue), state })
+        let unknown_code = self.unknown_code();
+        Some(Proof { catalogue: Arc::clone(&known.catalogue), state, unknown_code })
+    }
+
+    /// What code means that the catalogue does not explain.
+    pub fn unknown_code(&self) -> UnknownCode {
+        let policies = [UnknownCode::Pin, UnknownCode::Reset, UnknownCode::Pass];
+        policies
+            .into_iter()
+            .find(|&policy| policy as u8 == self.unknown_code.load(SeqCst))
+            .unwrap_or_default()
+    }
+
+    /// An operator says so. Texts that were judged by another policy are judged anew.
+    pub fn set_unknown_code(&self, policy: UnknownCode) {
+        if self.unknown_code.swap(policy as u8, SeqCst) != policy as u8 {
+            self.group.changes.fetch_add(1, SeqCst);
+        }
     }
 
     /// What was known last, whether it holds or not.

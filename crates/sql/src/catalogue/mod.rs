@@ -21,7 +21,7 @@ mod knowledge;
 pub(crate) use block::Block;
 pub use build::{Builder, Function, Language, On, Volatility};
 pub(crate) use code::reads_only;
-pub use knowledge::{Group, Knowledge, Proof, Reading, Unsettled};
+pub use knowledge::{Group, Knowledge, Proof, Reading, UnknownCode, Unsettled};
 
 use crate::class::{Locks, SettingNames, Touched, Uses};
 use std::collections::HashMap;
@@ -88,6 +88,25 @@ impl Doings {
             ddl: false,
             settings: SettingBits::ANY,
             statement_names: true,
+        }
+    }
+
+    /// Without what only [`Doings::unknown`] says.
+    pub(crate) fn forgive(&mut self) {
+        self.pins.remove(Pin::Code);
+        self.uses.remove(Uses::ROLE);
+        self.statement_names = false;
+        if !self.pins.contains(Pin::Setting) {
+            let settings = &mut self.settings;
+            for bits in [
+                &mut settings.resets,
+                &mut settings.tells,
+                &mut settings.reads,
+                &mut settings.sets,
+                &mut settings.variables,
+            ] {
+                *bits &= !SettingBits::OTHER;
+            }
         }
     }
 

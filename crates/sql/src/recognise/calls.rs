@@ -120,10 +120,7 @@ impl Recogniser {
                 self.uses(Uses::ROLE | Uses::SEED);
             }
             Func::Keeps => self.pin(Pin::Unrecognised),
-            Func::RunsText => {
-                self.pin(Pin::Code);
-                self.uses(Uses::ROLE);
-            }
+            Func::RunsText => self.runs_unknown(),
             Func::ReplicationSlot => self.pin(Pin::Replication),
             Func::Sleep => self.uses(Uses::SLEEP),
             Func::BackendPid => self.begin_call(CallKind::BackendPid, Uses::CONNECTION_ID),

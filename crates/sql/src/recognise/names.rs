@@ -2,7 +2,7 @@
 
 use super::{Mode, Recogniser};
 use crate::SetTarget;
-use crate::catalogue::{Catalogue, Doings, NameKey, reads_only};
+use crate::catalogue::{Catalogue, Doings, NameKey, Proof, UnknownCode, reads_only};
 use crate::class::{Class, Uses, Verb};
 use crate::token::{Kind, Token};
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub(super) enum Watch {
 pub(super) struct Found {
     catalogue: Arc<Catalogue>,
     holds: bool,
+    unknown_code: UnknownCode,
     /// Of them as things that are read or called.
     read: Doings,
     /// Of them as things that are written to.
@@ -34,6 +35,16 @@ pub(super) struct Found {
     writes: bool,
     /// Signs that stand together, as an operator of PostgreSQL may.
     operator: Operator,
+}
+
+/// Whatever unknown code may do counts as nothing, for the operator said so; whether there is some.
+fn forgive(class: &mut Class, doings: &mut Doings) -> bool {
+    let is_there = class.pins.contains(Pin::Code) || doings.pins.contains(Pin::Code);
+    if is_there {
+        class.pins.remove(Pin::Code);
+        doings.forgive();
+    }
+    is_there
 }
 
 /// Signs without anything between them. An operator is a part of these, for PostgreSQL may end one before the
@@ -82,11 +93,12 @@ pub(crate) struct Noted {
 }
 
 impl Recogniser {
-    /// Looks words up in a catalogue from now on. `holds`: it is that of the database now.
-    pub(crate) fn watch(&mut self, catalogue: Arc<Catalogue>, holds: bool) {
+    /// Looks words up in a catalogue from now on.
+    pub(crate) fn watch(&mut self, proof: Proof) {
         let found = Found {
-            catalogue,
-            holds,
+            catalogue: proof.catalogue,
+            holds: proof.state != 0,
+            unknown_code: proof.unknown_code,
             read: Doings::default(),
             write: Doings::default(),
             writes: false,
@@ -204,9 +216,16 @@ impl Recogniser {
     }
 
     fn uses_unknown(&mut self) {
-        self.class.pins.insert(Pin::Code);
         self.class.uses.insert(Uses::UNKNOWN_FUNCTION);
-        self.class.uses.insert(Uses::ROLE);
+        self.runs_unknown();
+    }
+
+    /// Code runs that nobody can read.
+    pub(super) fn runs_unknown(&mut self) {
+        self.class.pins.insert(Pin::Code);
+        if !matches!(&self.watch, Watch::Text(found) if found.unknown_code != UnknownCode::Pin) {
+            self.class.uses.insert(Uses::ROLE);
+        }
     }
 
     /// A statement of a text ends.
@@ -243,6 +262,9 @@ impl Recogniser {
         }
         let class = &mut self.class;
         self.alone |= doings.impure;
+        if found.unknown_code != UnknownCode::Pin && forgive(class, &mut doings) {
+            class.unknown_code = found.unknown_code;
+        }
         class.pins.union(doings.pins);
         class.uses.insert(doings.uses);
         class.takes.insert(doings.takes);

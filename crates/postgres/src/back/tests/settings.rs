@@ -505,7 +505,11 @@ fn what_is_set_in_a_transaction_is_asked_behind_it() {
 fn a_reported_setting_made_by_a_function_keeps_no_server() {
     let (mut f, mut b) = (front(1), back());
     let text = "select set_config('TimeZone', 'Asia/Tokyo', false)";
-    let known = weir_sql::catalogue::Proof { catalogue: Arc::default(), state: 1 };
+    let known = weir_sql::catalogue::Proof {
+        catalogue: Arc::default(),
+        state: 1,
+        unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+    };
     let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(known)).0;
     send_with(&mut f, &mut b, &c::q(text), &effects);
     let told = cat(&[

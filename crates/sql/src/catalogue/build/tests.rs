@@ -1,4 +1,5 @@
 use super::*;
+use crate::catalogue::UnknownCode;
 use crate::{Class, classify_in};
 use std::sync::Arc;
 
@@ -32,14 +33,19 @@ fn catalogue(fill: impl Fn(&mut Builder)) -> Arc<Catalogue> {
 }
 
 fn by(dialect: Dialect, text: &str, catalogue: &Arc<Catalogue>) -> Class {
-    let proof = crate::catalogue::Proof { catalogue: Arc::clone(catalogue), state: 1 };
+    let proof = crate::catalogue::Proof {
+        catalogue: Arc::clone(catalogue),
+        state: 1,
+        unknown_code: UnknownCode::Pin,
+    };
     classify_in(dialect, text.as_bytes(), Some(proof)).0
 }
 
 #[test]
 fn a_catalogue_that_does_not_hold_any_more_still_pins_and_proves_nothing() {
     let c = catalogue(|b| b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end")));
-    let proof = || crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 0 };
+    let proof =
+        || crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 0, unknown_code: UnknownCode::Pin };
     let (class, state) = classify_in(Dialect::POSTGRES, b"select locks()", Some(proof()));
     assert!(class.pins.contains(Pin::SessionLock) && !class.proven && state == 0);
     assert!(!classify_in(Dialect::POSTGRES, b"select 1", Some(proof())).0.proven);
@@ -449,4 +455,39 @@ fn a_string_that_code_runs_leaves_what_it_says() {
     assert!(pins(function, "execute format('select %L', x)").contains(Pin::Code));
     let operator: fn(&mut Builder) = |b| b.operator(b"||", b"lower");
     assert!(pins(operator, "execute 'select ' || quote_literal(x)").contains(Pin::Code));
+}
+
+#[test]
+fn unknown_code_pins_unless_the_operator_says_otherwise() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("runs", "begin execute x; end"));
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); execute x; end"));
+        b.function(plpgsql("sets", "begin perform set_config(x, y, false); execute x; end"));
+    });
+    let by = |policy: UnknownCode, text: &str| {
+        let proof = crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 1, unknown_code: policy };
+        classify_in(Dialect::POSTGRES, text.as_bytes(), Some(proof)).0
+    };
+    let texts = [
+        "select runs()",
+        "select never_heard_of()",
+        "do $$ begin execute x; end $$",
+        "select query_to_xml('x')",
+    ];
+    for text in texts {
+        let class = by(UnknownCode::Pin, text);
+        assert!(class.pins.contains(Pin::Code) && class.unknown_code == UnknownCode::Pin, "{text}");
+        for policy in [UnknownCode::Reset, UnknownCode::Pass] {
+            let class = by(policy, text);
+            assert!(class.pins.is_empty() && class.unknown_code == policy && !class.only_reads(), "{text}");
+            assert!(
+                !class.uses.contains(crate::Uses::ROLE) && class.touched().is_none(),
+                "{text}: {class:?}"
+            );
+        }
+    }
+    // What is known besides counts as it is.
+    assert_eq!(by(UnknownCode::Pass, "select locks()").pins, Pin::SessionLock.into());
+    assert_eq!(by(UnknownCode::Pass, "select sets()").pins, Pin::Setting.into());
+    assert_eq!(by(UnknownCode::Reset, "select 1").unknown_code, UnknownCode::Pin);
 }
