@@ -333,13 +333,12 @@ impl Code {
 impl Sink for Reader<'_> {
     fn token(&mut self, token: Token<'_>) {
         let code = &mut self.code;
-        if let Some(dynamic) = &mut code.dynamic {
-            if dynamic.token(&token, self.text) {
-                let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
-                match facts {
-                    Some(facts) => code.ran.add(facts),
-                    None => code.unknown(),
-                }
+        let is_whole = code.dynamic.as_mut().is_some_and(|dynamic| dynamic.token(&token, self.text));
+        if is_whole {
+            let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
+            match facts {
+                Some(facts) => code.ran.add(facts),
+                None => code.unknown(),
             }
         }
         code.token(token);
@@ -358,10 +357,9 @@ impl Code {
             self.last_kind = token.kind;
             return;
         }
-        if self.language == Language::PlPgSql && word == Word::Execute {
-            if self.dynamic.replace(Dynamic::new()).is_some() {
-                self.unknown();
-            }
+        let runs_string = self.language == Language::PlPgSql && word == Word::Execute;
+        if runs_string && self.dynamic.replace(Dynamic::new()).is_some() {
+            self.unknown();
         }
         let skipped = self.begins && self.begin(&token, word);
         if !skipped {
