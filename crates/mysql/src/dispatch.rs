@@ -299,6 +299,11 @@ impl Back {
             // They were prepared in a schema that is gone: no server can prepare them any more.
             return;
         }
+        let asks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        if asks && front.warnings_are_on_server() {
+            // What is prepared here takes away what it asks for.
+            return;
+        }
         let Some(statements) = front.statements.as_deref() else { return };
         let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
         if along_on == self.server_id() && !front.pins().is_empty() {
