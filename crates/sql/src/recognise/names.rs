@@ -38,11 +38,14 @@ pub(super) struct Found {
 }
 
 /// Whatever unknown code may do counts as nothing, for the operator said so; whether there is some.
-fn forgive(class: &mut Class, doings: &mut Doings) -> bool {
-    let is_there = class.pins.contains(Pin::Code) || doings.pins.contains(Pin::Code);
+fn forgive(class: &mut Class, doings: &mut Doings, mysql: bool) -> bool {
+    // MySQL's code executes strings that it has prepared; PostgreSQL's may only prepare them.
+    let of_code = [Pin::Code, Pin::Unrecognised].into_iter().chain(mysql.then_some(Pin::SqlPrepare));
+    let is_there = class.pins.contains(Pin::Code) || of_code.clone().any(|pin| doings.pins.contains(pin));
     if is_there {
         class.pins.remove(Pin::Code);
         doings.forgive();
+        of_code.for_each(|pin| doings.pins.remove(pin));
     }
     is_there
 }
@@ -262,7 +265,7 @@ impl Recogniser {
         }
         let class = &mut self.class;
         self.alone |= doings.impure;
-        if found.unknown_code != UnknownCode::Pin && forgive(class, &mut doings) {
+        if found.unknown_code != UnknownCode::Pin && forgive(class, &mut doings, self.mysql) {
             class.unknown_code = found.unknown_code;
         }
         class.pins.union(doings.pins);
