@@ -79,6 +79,8 @@ pub(super) struct Code {
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
     handler: bool,
+    /// The statement creates or alters something.
+    defines: bool,
     /// What its statements did before the current one.
     pins_before: Pins,
     facts: Facts,
@@ -109,6 +111,7 @@ impl Code {
             last: Word::Name,
             last_kind: Kind::None,
             handler: false,
+            defines: false,
             pins_before: Pins::NONE,
             facts: Facts::default(),
             dynamic: None,
@@ -288,6 +291,7 @@ impl Code {
             return true;
         }
         self.begins = false;
+        self.defines = matches!(word, Word::Create | Word::Alter);
         self.made_up = self.language == Language::Expression
             || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
         if self.made_up {
@@ -406,6 +410,10 @@ impl Code {
             return;
         }
         self.tokens = self.tokens.saturating_add(1);
+        if self.defines && self.tokens < 5 && matches!(word, Word::Function | Word::Procedure) {
+            // What stands behind it may call what nobody has read.
+            self.unknown();
+        }
         self.recogniser.token(token);
     }
 

@@ -425,6 +425,9 @@ fn a_string_that_nobody_can_read_may_do_anything() {
         "execute 'do $$ begin end $$'",
         "execute 'insert into t values (1)",
         "execute 'select ' || quote_literal(execute)",
+        "execute $x$create or replace function g() returns int language sql as 'select 1'$x$; perform g()",
+        "execute format('alter function g(int) set work_mem = %L', x); perform g(1)",
+        "create or replace function g() returns int language sql as 'select 1'; perform count(*)",
     ] {
         let pins = running(|_| {}, body).pins;
         assert!(pins.contains(Pin::Code) || pins.contains(Pin::SqlPrepare), "{body}: {pins:?}");
