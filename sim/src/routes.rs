@@ -97,6 +97,7 @@ impl Routes for SimRoutes {
             pipeline_depth: self.plan.pipeline_depth,
             late_begin: self.plan.late_begin,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+            listen_linger_ms: None,
             variant,
             max_prepared_statements: self.plan.max_prepared,
             trust: Trust { unproven: true, ..Trust::default() },

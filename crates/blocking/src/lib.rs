@@ -11,6 +11,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl<E: Into<Failure>> From<E> for Failed {
 
 trait Stream: Read + Write + Send {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+    fn fd(&self) -> BorrowedFd<'_>;
     /// What TLS came to.
     fn facts(&self) -> Option<Facts> {
         None
@@ -83,11 +85,19 @@ impl Stream for TcpStream {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(timeout)
     }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
 }
 
 impl Stream for UnixStream {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(timeout)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 }
 
@@ -95,6 +105,10 @@ impl Stream for UnixStream {
 impl Stream for Box<dyn Stream> {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.as_ref().set_timeout(timeout)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_ref().fd()
     }
 
     fn facts(&self) -> Option<Facts> {
@@ -105,6 +119,10 @@ impl Stream for Box<dyn Stream> {
 impl Stream for Blocking<Box<dyn Stream>> {
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.transport().set_timeout(timeout)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.transport().fd()
     }
 
     fn facts(&self) -> Option<Facts> {
@@ -220,10 +238,45 @@ impl Line {
         self.stream.set_timeout(timeout)
     }
 
+    /// Bytes may have come.
+    ///
+    /// # Errors
+    /// As `receive`, but for a time limit that is over.
+    pub fn receive_all(&mut self) -> io::Result<()> {
+        loop {
+            let before = self.input.len();
+            match self.receive() {
+                // What TLS has decrypted beyond that is not announced again.
+                Ok(()) if self.input.len() - before == READ_BYTES => {}
+                Ok(()) => return Ok(()),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// What TLS came to, if there is any.
     pub fn facts(&self) -> Option<Facts> {
         self.stream.facts()
     }
+}
+
+/// Waits until a server says something or the bell rings, and says whether the server does.
+///
+/// # Errors
+/// The kernel's.
+pub fn wait(line: Option<&Line>, bell: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+    let mut fds = vec![PollFd::from_borrowed_fd(bell, PollFlags::IN)];
+    fds.extend(line.map(|line| PollFd::from_borrowed_fd(line.stream.fd(), PollFlags::IN)));
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(fds.get(1).is_some_and(|fd| !fd.revents().is_empty()))
 }
 
 fn connect(way: &Way<'_>) -> io::Result<Box<dyn Stream>> {

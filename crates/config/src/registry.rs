@@ -234,6 +234,10 @@ settings! {
         "In transaction mode, a transaction takes a server connection at its first statement, not at BEGIN or START TRANSACTION. now() is then the time of that statement.";
     UnknownCode "pool" "unknown_code", Kind::Word(&["pin", "reset", "pass"]), "pin", Live, All,
         "What happens in transaction mode after a statement that runs code which Weir cannot read, such as a function in another language. pin: the client keeps its server connection, so it finds what the code has left in the session. reset: the server is reset before another client gets it, and what the code has left is lost. pass: nothing, as in PgBouncer; what the code has left meets the next client.";
+    SharedListen "pool" "shared_listen", Kind::Bool, "true", Live, All,
+        "In transaction mode, PostgreSQL clients that only listen (LISTEN) hold no server connection: one connection for each pool, outside its limits, listens for all of them. false: LISTEN keeps a server connection for its client.";
+    ListenLinger "pool" "listen_linger", seconds(), "0.05", Live, All,
+        "Time a client that listens keeps its idle server connection before shared_listen applies. It doubles twice, up to a minute, each time the client needs a server connection that listens again.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,

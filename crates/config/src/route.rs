@@ -45,6 +45,8 @@ pub struct Route {
     pub late_begin: bool,
     /// What becomes of a server on which unknown code has run: `pin`, `reset` or `pass`.
     pub unknown_code: &'static str,
+    /// Time for which a client that listens keeps its server, in milliseconds; `None`: for ever.
+    pub listen_linger_ms: Option<u64>,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.
@@ -200,6 +202,10 @@ impl Snapshot {
                 .into_iter()
                 .find(|word| *word == self.values.text(Key::UnknownCode))
                 .unwrap_or("pin"),
+            listen_linger_ms: self
+                .values
+                .bool(Key::SharedListen)
+                .then(|| self.values.millis(Key::ListenLinger)),
             share: client.and_then(|user| user.share).or(database.share).unwrap_or(0),
             reserved: client
                 .and_then(|user| user.reserved_connections)

@@ -179,6 +179,10 @@ cells! {
         /// Empty transactions now.
         empty_transactions;
     }
+    Gauge "weir_listening_clients", "Clients that listen (LISTEN) and hold no server connection: one connection listens for all of a pool." {
+        /// Clients for whom another connection listens now.
+        listening_clients;
+    }
     Gauge "weir_pool_size", "Current size of a pool: maximum number of server connections." {
         /// The limit, as one worker has told it.
         pool_size;

@@ -12,12 +12,14 @@ use crate::catalogue::Study;
 use crate::effects::Traces;
 use crate::follow::Questions;
 use crate::late::Facts;
+use crate::listen::Listening;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
 use crate::queue::{Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_session::listen::{Channels, Mark};
 use weir_session::login::{CancelPlan, Changes, ServerGreeting};
 use weir_sql::SettingNames;
 use weir_sql::catalogue::Answer;
@@ -102,6 +104,8 @@ pub struct Back {
     pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
+    /// What it tells a client that listens; `listen.rs`.
+    pub(crate) listening: Option<Box<Listening>>,
     /// Whether BEGIN may wait, for all of its pool; what this server has said of it, and that it was asked.
     pub(crate) facts: Arc<Facts>,
     pub(crate) facts_said: u8,
@@ -172,6 +176,7 @@ impl Back {
             local_defaults: Vec::new(),
             questions: None,
             temporary_path: false,
+            listening: None,
             facts: Arc::default(),
             facts_said: 0,
             facts_asked: false,
@@ -401,6 +406,26 @@ impl weir_session::Back for Back {
 
     fn is_reserved(&self) -> bool {
         self.is_reserved()
+    }
+
+    fn ask_channels(&mut self, front: &mut Front, owner: Owner, out: &mut Vec<u8>) -> bool {
+        self.ask_channels(front, owner, out)
+    }
+
+    fn take_channels(&mut self) -> Option<Channels> {
+        self.take_channels()
+    }
+
+    fn part(&mut self, front: &mut Front, owner: Owner, channels: Channels, mark: Mark, out: &mut Vec<u8>) {
+        self.part(front, owner, channels, mark, out);
+    }
+
+    fn come_home(&mut self, front: &mut Front, owner: Owner, out: &mut Vec<u8>) {
+        self.come_home(front, owner, out);
+    }
+
+    fn is_home(&mut self, front: &mut Front, before: Vec<u8>, out: &mut Vec<u8>) {
+        self.is_home(front, before, out);
     }
 }
 

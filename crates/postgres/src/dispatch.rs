@@ -267,7 +267,7 @@ impl Back {
     }
 
     /// The client has a server of its own, which has its settings since its beginning.
-    fn is_settled_home(&mut self, front: &Front) -> bool {
+    pub(crate) fn is_settled_home(&mut self, front: &Front) -> bool {
         let settled = self.own.is_some() && self.home_of.replace(front.id()).is_some();
         if settled {
             self.applied = Arc::clone(&front.settings);
@@ -309,7 +309,7 @@ impl Back {
 
     /// Appends the query that gives this server the client's settings, and says whether it may be refused
     /// even where it was accepted before. None when the server has them.
-    fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> Option<bool> {
+    pub(crate) fn bring_settings(&mut self, front: &mut Front, out: &mut Vec<u8>) -> Option<bool> {
         let previous = std::mem::replace(&mut self.applied, Arc::clone(&front.settings));
         let mut changes = difference(&previous, &front.settings, &self.base);
         // What a ROLLBACK may have brought back is as it should be here, whatever it is.

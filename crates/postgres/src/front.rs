@@ -394,6 +394,14 @@ impl weir_session::Front for Front {
         self.is_kept_in_case()
     }
 
+    fn only_listens(&self) -> bool {
+        self.only_listens()
+    }
+
+    fn wants_home(&self) -> bool {
+        self.wants_home()
+    }
+
     fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
         self.startup_parameters()
     }

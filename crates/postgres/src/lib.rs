@@ -21,6 +21,7 @@ mod follow;
 pub mod frame;
 pub mod front;
 mod late;
+pub mod listen;
 pub mod login;
 pub mod message;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::back::Back;
 use crate::effects::{Effects, SetName};
 use crate::follow::moves;
 use crate::front::Front;
+use crate::listen::Away;
 use crate::queue::{Internal, Owed};
 use crate::role::is_who;
 use crate::session_state::{Change, Reported, Settings, put_changes};
@@ -46,6 +47,8 @@ pub(crate) struct Rare {
     pub were_reset: Option<Arc<Settings>>,
     /// Some of its settings may have been set by another user than the one that logged in.
     pub sets_as_another: bool,
+    /// Its channels, while another connection listens for it; `listen.rs`.
+    pub away: Option<Away>,
     /// What a server reported under an `application_name` that is not remembered.
     pub asked: Option<Reported>,
 }

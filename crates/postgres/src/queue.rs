@@ -30,6 +30,14 @@ pub(crate) enum Internal {
     Values,
     /// The question whether BEGIN may wait; `late.rs`.
     Facts,
+    /// The question on which channels a client listens; `listen.rs`.
+    Channels,
+    /// A part of a way between two connections that listen for a client.
+    HandOver,
+    /// The end of that: the server has stopped to listen.
+    Parted,
+    /// The end of that: the server listens.
+    AtHome,
 }
 
 /// What kind of request an entry is.

@@ -21,6 +21,7 @@ impl Back {
     pub(crate) fn forget(&mut self, owner: Owner, out: &mut Vec<u8>) {
         let mine = self.queue.tail().is_some_and(|tail| tail.owner == owner);
         self.incoming_hidden |= self.head() == Some(owner);
+        self.listening = None;
         self.queue.disown(owner);
         if !mine {
             return;

@@ -70,6 +70,8 @@ pub struct Flags {
     pub gathering: bool,
     /// A timer is set for how long it may keep its server in case it asks that something.
     pub kept: bool,
+    /// Who listens for it, if it is not only its server.
+    pub listens: Listens,
     /// Its login has been ended with a greeting.
     pub greeted: bool,
     /// It is counted among those who log in.
@@ -90,6 +92,34 @@ pub struct Flags {
     pub broken: bool,
     /// It is a client of the administration console: the hall has its seat.
     pub console: bool,
+}
+
+/// Who listens for a client: a byte, for there are many clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listens {
+    /// Its server, or nobody.
+    #[default]
+    Here,
+    /// Its server, and a timer is set for how long.
+    Lingers,
+    /// Its server, which is being asked to stop.
+    Goes,
+    /// Another connection.
+    Away,
+    /// Another connection, and a server is being asked to listen again.
+    Returns,
+}
+
+impl Listens {
+    /// What the client asks must wait.
+    pub fn moves(self) -> bool {
+        matches!(self, Listens::Goes | Listens::Returns)
+    }
+
+    /// Another connection listens for it.
+    pub fn is_away(self) -> bool {
+        matches!(self, Listens::Away | Listens::Returns)
+    }
 }
 
 /// Where a client is in its life.

@@ -8,6 +8,7 @@ use crate::berths::Berths;
 use crate::console::Hatch;
 use crate::context::{Shared, Ticket};
 use crate::crypto::{self, Submit, Work};
+use crate::ear::Ears;
 use crate::front_tls::FrontTls;
 use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
@@ -403,9 +404,11 @@ fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::
         posts.send(worker, Mail::job(protocol, kind, key, done));
     };
     let asker = Asker::new(panics.clone(), deliver.clone());
+    let ears = Ears::new(panics.clone(), deliver.clone());
     let crypto = crypto::start(workers, panics, deliver)?;
     Ok(Box::new(move |ticket, work| match work {
         Work::Ask(question) => asker.ask(ticket, question).map_err(Work::Ask),
+        Work::Ear(wish) => ears.take(ticket, *wish).map_err(|wish| Work::Ear(Box::new(wish))),
         work => crypto(ticket, work),
     }))
 }

@@ -9,6 +9,7 @@
 
 use crate::ask::{Answer, Question};
 use crate::context::Ticket;
+use crate::ear::{News, Wish};
 use crate::ids::Kind;
 use crate::line::Handshake;
 use crate::panics::{Panics, inject};
@@ -25,6 +26,8 @@ pub enum Work {
     Login(Job),
     /// A question for a database. It is no thread's of these: [`crate::ask`] takes it.
     Ask(Box<Question>),
+    /// A wish for a client that listens: [`crate::ear`] takes it.
+    Ear(Box<Wish>),
     /// A step of a client's handshake; whether others query meanwhile, who are to be spared.
     Handshake { step: Box<Handshake>, beside_queries: bool },
 }
@@ -35,6 +38,8 @@ pub enum WorkDone {
     Login(JobDone),
     /// What a database said of a user.
     Learnt(Answer),
+    /// What becomes of a client that listens.
+    Ear(News),
     /// The handshake, a step further.
     Handshake(Box<Handshake>),
     /// Nothing: doing it has panicked.
@@ -48,7 +53,7 @@ impl Work {
         inject::here("crypto");
         match self {
             Work::Login(job) => WorkDone::Login(job.run()),
-            Work::Ask(_) => WorkDone::Nothing,
+            Work::Ask(_) | Work::Ear(_) => WorkDone::Nothing,
             Work::Handshake { step, .. } => WorkDone::Handshake(Box::new(step.run())),
         }
     }

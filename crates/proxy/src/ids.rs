@@ -158,6 +158,8 @@ pub enum Kind {
     Batch,
     /// A client that keeps a server in case it asks something next: its timer.
     Kept,
+    /// A client that only listens: its timer.
+    Listen,
 }
 
 /// Kind, protocol and key in one number, for tokens and timers.
@@ -190,7 +192,8 @@ impl Tag {
             4 => Kind::Pool,
             5 => Kind::Batch,
             6 => Kind::Kept,
-            _ => return None,
+            _ if raw == Token::MAIL.0 => return None,
+            _ => Kind::Listen,
         };
         let protocol = Protocol::ALL[(raw >> 60 & 1) as usize];
         let key = Key::from_raw(raw & ((1 << 60) - 1))?;
@@ -259,6 +262,7 @@ mod tests {
                 Kind::Pool,
                 Kind::Batch,
                 Kind::Kept,
+                Kind::Listen,
             ] {
                 for protocol in Protocol::ALL {
                     let tag = Tag { kind, protocol, key };

@@ -18,6 +18,7 @@ pub mod context;
 pub mod control;
 pub mod crypto;
 pub mod dial;
+pub mod ear;
 mod economy;
 pub mod failures;
 mod front_tls;

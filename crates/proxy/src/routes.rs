@@ -207,6 +207,7 @@ impl Routes for ConfigRoutes {
                 "pass" => UnknownCode::Pass,
                 _ => UnknownCode::Pin,
             },
+            listen_linger_ms: route.listen_linger_ms,
             max_waiting: route.max_waiting_clients,
             share: route.share,
             reserved: route.reserved,

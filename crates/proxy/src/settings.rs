@@ -103,6 +103,8 @@ pub struct PoolSpec {
     pub late_begin: bool,
     /// What becomes of a server on which code has run that nobody can read.
     pub unknown_code: UnknownCode,
+    /// Time for which a client that only listens keeps its server; `None`: for ever.
+    pub listen_linger_ms: Option<u64>,
     /// Its share in limits that several pools have; 0: none was set.
     pub share: usize,
     /// Servers under such limits that others leave to it.

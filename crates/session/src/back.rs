@@ -1,6 +1,7 @@
 //! A logged-in server.
 
 use crate::Front;
+use crate::listen::{Channels, Mark};
 use crate::login::{CancelPlan, ServerGreeting};
 use std::sync::Arc;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
@@ -138,6 +139,31 @@ pub trait Back: Send {
     }
     /// The client of [`Front::is_kept_in_case`] has not asked, and no longer keeps this server for that.
     fn let_go(&mut self, _front: &mut Self::Front) {}
+    /// Queues the question on which channels this client listens here ([`Front::only_listens`]). False: its
+    /// server has more to do, or another connection would tell it other things; nothing was queued.
+    fn ask_channels(&mut self, _front: &mut Self::Front, _owner: Owner, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+    /// The answer, once that request is done. `None`: there is none.
+    fn take_channels(&mut self) -> Option<Channels> {
+        None
+    }
+    /// Another connection listens on these channels from the mark on: queues what makes this server stop
+    /// there. When the request is done nothing ties the client to the server.
+    fn part(
+        &mut self,
+        _front: &mut Self::Front,
+        _owner: Owner,
+        _channels: Channels,
+        _mark: Mark,
+        _out: &mut Vec<u8>,
+    ) {
+    }
+    /// Queues what makes this server listen for a client again, from a mark on.
+    fn come_home(&mut self, _front: &mut Self::Front, _owner: Owner, _out: &mut Vec<u8>) {}
+    /// That request is done, and the other connection has told all in front of the mark. `before`: what of
+    /// that the client has not got yet. What may be told to the client now is appended to `out`.
+    fn is_home(&mut self, _front: &mut Self::Front, _before: Vec<u8>, _out: &mut Vec<u8>) {}
     /// It is for one client only: others never get it.
     fn is_reserved(&self) -> bool {
         false

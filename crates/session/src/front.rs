@@ -86,6 +86,14 @@ pub trait Front: Console + Send {
     fn is_kept_in_case(&self) -> bool {
         false
     }
+    /// All that it keeps its server for is that it listens there, and another connection could do that.
+    fn only_listens(&self) -> bool {
+        false
+    }
+    /// What was found last must not run before its server listens for it itself (`Needs::home`).
+    fn wants_home(&self) -> bool {
+        false
+    }
     /// It needs a server that was opened with these startup parameters.
     fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
         None

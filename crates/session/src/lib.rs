@@ -15,6 +15,7 @@ mod back;
 mod connect;
 mod console;
 mod front;
+pub mod listen;
 pub mod login;
 mod machines;
 mod protocol;

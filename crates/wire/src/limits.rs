@@ -43,6 +43,16 @@ pub const LOGIN_JOBS: usize = 8_192;
 /// Strangers choose the database where `*` is one.
 pub const ASKED_DATABASES: usize = 64;
 
+/// Pools whose clients are listened for, each by a thread and a connection. Clients of others keep their
+/// servers.
+pub const LISTENING_POOLS: usize = 64;
+
+/// Channels of one client that is listened for; who has more keeps its server.
+pub const LISTEN_CHANNELS: usize = 1_000;
+
+/// Bytes of notifications that wait in Weir for a client that is in a transaction or does not read.
+pub const NOTIFICATION_BYTES: usize = 1024 * 1024;
+
 /// Users of one database whose last answer is remembered. Strangers choose the names.
 pub const ASKED_USERS: usize = 10_000;
 

@@ -47,6 +47,8 @@ pub struct Needs {
     pub late: bool,
     /// Not any server will do: the wing says which one does, and as what a new one must be opened.
     pub choosy: bool,
+    /// Its client's channels are listened to elsewhere, and must be its server's own before this runs there.
+    pub home: bool,
 }
 
 /// What a front found at the start of a client's bytes.

@@ -269,6 +269,9 @@ STATEMENTS = [
     (1, "notify", "SELECT pg_notify('ch1', 'f{n}')", "w:notify"),
     (1, "notify", "SELECT notify_it('g{n}')", "w:notify k"),
     (1, "notify", "SELECT pg_listening_channels()", ""),
+    (1, "notify", "LISTEN \"Ch 2\"", "w:notify k"),
+    (1, "notify", "SELECT pg_notify('Ch 2', 'o{n}')", "w:notify"),
+    (1, "notify", "SELECT count(*) FROM pg_listening_channels()", ""),
     # Cursors
     (1, "cursor", "DECLARE c1 CURSOR FOR SELECT id FROM t ORDER BY id", "x r:t"),
     (1, "cursor", "DECLARE c2 CURSOR WITH HOLD FOR SELECT id, v FROM t ORDER BY id", "k r:t"),
@@ -381,6 +384,7 @@ class PostgresGenerator(Generator):
         "ddl": {"ddl": 6, "read": 3, "write": 2, "begin": 1, "end": 1},
         "ids": {"id": 8, "write": 3, "read": 1, "begin": 1, "end": 1},
         "prepare": {"prepare": 8, "ddl": 2, "temp": 1, "read": 2, "begin": 1, "end": 1},
+        "news": {"notify": 8, "read": 3, "write": 2, "begin": 2, "end": 2, "savepoint": 1},
         "quick": {"slow": 2, "read": 6, "effect": 3, "ddl": 3, "own": 4},
         "free": {"slow": 3, "own": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
     }

@@ -28,6 +28,7 @@ class Play:
     statuses: list = field(default_factory=list)  # for each step {client: status or None}
     held: dict = field(default_factory=dict)  # step: what sessions held after someone left
     notifications: dict = field(default_factory=dict)
+    told: list = field(default_factory=list)  # for each step {client: how many of them had come}
     states: list = field(default_factory=list)  # what the tables held at each restore and at the end
     slowest_s: float = 0.0
     unanswered: bool = False
@@ -118,8 +119,23 @@ class Player:
             play.pins = self.place.weirs.pins(self.script.servers)
         if left and not play.unanswered:
             self.settle(len(play.steps), play, like)
+        self.keep_pace(play, like)
         play.slowest_s = max(play.slowest_s, time.monotonic() - began)
         return answers
+
+    def keep_pace(self, play, like):
+        """Notifications come by themselves, to each side in its own time, and whoever begins a transaction next is not told any until
+        its end: what had come by now on the database itself is waited for."""
+        wanted = like.told[len(play.told)] if like and len(play.told) < len(like.told) else {}
+        told = {}
+        for name in self.marked & self.clients.keys():
+            client = self.clients[name]
+            before = len(play.notifications.get(name, []))
+            end = time.monotonic() + 0.3
+            while client.alive and (client.poll(0) or before + len(client.notifications) < wanted.get(name, 0)) and time.monotonic() < end:
+                pass
+            told[name] = before + len(client.notifications)
+        play.told.append(told)
 
     def connect(self, act):
         if act.client in self.clients:

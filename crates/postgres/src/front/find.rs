@@ -115,6 +115,7 @@ impl Front {
                 self.scan.batch.note_fingerprint(fingerprint);
                 self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
+                self.scan.batch.texts.runs(effects.shareable);
                 self.note_wishes(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
@@ -132,6 +133,7 @@ impl Front {
             }
             ClientTag::FunctionCall => {
                 self.scan.batch.shareable = false;
+                self.scan.batch.texts.runs(false);
                 // It pins.
                 let pins = !leaves_nothing(body);
                 self.scan.batch.may_pin |= pins;
@@ -157,6 +159,7 @@ impl Front {
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
+                self.scan.batch.texts.parses(effects.shareable);
                 self.note_wishes_of_parse(&effects, parse.name.is_empty());
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
@@ -177,6 +180,7 @@ impl Front {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 self.scan.batch.binds = true;
                 self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
+                self.scan.batch.texts.runs_parsed();
                 let named = !bind.statement.is_empty();
                 self.wants_own |=
                     if named { self.scan.batch.wants_own } else { self.scan.batch.unnamed_wants_own };
@@ -193,17 +197,22 @@ impl Front {
                             self.scan.batch.note_fingerprint(statement.fingerprint());
                         }
                         self.scan.batch.shareable &= effects.shareable;
+                        self.scan.batch.texts.runs(effects.shareable);
                         self.scan.batch.resets |= effects.resets_settings();
                         self.scan.batch.note_names(effects);
                         self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                         self.scan.batch.note_sequences(effects);
                     }
-                    None => self.scan.batch.shareable &= self.scan.batch.parses,
+                    None => {
+                        self.scan.batch.shareable &= self.scan.batch.parses;
+                        self.scan.batch.texts.runs(self.scan.batch.parses);
+                    }
                 }
                 Ok(None)
             }
             ClientTag::Execute => {
                 self.scan.batch.shareable &= self.scan.batch.binds;
+                self.scan.batch.texts.runs(self.scan.batch.binds);
                 Ok(None)
             }
             ClientTag::Close => {
@@ -227,8 +236,8 @@ impl Front {
     /// A text of these effects is part of the batch.
     fn note_wishes(&mut self, effects: &Effects) {
         let batch = &mut self.scan.batch;
-        let (before, others) = (batch.resets, batch.texts > 0 || self.scan.open);
-        batch.texts = batch.texts.saturating_add(1);
+        let (before, others) = (batch.resets, batch.texts.is_there() || self.scan.open);
+        batch.texts.note();
         self.ties |= self.ties_by_text(effects);
         let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
@@ -301,6 +310,7 @@ impl Front {
         self.only_prepares = batch.parses && !batch.binds && !was_open;
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let choosy = self.is_choosy();
+        let home = self.note_home(batch.texts.only_reads() && !was_open);
         let shareable = batch.shareable
             && !choosy
             // Its server must first say whether the client may still be who it is.
@@ -327,6 +337,7 @@ impl Front {
                     && self.pins().is_empty(),
                 choosy,
                 late: batch.late && !choosy,
+                home,
             },
         }
     }
@@ -361,9 +372,10 @@ impl Front {
         self.note_questions(self.scan.batch);
         self.only_prepares = false;
         let choosy = self.is_choosy();
+        let home = self.note_home(false);
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));
         if let Found::Part { needs, .. } = &mut found {
-            needs.choosy = choosy;
+            (needs.choosy, needs.home) = (choosy, home);
         }
         found
     }
@@ -374,6 +386,8 @@ impl Front {
         let under_way = self.outstanding > 0;
         self.names_under_way &= under_way;
         self.dialect_under_way &= under_way;
+        // Its server must listen first.
+        let goes_home = under_way && self.is_away() && (part || !self.scan.batch.texts.only_reads());
         let batch = &self.scan.batch;
         let uses_names = batch.uses_names || part;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
@@ -384,6 +398,7 @@ impl Front {
         let chooses =
             (under_way || self.is_being_asked()) && self.is_choosy() && self.boundary == Boundary::Idle;
         let waits = (self.names_under_way && uses_names)
+            || goes_home
             || (under_way && uses_unnamed)
             || brings_names
             || self.dialect_under_way

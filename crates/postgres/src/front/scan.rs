@@ -66,8 +66,8 @@ pub(super) struct Batch {
     pub(super) draws: bool,
     pub(super) controls: bool,
     pub(super) characteristics: bool,
-    /// Texts so far.
-    pub(super) texts: u8,
+    /// What its texts do.
+    pub(super) texts: Told,
     pub(super) parses: bool,
     pub(super) parses_unnamed: bool,
     pub(super) binds: bool,
@@ -97,6 +97,46 @@ pub(super) struct Batch {
     pub(super) late: bool,
 }
 
+/// What the texts of a batch do, in a byte: there are many clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told(u8);
+
+impl Told {
+    const IS_THERE: u8 = 1;
+    const PARSES_MORE: u8 = 2;
+    const RUNS_MORE: u8 = 4;
+
+    /// There is one.
+    pub(super) fn is_there(self) -> bool {
+        self.0 & Told::IS_THERE != 0
+    }
+
+    /// Whatever the batch runs only reads, by proof.
+    pub(super) fn only_reads(self) -> bool {
+        self.0 & Told::RUNS_MORE == 0
+    }
+
+    /// There is another one.
+    pub(super) fn note(&mut self) {
+        self.0 |= Told::IS_THERE;
+    }
+
+    /// One is prepared; `reads`: it only reads.
+    pub(super) fn parses(&mut self, reads: bool) {
+        self.0 |= if reads { 0 } else { Told::PARSES_MORE };
+    }
+
+    /// One is run; `reads`: it only reads.
+    pub(super) fn runs(&mut self, reads: bool) {
+        self.0 |= if reads { 0 } else { Told::RUNS_MORE };
+    }
+
+    /// What has been prepared may be run.
+    pub(super) fn runs_parsed(&mut self) {
+        self.runs(self.0 & Told::PARSES_MORE == 0);
+    }
+}
+
 impl Batch {
     pub(super) const EMPTY: Batch = Batch {
         shareable: true,
@@ -105,7 +145,7 @@ impl Batch {
         draws: false,
         controls: false,
         characteristics: false,
-        texts: 0,
+        texts: Told(0),
         parses: false,
         parses_unnamed: false,
         binds: false,
@@ -129,6 +169,7 @@ impl Batch {
             self.judged_by = state;
         }
         self.shareable &= state == self.judged_by;
+        self.texts.runs(state == self.judged_by);
     }
 
     pub(super) fn note_fingerprint(&mut self, fingerprint: u32) {

@@ -8,6 +8,7 @@ use crate::back::Back;
 use crate::error::{PLAN_MUST_NOT_CHANGE, Severity, field, fields, put_as_fatal, put_error};
 use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
+use crate::listen::lost;
 use crate::message::reply::read_parameter;
 use crate::prepared::{NAME_BYTES, NAME_PREFIX};
 use crate::queue::{Internal, Kind, Owed, Undo};
@@ -30,6 +31,12 @@ impl Back {
                 // These settings were good here before, so the request is on its way behind them: it runs,
                 // and under others. Whoever is told that it did not run might repeat it.
                 return Err(Fault::new(FaultKind::ServerLost, "settings refused in front of a request"));
+            }
+            if matches!(
+                self.queue.next(),
+                Some(Owed::Internal(Internal::HandOver | Internal::Parted | Internal::AtHome))
+            ) {
+                return Err(lost());
             }
             if self.refuses_to_begin() {
                 // Nothing behind it runs.
@@ -110,8 +117,16 @@ impl Back {
 
     /// NotificationResponse: programs tell their own notifications from those of others by the number that
     /// they were told at their login. It is for nobody without `front`.
-    pub(super) fn notified(&self, front: Option<&Front>, message: &[u8], to_client: &mut Vec<u8>) -> Step {
+    pub(super) fn notified(
+        &mut self,
+        front: Option<&Front>,
+        message: &[u8],
+        to_client: &mut Vec<u8>,
+    ) -> Step {
         let Some(front) = front else { return Step::Consumed(message.len()) };
+        if !self.hands_over(message, to_client) {
+            return Step::Consumed(message.len());
+        }
         let (own, number) = (self.server_pid().to_be_bytes(), front.id().to_be_bytes());
         if body(message).get(..own.len()) != Some(&own[..]) {
             return Step::Forward(message.len());
@@ -171,7 +186,7 @@ impl Back {
             Some(
                 Owed::Parse { quiet: true, .. }
                     | Owed::HiddenSync
-                    | Owed::Internal(Internal::Quiet | Internal::Values)
+                    | Owed::Internal(Internal::Quiet | Internal::Values | Internal::Channels)
                     | Owed::Begin { .. }
             )
         );
@@ -199,7 +214,14 @@ impl Back {
             Some(Owed::Internal(Internal::Rollback | Internal::Reset)) => self.spoiled = true,
             Some(
                 Owed::Settings { .. }
-                | Owed::Internal(Internal::Quiet | Internal::Values)
+                | Owed::Internal(
+                    Internal::Quiet
+                    | Internal::Values
+                    | Internal::Channels
+                    | Internal::HandOver
+                    | Internal::Parted
+                    | Internal::AtHome,
+                )
                 | Owed::Query { .. }
                 | Owed::FunctionCall { .. }
                 | Owed::Sync

@@ -46,7 +46,7 @@ impl Back {
                 return Ok(Way::Hide);
             }
             Owed::Internal(what) => {
-                self.internal_done(front, what);
+                self.internal_done(front, what)?;
                 return Ok(Way::Hide);
             }
             Owed::HiddenSync => {
@@ -122,6 +122,9 @@ impl Back {
         self.temporary_path &= boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
         if let Some(front) = front {
             front.boundary = boundary;
+            if boundary == Boundary::Idle {
+                self.tell_withheld(to_client);
+            }
             if let Some(before) = front.rare.as_deref_mut().and_then(|rare| rare.were_reset.take()) {
                 // The server went back to its own values, which nobody was told; this client goes back to
                 // those it named at its start, which come to the server with its next request.
@@ -314,29 +317,18 @@ impl Back {
         }
     }
 
-    fn internal_done(&mut self, front: Option<&mut Front>, what: Internal) {
+    fn internal_done(&mut self, front: Option<&mut Front>, what: Internal) -> Result<(), Fault> {
         self.forget_transaction();
-        let Some(entry) = self.queue.head_mut() else { return };
+        let Some(entry) = self.queue.head_mut() else { return Ok(()) };
         entry.ready = entry.items == 0;
         let failed = entry.failed;
-        if what == Internal::Catalogue {
-            return self.catalogue_done(failed);
-        }
-        if what == Internal::Values {
-            return self.values_done(front);
-        }
-        if what == Internal::Facts {
-            return self.facts_done(failed);
-        }
-        if failed {
-            return;
-        }
         match what {
-            Internal::Rollback
-            | Internal::Catalogue
-            | Internal::Quiet
-            | Internal::Values
-            | Internal::Facts => {}
+            Internal::Catalogue => self.catalogue_done(failed),
+            Internal::Values => self.values_done(front),
+            Internal::Facts => self.facts_done(failed),
+            Internal::Parted | Internal::AtHome => return self.handed_over(front),
+            Internal::Rollback | Internal::Quiet | Internal::Channels | Internal::HandOver => {}
+            Internal::Reset if failed => {}
             Internal::Reset => {
                 self.traces.clear();
                 self.questions = None;
@@ -350,6 +342,7 @@ impl Back {
                 }
             }
         }
+        Ok(())
     }
 
     /// The settings in front of a request are there, or were refused.

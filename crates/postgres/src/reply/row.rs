@@ -23,6 +23,8 @@ pub(super) enum Hidden {
     Reading,
     /// Whether BEGIN may wait; `late.rs`.
     Facts,
+    /// On which channels a client listens; `listen.rs`.
+    Channel,
 }
 
 impl Back {
@@ -33,6 +35,7 @@ impl Back {
             Owed::Internal(Internal::Catalogue) if self.studies() => Some(Hidden::Catalogue),
             Owed::Internal(Internal::Values) if self.asks_for_values() => Some(Hidden::Values),
             Owed::Internal(Internal::Facts) => Some(Hidden::Facts),
+            Owed::Internal(Internal::Channels) => Some(Hidden::Channel),
             Owed::Aside { reading: Some(_), .. } => Some(Hidden::Reading),
             _ => None,
         }
@@ -45,6 +48,7 @@ impl Back {
             Hidden::Values => self.values_row(row),
             Hidden::Reading => self.reading_row(row),
             Hidden::Facts => self.facts_row(row),
+            Hidden::Channel => self.channel_row(row),
         }
     }
 
@@ -53,7 +57,7 @@ impl Back {
         match what {
             Hidden::Catalogue => self.catalogue_row_too_long(),
             // One value fewer than asked for, or none.
-            Hidden::Values | Hidden::Reading | Hidden::Facts => {}
+            Hidden::Values | Hidden::Reading | Hidden::Facts | Hidden::Channel => {}
         }
     }
 

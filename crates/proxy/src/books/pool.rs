@@ -99,7 +99,8 @@ impl<X> Pool<X> {
         shared.note_waiting(self.worker, 0);
         let now = [&self.cells.servers_connecting, &self.cells.servers_idle, &self.cells.servers_active];
         let now = now.into_iter().chain([&self.cells.servers_cleaning, &self.cells.waiting_clients]);
-        let held = [&self.cells.pinned_servers, &self.cells.empty_transactions];
+        let held =
+            [&self.cells.pinned_servers, &self.cells.empty_transactions, &self.cells.listening_clients];
         now.chain(held).for_each(|gauge| gauge.set(0));
         let told_size = self.told_size;
         *self = Pool { told_size, ..Pool::new(self.entry.clone(), self.worker, self.cells.clone()) };

@@ -19,6 +19,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Kind::Client => self.client_timer(cx, tag.key),
             Kind::Batch => self.batch_timer(cx, tag.key),
             Kind::Kept => self.kept_timer(cx, tag.key),
+            Kind::Listen => self.listen_timer(cx, tag.key),
             Kind::Server => self.server_timer(cx, tag.key),
             Kind::Canceller => self.canceller_timer(cx, tag.key),
             Kind::Pool => {

@@ -26,6 +26,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.settle_later(server);
             return;
         };
+        if client.is.listens.moves() {
+            return self.way_done(cx, key, server, boundary);
+        }
         let took_ns = now_ns.saturating_sub(client.request_since_ns);
         client.request_since_ns = now_ns;
         client.active_ms = now_ns / 1_000_000;
@@ -38,9 +41,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.crowd.answered += 1;
         // Whatever the client keeps its server for from here on, it is no longer for that request.
         self.books().note_quick(key, false);
-        if inflight == 0 && self.servers.get(server).is_some_and(|server| server.post.is_held()) {
-            self.cancels_too_late(cx, server);
-        }
+        self.end_held_cancels(cx, server, inflight);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.entry.shared.note_answered(cx.worker, took_ns);
             if quick {
@@ -72,6 +73,22 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.done_but_for_a_kill(cx, key, boundary, number, query_only);
         }
         self.boundary(cx, key, boundary);
+    }
+
+    /// A server has done its part in a change of who listens for its client.
+    fn way_done(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, boundary: Boundary) {
+        let is_at_boundary = self.handed(cx, key, server);
+        self.end_held_cancels(cx, server, 0);
+        if is_at_boundary {
+            self.boundary(cx, key, boundary);
+        }
+    }
+
+    /// Cancels of what a client ran would hit what runs next, if nothing of it runs any more.
+    fn end_held_cancels(&mut self, cx: &mut Cx<'_, N>, server: Key, inflight: u32) {
+        if inflight == 0 && self.servers.get(server).is_some_and(|server| server.post.is_held()) {
+            self.cancels_too_late(cx, server);
+        }
     }
 
     /// A request is answered but for the KILL at its end.
@@ -127,6 +144,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             } else {
                 self.count_pins(key, pins);
                 self.await_question(cx, key);
+                self.await_parting(cx, key);
             }
         }
         if eof || (self.draining && boundary == Boundary::Idle) {

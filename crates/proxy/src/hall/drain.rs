@@ -39,6 +39,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             WingMail::Job { kind, key, done } => match (kind, done) {
                 (Kind::Client, WorkDone::Login(done)) => self.client_job_done(cx, key, done),
                 (Kind::Client, WorkDone::Learnt(answer)) => self.client_answered(cx, key, answer),
+                (Kind::Client, WorkDone::Ear(news)) => self.news(cx, key, news),
                 (Kind::Client, WorkDone::Handshake(step)) => self.handshake_back(cx, key, *step),
                 (Kind::Server, WorkDone::Login(done)) => self.server_job_done(cx, key, done),
                 (Kind::Canceller, WorkDone::Login(done)) => self.canceller_job_done(cx, key, done),
@@ -49,8 +50,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     self.login_ended(cx, key, Fault::new(FaultKind::ServerUnavailable, WORK_LOST));
                 }
                 (Kind::Canceller, WorkDone::Nothing) => self.canceller_over(cx, key),
-                (Kind::Server | Kind::Canceller, WorkDone::Handshake(_) | WorkDone::Learnt(_)) => {}
-                (Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept, _) => {}
+                (
+                    Kind::Server | Kind::Canceller,
+                    WorkDone::Handshake(_) | WorkDone::Learnt(_) | WorkDone::Ear(_),
+                )
+                | (Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept | Kind::Listen, _) => {}
             },
         }
     }
@@ -101,6 +105,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.login_queue.clear();
         self.staging = Vec::new();
         self.consoles.clear();
+        for key in self.listeners.keys().copied().collect::<Vec<_>>() {
+            self.forget_listener(cx, key);
+        }
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());

@@ -90,6 +90,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         whole: bool,
     ) {
         inject::here("dispatch");
+        let is_away = self.clients.get(key).is_some_and(|client| client.is.listens.is_away());
+        if is_away && self.comes_home(cx, key, server, request, whole) {
+            return;
+        }
         self.note_cause(key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };

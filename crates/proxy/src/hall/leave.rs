@@ -111,6 +111,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn remove_client(&mut self, cx: &mut Cx<'_, N>, key: Key, abort: bool) {
         inject::here("remove_client");
         self.leave_login(key);
+        self.forget_listener(cx, key);
         if cx.settings.logged.disconnections
             && let Some(Client { pool: Some(_), is, .. }) = self.clients.get(key)
         {

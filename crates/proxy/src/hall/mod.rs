@@ -6,17 +6,18 @@
 //!
 //! The files are ordered, and each calls only those below it (`tests/house` checks that): this one and
 //! `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients), `request` (client
-//! bytes to servers), `done` (a request is complete), `login` (client logins), `console` (clients of the
-//! administration console, and its orders), `listing` (what it shows), `reload`, `room` (who uses room under
-//! a limit), `settle` (a server is free, and who gets it), `share` (one server for the requests of several
-//! clients), `kept`, `cancel`, `connect` (servers are opened), `seclude` (a server is no longer shared),
-//! `moves` (servers between workers), `lease` (requests on their way), `caps`, `choosy`, `study`,
-//! `handshake`, `close` (servers are closed), `leave` (clients are closed), `deadline`, `cause`, `desk` (what
-//! all use), `who`.
+//! bytes to servers), `done` (a request is complete), `listen` (clients that only listen), `login` (client
+//! logins), `console` (clients of the administration console, and its orders), `listing` (what it shows),
+//! `reload`, `room` (who uses room under a limit), `settle` (a server is free, and who gets it), `share` (one
+//! server for the requests of several clients), `kept`, `cancel`, `connect` (servers are opened), `seclude`
+//! (a server is no longer shared), `moves` (servers between workers), `lease` (requests on their way), `away`
+//! (clients for whom another connection listens), `caps`, `choosy`, `study`, `handshake`, `close` (servers
+//! are closed), `leave` (clients are closed), `deadline`, `cause`, `desk` (what all use), `who`.
 //!
 //! Invariants: an idle server is clean; bytes of a reply go to the owner that the back names and to nobody
 //! else; no order is executed in the middle of a step or of another order; a worker never waits.
 
+mod away;
 mod cancel;
 mod caps;
 mod cause;
@@ -36,6 +37,7 @@ mod kept;
 mod late;
 mod lease;
 mod leave;
+mod listen;
 mod listing;
 mod login;
 mod moves;
@@ -51,6 +53,7 @@ mod who;
 
 pub use cancel::Canceller;
 
+use self::away::Listener;
 use crate::books::{Books, Broken, Pool};
 use crate::client::Client;
 use crate::console::Visit;
@@ -103,6 +106,8 @@ pub struct Hall<W: Wing, N: Net> {
     names: who::Names,
     /// What is kept of clients of the administration console.
     consoles: HashMap<Key, Visit>,
+    /// Clients that listen, or have, and for whom another connection may.
+    listeners: HashMap<Key, Listener>,
     /// What those have said who keep their server beyond its boundary, or may.
     causes: HashMap<Key, Box<str>>,
 }
@@ -159,6 +164,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             crowd: Crowd::default(),
             names: who::Names::default(),
             consoles: HashMap::new(),
+            listeners: HashMap::new(),
             causes: HashMap::new(),
         }
     }
@@ -174,7 +180,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Kind::Client => self.client_event(cx, tag.key, event),
             Kind::Server => self.server_event(cx, tag.key, event),
             Kind::Canceller => self.canceller_event(cx, tag.key, event),
-            Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept => {}
+            Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept | Kind::Listen => {}
         }
     }
 

@@ -17,6 +17,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Looks at what a client has sent, and reads more.
     pub(super) fn pump_client(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.pump_console(cx, key);
+        if self.clients.get(key).is_some_and(|client| client.is.listens.is_away()) {
+            self.tell(cx, key);
+        }
         self.consume_kept(cx, key);
         let mut scratch = std::mem::take(cx.scratch);
         for read in 0.. {
@@ -175,6 +178,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.claim.is_served_later()
             // What stood behind a request that was cancelled for it would run without that.
             || client.is.given_up
+            // What it asks next must not run before its server listens, or on one that no longer does.
+            || client.is.listens.moves()
             || !client.is.greeted
             || client.inflight as usize >= limits::CLIENT_PIPELINE
             || client.stream.output.len() > limits::CLIENT_OUTPUT_BYTES

@@ -263,6 +263,7 @@ pub(crate) mod tests {
             pipeline_depth: 1,
             late_begin: true,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+            listen_linger_ms: None,
             variant: 0,
             max_prepared_statements: 0,
         }
