@@ -256,14 +256,21 @@ fn refused_connections_speak_for_a_pooler() {
 }
 
 #[test]
-fn listeners_want_session_mode() {
-    let listening = advice(Canned::new(4).with(40, Doing::Idle).keeping(30, Keeps::Listen));
-    assert_eq!(listening.mode.name, "session");
+fn state_that_cannot_be_shared_wants_session_mode() {
+    let tables = advice(Canned::new(4).with(40, Doing::Idle).keeping(30, Keeps::TemporaryTable));
+    assert_eq!(tables.mode.name, "session");
     assert!(
-        listening.mode.why.contains("30 of 40 connections have state that cannot be shared: LISTEN (30)"),
+        tables
+            .mode
+            .why
+            .contains("30 of 40 connections have state that cannot be shared: temporary tables (30)"),
         "{}",
-        listening.mode.why
+        tables.mode.why
     );
+    // Weir listens for all of them by one connection.
+    let listening = advice(Canned::new(4).with(40, Doing::Idle).keeping(30, Keeps::Listen));
+    assert_eq!(listening.mode.name, "transaction");
+    assert!(!listening.mode.why.contains("LISTEN"), "{}", listening.mode.why);
     let few = advice(Canned::new(4).with(40, Doing::Idle).keeping(3, Keeps::SessionLock));
     assert_eq!(few.mode.name, "transaction");
     assert!(

@@ -6,7 +6,7 @@
 //! on MySQL with 48 cores: the knee at 2.7 threads per core from memory. Rule of thumb of their authors: at
 //! most 4 per core.
 
-use super::sample::Group;
+use super::sample::{Group, Keeps};
 use super::seen::{GroupSeen, Seen};
 use crate::numbers::{count, seconds, things};
 use serde::Serialize;
@@ -323,9 +323,11 @@ fn slots(seen: &Seen) -> Option<(u32, String)> {
 }
 
 fn mode(seen: &Seen) -> Mode {
-    let pinned: f64 = seen.keeps.values().sum();
+    // Those that only listen hold no server of Weir's.
+    let keeps = || seen.keeps.iter().filter(|(why, _)| **why != Keeps::Listen);
+    let pinned: f64 = keeps().map(|(_, n)| n).sum();
     let named: Vec<String> =
-        seen.keeps.iter().map(|(why, n)| format!("{} ({})", why.name(), one_decimal(*n))).collect();
+        keeps().map(|(why, n)| format!("{} ({})", why.name(), one_decimal(*n))).collect();
     let connections = seen.connections.mean.max(1.0);
     if pinned >= connections / 2.0 && pinned >= 1.0 {
         return Mode {
