@@ -139,48 +139,40 @@ impl Front {
             return match self.killing(&of_behind, behind) {
                 Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
                 Killing::Here(target, query_only) | Killing::Among(target, query_only) => {
-                    self.find_among(&of_behind, first, text, (target, query_only), len, out)
+                    self.find_among(&Among::of(&of_behind, first), text, (target, query_only), len, out)
                 }
-                Killing::Refused => self.not_allowed(len, out),
+                Killing::Refused => match self.kill_that_is_read(&of_behind, behind) {
+                    Some((among, kill)) => self.find_among(&among.behind(first), text, kill, len, out),
+                    None => self.not_allowed(len, out),
+                },
             };
         }
         match self.killing(&class, text) {
             Killing::None | Killing::Server => self.find_text(class, state, text, len, out),
             Killing::Here(target, query_only) => self.kill(target, query_only, len),
-            Killing::Refused => match self.kill_in_front(&class, text) {
-                Some((target, query_only, behind)) => {
-                    self.rare.get_or_insert_default().behind_kill = Some(behind.into());
-                    self.kill(target, query_only, len)
-                }
+            Killing::Refused => match self.kill_that_is_read(&class, text) {
+                Some((among, kill)) => self.find_among(&among, text, kill, len, out),
                 None => self.not_allowed(len, out),
             },
             Killing::Among(target, query_only) => {
-                self.find_among(&class, 0, text, (target, query_only), len, out)
+                self.find_among(&Among::of(&class, 0), text, (target, query_only), len, out)
             }
         }
     }
 
     /// A text with a KILL among its statements: what stands before it is the request, then the hall kills,
-    /// and what stands behind it is found next. `class` is that of the text from `from` on.
+    /// and what stands behind it is found next.
     fn find_among(
         &mut self,
-        class: &Class,
-        from: usize,
+        among: &Among,
         text: &[u8],
         kill: (u32, bool),
         len: usize,
         out: &mut Vec<u8>,
     ) -> Found {
-        let behind = match class.kill_end() {
-            0 => &[][..],
-            end => text.get(from + end as usize + 1..).unwrap_or_default(),
-        };
-        let is_last = class.before_kill() + 1 >= class.statements;
-        self.rare.get_or_insert_default().behind_kill = (!is_last).then(|| behind.into());
-        if class.before_kill() == 0 && from == 0 {
-            return self.kill(kill.0, kill.1, len);
-        }
-        let start = from + class.kill_start() as usize;
+        let behind = among.behind.map(|at| text.get(at..).unwrap_or_default().into());
+        self.rare.get_or_insert_default().behind_kill = behind;
+        let Some(start) = among.start else { return self.kill(kill.0, kill.1, len) };
         let before = text.get(..start).unwrap_or_default();
         let own = [before, INSTEAD_OF_KILL].concat();
         let (own_class, state) = self.classify(&own);
@@ -304,7 +296,9 @@ impl Front {
         match class.kill() {
             None if class.verb == Verb::Kill => Killing::Refused,
             // What cannot be read is searched by bytes.
-            None if class.doubtful && self.state.multi_statements && may_kill(text) => Killing::Refused,
+            None if class.doubtful && self.state.multi_statements && kills(text).next().is_some() => {
+                Killing::Refused
+            }
             None => Killing::None,
             Some(_) if !whole && class.uses.contains(Uses::EXECUTABLE_COMMENT) => Killing::Refused,
             // It is refused as a whole.
@@ -320,16 +314,27 @@ impl Front {
         }
     }
 
-    /// The KILL with which a text begins that cannot be read for certain to its end, and what stands behind
-    /// it.
-    fn kill_in_front<'a>(&self, class: &Class, text: &'a [u8]) -> Option<(u32, bool, &'a [u8])> {
-        let unread = class.doubtful && class.verb == Verb::Kill && self.state.multi_statements;
-        let end = text.iter().position(|byte| *byte == b';').filter(|_| unread)?;
-        let (first, behind) = (text.get(..end)?, text.get(end + 1..)?);
-        match self.killing(&self.classify(first).0, first) {
-            Killing::Here(target, query_only) => Some((target, query_only, behind)),
-            Killing::None | Killing::Among(..) | Killing::Server | Killing::Refused => None,
+    /// The first KILL of a text that cannot be read for certain to its end, where it can up to the end of
+    /// that statement: what stands behind it is found when its turn comes.
+    fn kill_that_is_read(&self, class: &Class, text: &[u8]) -> Option<(Among, (u32, bool))> {
+        /// Some may stand in strings.
+        const LOOKED_AT: usize = 4;
+        if !class.doubtful || !self.state.multi_statements {
+            return None;
         }
+        kills(text).take(LOOKED_AT).find_map(|word| {
+            let end = word + text.get(word..)?.iter().position(|byte| *byte == b';')?;
+            let read = text.get(..end)?;
+            let class = self.classify(read).0;
+            let is_last = class.kill_end() == 0;
+            match self.killing(&class, read) {
+                Killing::Here(target, query_only) | Killing::Among(target, query_only) if is_last => {
+                    let among = Among { behind: Some(end + 1), ..Among::of(&class, 0) };
+                    Some((among, (target, query_only)))
+                }
+                _ => None,
+            }
+        })
     }
 
     /// A number in KILL. Where this client has seen itself by a server's, it means itself.
@@ -645,8 +650,8 @@ impl AsksSession {
     }
 }
 
-/// KILL stands in it where a statement may begin.
-fn may_kill(text: &[u8]) -> bool {
+/// Where KILL stands where a statement may begin.
+fn kills(text: &[u8]) -> impl Iterator<Item = usize> {
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let begins = |before: &[u8]| {
         let before = before.trim_ascii_end();
@@ -654,10 +659,12 @@ fn may_kill(text: &[u8]) -> bool {
         let comment = before.get(..before.len() - number).unwrap_or_default();
         matches!(before.last(), None | Some(b';' | b'/')) || matches!(comment.last(), Some(b'!'))
     };
-    text.windows(4).enumerate().any(|(at, window)| {
-        let (before, behind) = (text.get(..at).unwrap_or_default(), text.get(at + 4));
-        window.eq_ignore_ascii_case(b"KILL") && !behind.is_some_and(word) && begins(before)
-    })
+    let kills = move |at: &usize| {
+        let (before, behind) = (text.get(..*at).unwrap_or_default(), text.get(at + 4));
+        let found = text.get(*at..at + 4).is_some_and(|found| found.eq_ignore_ascii_case(b"KILL"));
+        found && !behind.is_some_and(word) && begins(before)
+    };
+    (0..text.len()).filter(kills)
 }
 
 /// The parameter behind which so many others stand, as a number of rows. `sent_data`: some came outside of
@@ -713,6 +720,37 @@ enum Killing {
     Server,
     /// Nobody.
     Refused,
+}
+
+/// Where a KILL stands among the statements of a text.
+#[derive(Debug, Clone, Copy)]
+struct Among {
+    /// Where it begins; `None` where nothing has to run first.
+    start: Option<usize>,
+    /// Where what follows it begins, if anything does.
+    behind: Option<usize>,
+}
+
+impl Among {
+    /// `class` is that of the text from `from` on; what stands before that has to run.
+    fn of(class: &Class, from: usize) -> Among {
+        let runs_first = class.before_kill() > 0 || from > 0;
+        let is_last = class.before_kill() + 1 >= class.statements;
+        let end = match class.kill_end() {
+            // Behind all of it.
+            0 => usize::MAX,
+            end => from + end as usize + 1,
+        };
+        Among {
+            start: runs_first.then_some(from + class.kill_start() as usize),
+            behind: (!is_last).then_some(end),
+        }
+    }
+
+    /// The same in a text in which so much stands before what it was found in.
+    fn behind(self, from: usize) -> Among {
+        Among { start: Some(self.start.unwrap_or_default() + from), behind: self.behind.map(|at| at + from) }
+    }
 }
 
 impl FileData {
