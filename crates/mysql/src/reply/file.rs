@@ -12,8 +12,13 @@ use crate::front::{FileData, Phase};
 use crate::message::{Capabilities, ok};
 use crate::queue::Entry;
 use crate::session_state::Flavour;
-use weir_sql::Uses;
+use weir_sql::{Uses, Verb};
 use weir_wire::Fault;
+
+/// What LOAD DATA may be refused with once its text is understood: a table or a column is not there, is
+/// locked, may not be written or is none that can be.
+const OF_TABLES: [u16; 17] =
+    [1036, 1044, 1049, 1054, 1099, 1100, 1142, 1143, 1146, 1205, 1288, 1347, 1356, 1394, 1471, 1573, 1792];
 
 /// Where a file's packets are, to change their sequence numbers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -98,18 +103,35 @@ impl Back {
         if payload.first() != Some(&ok::ERR) {
             self.note_ok(entry, way, payload)?;
         }
+        Ok(self.refuse_file(entry, way, Header { seq: entry.reply.file_seq, ..header }))
+    }
+
+    /// The client gets the refusal in the place of this packet.
+    pub(super) fn refuse_file(&self, entry: &mut Entry, way: &mut Way<'_>, header: Header) -> Progress {
         entry.outcome.failed = true;
         entry.outcome.conditions = Some(1);
-        let seq = entry.reply.file_seq.wrapping_add(entry.reply.shift);
         let mut refusal = Vec::new();
-        put_refusal(&mut refusal, seq, self.session.flavour);
+        put_refusal(&mut refusal, header.seq.wrapping_add(entry.reply.shift), self.session.flavour);
         if way.front.is_some() {
             way.to_client.extend_from_slice(&refusal);
         }
         // No server knows of it.
         entry.refusal = refusal.get(HEADER_BYTES..).map(Into::into);
-        Ok(Progress::Ended { bytes: header.total(), verbatim: false })
+        Progress::Ended { bytes: header.total(), verbatim: false }
     }
+}
+
+/// The server has found this error in LOAD DATA LOCAL of a client that has not allowed files to be asked for,
+/// which it would have refused before it looked at tables and columns.
+pub(super) fn looked_further(entry: &Entry, way: &Way<'_>, error: u16) -> bool {
+    entry.outcome.results == 0
+        && OF_TABLES.contains(&error)
+        && way.front.as_deref().is_some_and(|front| {
+            let class = &front.request.class;
+            class.verb == Verb::Load
+                && class.uses.contains(Uses::LOAD_LOCAL)
+                && !front.capabilities.has(Capabilities::LOCAL_FILES)
+        })
 }
 
 /// What a server says to a client that has not allowed files to be asked for.

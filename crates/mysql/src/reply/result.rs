@@ -3,6 +3,7 @@
 //! Owns: where a result ends, what is changed in it. Must not know: what precedes or follows a request.
 
 use super::ahead::NO_DATABASE;
+use super::file::looked_further;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::Back;
 use crate::frame::{self, HEADER_BYTES, Header};
@@ -330,6 +331,9 @@ impl Back {
             entry.refusal = Some(lost.into());
             way.put(header, entry.reply.shift, |out, _| out.extend_from_slice(lost));
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
+        }
+        if looked_further(entry, way, err.code) {
+            return Ok(self.refuse_file(entry, way, header));
         }
         if self.send_original(entry, way, err.code) {
             return Ok(Progress::Took { bytes: header.total(), verbatim: false });
