@@ -660,6 +660,27 @@ def changing_user_among_others(target):
 
 
 @both
+def changing_user_frees_locks(target):
+    """Once a client is told that it is another user, nobody finds the locks of its session before any more."""
+    table = "bytes_cul"
+    seen = []
+    with Wire(target, BASIC | AGES["new"]) as wire, Wire(target, BASIC | AGES["new"]) as other:
+        other.ask(f"drop table if exists {table}")
+        other.ask(f"create table {table} (i int primary key)")
+        other.ask(f"insert into {table} values (1)")
+        for _ in range(20):
+            for taken in ("select get_lock('bytes_cul', 10)", f"lock tables {table} write", f"begin; update {table} set i = 1 + i - i"):
+                for statement in taken.split("; "):
+                    wire.ask(statement)
+                change_user(wire, target, "app", "app")
+                seen.append(attempt(other.ask, "select get_lock('bytes_cul', 0)"))
+                seen.append(attempt(other.ask, f"select i from {table} for update nowait"))
+                other.ask("do release_lock('bytes_cul')")
+        other.ask(f"drop table {table}")
+    return seen
+
+
+@both
 def old_commands(target):
     """Commands that only some servers still know: the same word from both."""
     seen = []

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use weir_config::Learnt;
 use weir_net::Peer;
 use weir_session::Login;
+use weir_session::login::AcceptStep;
 use weir_wire::Fault;
 
 /// A connection from an application.
@@ -156,12 +157,14 @@ pub struct LoginPhase<W: Wing> {
     pub bytes: usize,
     /// It has given a wrong password, and is told so then.
     pub refused: Option<(u64, Box<Fault>)>,
+    /// What it asks for, once the server that it has left is clean.
+    pub later: Option<AcceptStep>,
 }
 
 impl<W: Wing> LoginPhase<W> {
     /// A login that begins.
     pub fn new(accept: W::Accept) -> Self {
-        LoginPhase { accept, login: None, learnt: None, busy: false, bytes: 0, refused: None }
+        LoginPhase { accept, login: None, learnt: None, busy: false, bytes: 0, refused: None, later: None }
     }
 }
 

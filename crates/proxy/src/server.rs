@@ -3,10 +3,12 @@
 pub use crate::books::ServerState;
 use crate::books::{Post, Tenant};
 use crate::dial::Dial;
+use crate::ids::Key;
 use crate::pool::{PoolId, Right};
 use crate::stream::Stream;
 use crate::wing::{Back, Wing};
 use weir_net::Target;
+use weir_wire::Boundary;
 
 /// A connection to a database.
 pub struct Server<W: Wing, S> {
@@ -75,6 +77,8 @@ pub struct Cleaning {
     pub reset: bool,
     /// What it still ran was cancelled.
     pub cancelled: bool,
+    /// Its last client logs in anew, which goes on when nothing of it is left here.
+    pub awaited: Option<Key>,
 }
 
 impl<W: Wing, S> Server<W, S> {
@@ -93,6 +97,13 @@ impl<W: Wing, S> Server<W, S> {
             ServerPhase::Live(back) => Some(back),
             ServerPhase::Login { .. } => None,
         }
+    }
+
+    /// Nobody holds it, and what its last client has left is still there.
+    pub fn is_to_be_cleaned(&self) -> bool {
+        let in_transaction =
+            matches!(&self.phase, ServerPhase::Live(back) if back.boundary() != Boundary::Idle);
+        self.state() == ServerState::Cleaning && (self.cleaning.needs_reset || in_transaction)
     }
 
     /// Who has it.

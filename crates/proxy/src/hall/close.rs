@@ -57,6 +57,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     ) -> Option<(PoolId, Right<W::Welcomes>)> {
         inject::here("drop_server");
         let server = self.books().close(key)?;
+        self.todo.extend(server.cleaning.awaited.map(Order::GoOn));
         self.count_pool(server.pool, |cells| cells.server_closes.inc());
         server.stream.line.close(cx.net, abort);
         Some((server.pool, server.right))

@@ -366,8 +366,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes
-    /// over into the new one.
+    /// over into the new one, and nothing of it is left on its server when the new one is confirmed.
     pub(super) fn login_again(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) {
+        let server = self.clients.get(key).and_then(Client::server);
         self.leave(cx, key);
         let now_ns = cx.now_ns();
         let Some(client) = self.clients.get_mut(key) else { return };
@@ -385,14 +386,36 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         };
-        client.phase = Phase::Login(Box::new(LoginPhase::new(accept)));
+        let mut phase = LoginPhase::new(accept);
+        let left =
+            server.and_then(|server| self.servers.get_mut(server)).filter(|held| held.is_to_be_cleaned());
+        let now = match left {
+            Some(held) => {
+                held.cleaning.awaited = Some(key);
+                (phase.busy, phase.later) = (true, Some(step));
+                None
+            }
+            None => Some(step),
+        };
+        client.phase = Phase::Login(Box::new(phase));
         client.before = Some(Box::new(Before { front, pool, user: std::mem::take(&mut client.user) }));
         client.request_since_ns = now_ns;
         client.is.greeted = false;
         client.is.counted = true;
         self.cells.wing.client_logins_pending.inc();
         self.arm_client(cx, key);
+        if let Some(step) = now {
+            self.login_step(cx, key, step);
+        }
+    }
+
+    /// Locks and tables of the session before are free now.
+    pub(super) fn login_goes_on(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        let Some(phase) = self.login_phase(key) else { return };
+        let Some(step) = phase.later.take() else { return };
+        phase.busy = false;
         self.login_step(cx, key, step);
+        self.todo.push_back(Order::PumpClient(key));
     }
 
     /// A login on top of a session was refused: the session goes on, if such sessions do.

@@ -128,6 +128,8 @@ enum Order<W: Wing> {
     CloseClient(Key),
     /// It may be free now, or have room for more requests of others.
     Settle(Key),
+    /// The server that it has left for another login is clean, or gone.
+    GoOn(Key),
     /// A pool may need more servers.
     Open(PoolId),
     /// A server of this pool is gone, or could not be opened: there is room under its limits.
@@ -231,6 +233,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     Order::PumpServer(key) => self.pump_server(cx, key),
                     Order::CloseClient(key) => self.close_client(cx, key, None),
                     Order::Settle(key) => self.settle(cx, key),
+                    Order::GoOn(key) => self.login_goes_on(cx, key),
                     Order::Open(id) => {
                         self.open_for_waiters(cx, id);
                         self.fill(cx, id);

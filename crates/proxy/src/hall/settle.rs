@@ -201,6 +201,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.arm_server(cx, key);
             return;
         }
+        self.todo.extend(server.cleaning.awaited.take().map(Order::GoOn));
         if self.study(cx, key) {
             return self.clean_on(cx, key);
         }
