@@ -248,7 +248,8 @@ impl Back {
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
         self.ask_found_rows_first(entry, front, selects, first, out);
-        let selects_ahead = |ahead: &Ahead| !matches!(ahead, Ahead::State | Ahead::Command);
+        let selects_ahead =
+            |ahead: &Ahead| !matches!(ahead, Ahead::State | Ahead::Schema(_) | Ahead::Command);
         if entry.ahead.iter().any(selects_ahead) {
             self.next_here = 0;
         }
@@ -319,10 +320,13 @@ impl Back {
             any = true;
             let shaped = front.state.shaped(&text.shape);
             let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == text);
-            let stays = shaped.schema == front.state.schema && !self.session.needs_new_login(&shaped);
+            // No command leaves a schema for none.
+            let stays = shaped.schema.is_some() == front.state.schema.is_some();
+            let stays = stays && !self.session.needs_new_login(&shaped);
             let of_now = |text: &Named| !self.variables_are_in_the_way(&text.wanted, front);
             let stays = stays && text.variables.as_ref().is_none_or(of_now);
             if !is_ahead && stays && !self.statements.has_shared(&text) {
+                self.go_along(entry, &shaped, out);
                 self.prepare_ahead(entry, front, &shaped, Key::fresh(text), out);
                 if let Some(Ahead::Prepare(prepare)) = entry.ahead.back_mut() {
                     prepare.along = true;
@@ -331,6 +335,20 @@ impl Back {
         }
         if any {
             front.rare.get_or_insert_default().along_on = self.server_id();
+        }
+    }
+
+    /// Brings this session to where a statement was prepared that the request can do without. Its schema may
+    /// be gone.
+    fn go_along(&mut self, entry: &mut Entry, shaped: &State, out: &mut Vec<u8>) {
+        let goes = !self.session.known || self.session.state.schema != shaped.schema;
+        let before = entry.ahead.len();
+        self.move_ahead(entry, shaped, out);
+        if let Some(schema) = shaped.schema.clone().filter(|_| goes)
+            && entry.ahead.len() > before
+            && let Some(last) = entry.ahead.back_mut()
+        {
+            *last = Ahead::Schema(schema);
         }
     }
 
@@ -386,7 +404,9 @@ impl Back {
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let keeps = |ahead: &Ahead| match ahead {
             Ahead::Command => true,
-            Ahead::State | Ahead::AskInsertId | Ahead::AskFoundRows | Ahead::Rows => mariadb,
+            Ahead::State | Ahead::Schema(_) | Ahead::AskInsertId | Ahead::AskFoundRows | Ahead::Rows => {
+                mariadb
+            }
             Ahead::Prepare(prepare) => mariadb && !says::names_a_table(&prepare.key.text.text),
             Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::Repeat(_) => false,
         };
@@ -487,7 +507,7 @@ impl Back {
         let is_here = self.last_client == front.id() && front.last_server == self.server_id();
         let is_here = is_here && front.ran_there && entry.ahead.is_empty();
         let leaves = |ahead: &Ahead| match ahead {
-            Ahead::State | Ahead::Command => true,
+            Ahead::State | Ahead::Schema(_) | Ahead::Command => true,
             Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
             Ahead::Prepare(_)
             | Ahead::Login
@@ -588,6 +608,7 @@ impl Back {
             Ahead::Repeat(_) | Ahead::Rows => true,
             Ahead::AskInsertId => mysql,
             Ahead::State
+            | Ahead::Schema(_)
             | Ahead::Command
             | Ahead::Prepare(_)
             | Ahead::Login

@@ -13,6 +13,7 @@ use crate::reply::Reply;
 use crate::warnings::Left;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use weir_sql::catalogue::Unsettled;
 use weir_wire::{INTERNAL, Owner};
 
@@ -26,6 +27,8 @@ pub(crate) enum Ahead {
     Reset,
     /// It changes the session.
     State,
+    /// It goes to this schema, in which statements are prepared that the request can do without.
+    Schema(Arc<str>),
     /// COM_SET_OPTION or COM_PING: it leaves warnings and FOUND_ROWS().
     Command,
     /// It prepares a statement the request needs.
@@ -53,11 +56,21 @@ pub(crate) struct PrepareAhead {
     pub left: usize,
     /// The request can do without it.
     pub along: bool,
+    /// Its schema is gone, so that it was prepared in another one.
+    pub astray: bool,
 }
 
 impl PrepareAhead {
     pub(crate) fn new(key: Key) -> PrepareAhead {
-        PrepareAhead { key, id: 0, reply: None, definitions: Vec::new(), left: 0, along: false }
+        PrepareAhead {
+            key,
+            id: 0,
+            reply: None,
+            definitions: Vec::new(),
+            left: 0,
+            along: false,
+            astray: false,
+        }
     }
 }
 

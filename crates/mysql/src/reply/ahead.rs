@@ -43,13 +43,29 @@ impl Back {
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
         let along = matches!(ahead, Ahead::Prepare(PrepareAhead { along: true, .. }));
-        if is_error && !along && !matches!(ahead, Ahead::Login | Ahead::Signal | Ahead::AskFoundRows) {
+        let optional = matches!(ahead, Ahead::Login | Ahead::Signal | Ahead::AskFoundRows | Ahead::Schema(_));
+        if is_error && !along && !optional {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
             Ahead::State | Ahead::Command => {
                 if is_error {
                     self.session.known = false;
+                } else {
+                    self.note_status(payload)?;
+                }
+                entry.ahead.pop_front();
+            }
+            Ahead::Schema(schema) => {
+                let schema = Arc::clone(schema);
+                if is_error {
+                    // Its client's own comes behind it, whatever became of this one.
+                    for ahead in &mut entry.ahead {
+                        if let Ahead::Prepare(prepare) = ahead {
+                            prepare.astray |=
+                                prepare.along && prepare.key.text.shape.schema.as_ref() == Some(&schema);
+                        }
+                    }
                 } else {
                     self.note_status(payload)?;
                 }
@@ -109,10 +125,13 @@ impl Back {
                     entry.ahead.pop_front();
                 } else if read_definition(prepare, payload)? {
                     let key = prepare.key.clone();
-                    let id = prepare.id;
+                    let (id, astray) = (prepare.id, prepare.astray);
                     let reply = take_reply(prepare);
-                    self.statements.insert(key, id, Arc::new(reply), 0, way.to_server);
+                    self.statements.insert(key.clone(), id, Arc::new(reply), 0, way.to_server);
                     entry.ahead.pop_front();
+                    if astray {
+                        self.statements.close(&key, way.to_server);
+                    }
                     if let Some(payload) = entry.first.take_if(|_| !along) {
                         put_execute(id, &payload, way.to_server);
                         entry.ahead.push_back(Ahead::Repeat(None));
