@@ -20,7 +20,7 @@
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 
 use crate::frame::Header;
-use crate::message::lenenc;
+use crate::message::{Command, lenenc};
 use crate::prepared::{EXECUTE_FIXED_BYTES, Execute};
 use std::sync::Arc;
 use weir_wire::Reader;
@@ -92,6 +92,10 @@ mod kind {
     pub(super) const TIME: u8 = 11;
     pub(super) const DATETIME: u8 = 12;
     pub(super) const YEAR: u8 = 13;
+    pub(super) const VARCHAR: u8 = 15;
+    pub(super) const BLOB: u8 = 252;
+    pub(super) const VAR_STRING: u8 = 253;
+    pub(super) const STRING: u8 = 254;
 }
 
 /// Of strings: what they are where a number is wanted. The unsigned flag (0x80) is never set with them.
@@ -108,6 +112,42 @@ const SAFE_DIGITS: usize = 18;
 
 /// Longer strings are not looked at: they are no numbers that anybody would mean.
 const NUMBER_BYTES: usize = 100;
+
+/// What a parameter is, by its definition: its type and whether it has no sign.
+pub(crate) fn kind_in(definition: &[u8]) -> Option<[u8; 2]> {
+    /// Catalogue, schema, table twice, name twice.
+    const TEXTS: usize = 6;
+    const UNSIGNED: u16 = 0x20;
+    let mut r = Reader::new(definition);
+    for _ in 0..TEXTS {
+        lenenc::string(&mut r).ok()?;
+    }
+    // Length of what follows, collation, width.
+    r.take(1 + 2 + 4).ok()?;
+    let (kind, flags) = (r.u8().ok()?, r.u16_le().ok()?);
+    Some([kind, if flags & UNSIGNED != 0 { 0x80 } else { 0 }])
+}
+
+/// An execution that makes parameters of these kinds out of others: COM_STMT_EXECUTE with values that are
+/// zero or empty. `None` where there is none that is sure to be understood.
+pub(crate) fn execution_of(kinds: &[u8]) -> Option<Box<[u8]>> {
+    let count = kinds.len() / 2;
+    let mut out = vec![0; EXECUTE_FIXED_BYTES + count.div_ceil(8)];
+    // Command; the number of executions is 1.
+    (out[0], out[6]) = (Command::StmtExecute as u8, 1);
+    out.push(1);
+    out.extend_from_slice(kinds);
+    for kind in kinds.chunks_exact(2) {
+        let zeros = match kind[0] {
+            kind::LONGLONG | kind::DOUBLE => 8,
+            // The length of an empty one.
+            kind::VARCHAR | kind::VAR_STRING | kind::STRING | kind::BLOB => 1,
+            _ => return None,
+        };
+        out.extend(std::iter::repeat_n(0, zeros));
+    }
+    Some(out.into())
+}
 
 /// What the server can tell apart of the parameters of this COM_STMT_EXECUTE (or of as much of it as is
 /// there). `types` are those the client has bound, `long_data` its COM_STMT_SEND_LONG_DATA packets.

@@ -693,16 +693,27 @@ impl Back {
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
             entry.answered = true;
         }
-        let mut first = None;
+        let (mut first, mut kinds) = (None, None);
         // What was sent ahead, or the error that it has left, is in the copy it was sent to.
         if let Some(binding) = binding.filter(|_| !entry.answered && !statement.sent_ahead) {
             let is_alone = key.private.is_some();
             let example = example.as_ref().map(|(execute, payload)| (execute, *payload));
-            let shared = self.statements.copy_for(statement, (client, number), binding, is_alone, example);
-            first = shared.1;
-            if key.private.is_none() || shared.0.private.is_some() {
-                key = shared.0;
+            // One that was executed like this, and one that nobody has executed.
+            for _ in 0..2 {
+                let executor = (client, number);
+                let shared =
+                    self.statements.copy_for(statement, executor, binding.clone(), is_alone, example);
+                first = shared.1;
+                if key.private.is_none() || shared.0.private.is_some() {
+                    key = shared.0;
+                }
+                if !self.statements.is_of_other_kinds(&key, &statement.kinds) {
+                    break;
+                }
+                self.statements.give_up(&key);
             }
+            let reads = statement.class.only_reads();
+            kinds = (!statement.kinds.is_empty()).then(|| (statement.kinds.clone(), reads));
         }
         entry.key = Some(key.clone());
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
@@ -713,6 +724,7 @@ impl Back {
         }
         let missing = runs && bound.is_none();
         entry.first = first.filter(|_| missing);
+        entry.kinds = kinds.filter(|_| missing);
         Ok(missing.then_some(key))
     }
 

@@ -18,7 +18,7 @@ mod tests;
 
 pub(crate) use self::client::{ClientStatement, ClientStatements, Settled};
 pub(crate) use self::server::ServerStatements;
-use crate::binding::Binding;
+use crate::binding::{self, Binding};
 use crate::follow::Named;
 use crate::frame;
 use crate::message::Capabilities;
@@ -123,6 +123,19 @@ impl PrepareReply {
         // Servers before 5.0 stop here.
         let warnings = if r.rest().len() >= 3 { Reader::new(&r.rest()[1..]).u16_le()? } else { 0 };
         Ok((id, PrepareReply { params, columns, warnings, definitions: Box::default() }))
+    }
+
+    /// What the parameters are to the server that has prepared the statement, as a [`Binding`].
+    pub(crate) fn kinds(&self) -> Binding {
+        let mut rest = &*self.definitions;
+        let mut kinds = Vec::with_capacity(2 * usize::from(self.params));
+        for _ in 0..self.params {
+            let Some(header) = frame::Header::read(rest) else { break };
+            let definition = rest.get(frame::HEADER_BYTES..header.total()).unwrap_or_default();
+            kinds.extend(binding::kind_in(definition).unwrap_or_default());
+            rest = rest.get(header.total()..).unwrap_or_default();
+        }
+        kinds.into()
     }
 
     /// Appends the whole reply for a client that calls the statement `id`.

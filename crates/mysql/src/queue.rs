@@ -5,6 +5,7 @@
 //! Invariant: replies arrive in the order of the queue; within an entry, the replies to the commands ahead
 //! come first, in their order.
 
+use crate::binding::Binding;
 use crate::front::Outcome;
 use crate::insert_id::InsertUse;
 use crate::message::Command;
@@ -137,6 +138,9 @@ pub(crate) struct Entry {
     pub key: Option<Key>,
     /// What is executed on that copy before, once it is prepared: a COM_STMT_EXECUTE.
     pub first: Option<Box<[u8]>>,
+    /// What the parameters of that copy have to be, if it is prepared now; `true`: it may be executed for
+    /// that.
+    pub kinds: Option<(Binding, bool)>,
     /// It runs in the schema its statement was prepared in, which is not its client's.
     pub elsewhere: bool,
     /// It is Weir's question about the catalogue.
@@ -189,6 +193,7 @@ impl Entry {
             taints: false,
             key: None,
             first: None,
+            kinds: None,
             elsewhere: false,
             studies: false,
             unsettled: None,

@@ -27,6 +27,8 @@ pub(crate) struct ClientStatement {
     /// How its text is read.
     pub dialect: Dialect,
     pub params: u16,
+    /// What its parameters were to the server that prepared it for its client, where that matters.
+    pub kinds: Binding,
     /// Two bytes for each parameter, as last bound; empty when none were.
     pub types: Box<[u8]>,
     /// COM_STMT_SEND_LONG_DATA packets as they came.

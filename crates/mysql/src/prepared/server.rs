@@ -25,6 +25,8 @@ pub(crate) struct ServerStatement {
     pub id: u32,
     /// The types bound last; empty when none were.
     pub types: Box<[u8]>,
+    /// What its parameters are to the server, from its prepare on.
+    pub kinds: Binding,
     used: u64,
 }
 
@@ -97,7 +99,8 @@ impl ServerStatements {
         self.clock += 1;
         let text = key.text.clone();
         self.close(&key, out);
-        self.by_key.insert(key, ServerStatement { id, types: Box::default(), used: self.clock });
+        let kinds = reply.kinds();
+        self.by_key.insert(key, ServerStatement { id, types: Box::default(), kinds, used: self.clock });
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
         self.replies.insert(text, Said { reply, state, copies });
@@ -108,6 +111,11 @@ impl ServerStatements {
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
             self.close(&key, out);
         }
+    }
+
+    /// This copy was prepared when the text's parameters were something else, because its tables were.
+    pub(crate) fn is_of_other_kinds(&self, key: &Key, kinds: &Binding) -> bool {
+        self.by_key.get(key).is_some_and(|copy| !kinds.is_empty() && copy.kinds != *kinds)
     }
 
     /// The key of the copy that gives the answer this client's statement would get without Weir, with these

@@ -87,6 +87,7 @@ fn client_statement(text: &Key) -> ClientStatement {
         judged_by: 0,
         dialect: Dialect::MYSQL,
         params: 1,
+        kinds: Binding::default(),
         types: Box::default(),
         long_data: Vec::new(),
         sent_ahead: false,

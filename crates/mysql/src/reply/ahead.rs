@@ -5,11 +5,13 @@
 use super::prepare::{read_definition, take_reply};
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::Back;
+use crate::binding::{self, Binding};
 use crate::dispatch::{NOT_KNOWN, give_up, put_execute};
 use crate::front::Outcome;
 use crate::login::again::Verdict;
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, ok};
+use crate::prepared::Key;
 use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::session_state::Charset;
 use std::sync::Arc;
@@ -132,7 +134,10 @@ impl Back {
                     if astray {
                         self.statements.close(&key, way.to_server);
                     }
-                    if let Some(payload) = entry.first.take_if(|_| !along) {
+                    let kinds = entry.kinds.take_if(|_| !along);
+                    let settles = kinds.and_then(|kinds| self.settle_kinds(&key, kinds));
+                    let first = entry.first.take_if(|_| !along);
+                    for payload in settles.into_iter().chain(first) {
                         put_execute(id, &payload, way.to_server);
                         entry.ahead.push_back(Ahead::Repeat(None));
                     }
@@ -143,6 +148,18 @@ impl Back {
             self.ahead_done(entry, way)?;
         }
         Ok(header.total())
+    }
+
+    /// A copy that was prepared now for a statement of before, whose tables have been made anew since: a server
+    /// keeps what its parameters were. Returns the execution that comes to the same.
+    fn settle_kinds(&mut self, key: &Key, (kinds, may_run): (Binding, bool)) -> Option<Box<[u8]>> {
+        if !self.statements.is_of_other_kinds(key, &kinds) {
+            return None;
+        }
+        let execution = binding::execution_of(&kinds).filter(|_| may_run);
+        // Where there is none, another copy would be no better.
+        self.statements.touch(key)?.kinds = kinds;
+        execution
     }
 
     /// The reply to a read that is run again for its warnings: nobody gets it.

@@ -5,6 +5,7 @@
 use super::result::renamed;
 use super::{At, Progress, Way, malformed};
 use crate::back::Back;
+use crate::binding::Binding;
 use crate::frame::Header;
 use crate::message::status;
 use crate::prepared::{ClientStatement, Key, PrepareReply};
@@ -71,6 +72,7 @@ impl Back {
                 judged_by: front.request.judged_by,
                 dialect,
                 params: reply.params,
+                kinds: if self.settles_types { reply.kinds() } else { Binding::default() },
                 types: Box::default(),
                 long_data: Vec::new(),
                 sent_ahead: false,
