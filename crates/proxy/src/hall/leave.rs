@@ -94,8 +94,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.todo.push_back(Order::PumpClient(key));
     }
 
-    /// A client leaves the queue and its server.
-    pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    /// A client leaves the queue and its server, which is returned.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
         self.books().forget(key);
         self.note_empty(key, false);
         if let Some(client) = self.clients.get_mut(key)
@@ -104,7 +104,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         {
             server.is.paused = false;
         }
-        self.abandon(cx, key);
+        self.abandon(cx, key)
     }
 
     /// The end of a client. The only place where one ceases to be.
@@ -133,28 +133,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A client leaves its server, in whatever state that is.
-    pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+    pub(super) fn abandon(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
         inject::here("abandon");
         self.forget_cause(key);
         self.leave_shared(key);
-        let Some(server) = self.books().release(key) else { return };
-        let Some(client) = self.clients.get(key) else { return };
-        let in_session_mode =
-            client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()).map(|pool| pool.spec.mode)
-                == Some(PoolMode::Session);
-        let Some(client) = self.clients.get_mut(key) else { return };
+        let server = self.books().release(key)?;
+        let client = self.clients.get_mut(key)?;
         let pinned = client.front().is_none_or(|front| !front.pins().is_empty());
+        let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
+        let in_session_mode = pool.map(|pool| pool.spec.mode) == Some(PoolMode::Session);
         if let Some(held) = self.servers.get_mut(server) {
             held.is.paused = false;
             held.since_ms = cx.net.now_ns() / 1_000_000;
             held.cleaning = Cleaning { needs_reset: in_session_mode || pinned, ..Cleaning::default() };
-            let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return };
+            let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return None };
             back.forget(key.raw(), stream.output.tail_mut());
             self.mark_dirty(server);
         }
         self.arm_server(cx, server);
         self.todo.push_back(Order::PumpServer(server));
         self.settle_later(server);
+        Some(server)
     }
 
     /// A client that goes leaves its place in a shared server's queue; the reply will go nowhere.

@@ -152,7 +152,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         used
     }
 
-    fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
+    pub(super) fn login_phase(&mut self, key: Key) -> Option<&mut LoginPhase<W>> {
         match &mut self.clients.get_mut(key)?.phase {
             Phase::Login(phase) => Some(phase),
             Phase::Session(_) | Phase::Closing => None,
@@ -205,7 +205,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Does what a login machine asked for, and what it asks for then.
-    fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
+    pub(super) fn login_step(&mut self, cx: &mut Cx<'_, N>, key: Key, step: AcceptStep) {
         let mut next = Some(step);
         while let Some(step) = next.take() {
             match step {
@@ -365,59 +365,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
         true
     }
 
-    /// A client logs in again on top of its session, perhaps as another user. Nothing of the session goes
-    /// over into the new one, and nothing of it is left on its server when the new one is confirmed.
-    pub(super) fn login_again(&mut self, cx: &mut Cx<'_, N>, key: Key, request: &[u8]) {
-        let server = self.clients.get(key).and_then(Client::server);
-        self.leave(cx, key);
-        let now_ns = cx.now_ns();
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Phase::Session(front) = std::mem::replace(&mut client.phase, Phase::Closing) else { return };
-        let mut params = accept_params::<W, N>(cx, key, &client.peer);
-        params.secured = client.stream.line.secured();
-        let begun = W::Accept::again(params, &front, request);
-        let pool = client.pool.take();
-        let (accept, step) = match begun {
-            Ok(begun) => begun,
-            Err(fault) => {
-                client.phase = Phase::Session(front);
-                client.pool = pool;
-                self.end_client(cx, key, fault);
-                return;
-            }
-        };
-        let mut phase = LoginPhase::new(accept);
-        let left =
-            server.and_then(|server| self.servers.get_mut(server)).filter(|held| held.is_to_be_cleaned());
-        let now = match left {
-            Some(held) => {
-                held.cleaning.awaited = Some(key);
-                (phase.busy, phase.later) = (true, Some(step));
-                None
-            }
-            None => Some(step),
-        };
-        client.phase = Phase::Login(Box::new(phase));
-        client.before = Some(Box::new(Before { front, pool, user: std::mem::take(&mut client.user) }));
-        client.request_since_ns = now_ns;
-        client.is.greeted = false;
-        client.is.counted = true;
-        self.cells.wing.client_logins_pending.inc();
-        self.arm_client(cx, key);
-        if let Some(step) = now {
-            self.login_step(cx, key, step);
-        }
-    }
-
-    /// Locks and tables of the session before are free now.
-    pub(super) fn login_goes_on(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let Some(phase) = self.login_phase(key) else { return };
-        let Some(step) = phase.later.take() else { return };
-        phase.busy = false;
-        self.login_step(cx, key, step);
-        self.todo.push_back(Order::PumpClient(key));
-    }
-
     /// A login on top of a session was refused: the session goes on, if such sessions do.
     pub(super) fn go_back(&mut self, cx: &mut Cx<'_, N>, key: Key) -> bool {
         let Some(client) = self.clients.get_mut(key) else { return false };
@@ -565,7 +512,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 }
 
 /// What the login of the client with this key starts from.
-fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
+pub(super) fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
     AcceptParams {
         id: client_number(cx.worker, key),
         nonce: cx.nonce(),

@@ -17,6 +17,7 @@
 //! Invariants: an idle server is clean; bytes of a reply go to the owner that the back names and to nobody
 //! else; no order is executed in the middle of a step or of another order; a worker never waits.
 
+mod again;
 mod away;
 mod cancel;
 mod caps;

@@ -201,7 +201,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.arm_server(cx, key);
             return;
         }
-        self.todo.extend(server.cleaning.awaited.take().map(Order::GoOn));
         if self.study(cx, key) {
             return self.clean_on(cx, key);
         }
@@ -245,6 +244,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("offer");
         let Some(server) = self.servers.get_mut(key) else { return };
         let id = server.pool;
+        self.todo.extend(server.cleaning.awaited.take().map(Order::GoOn));
         let Some(pool) = self.pool(id) else { return };
         let entry = pool.entry.clone();
         if self.is_to_be_replaced(cx, key) {
