@@ -273,6 +273,8 @@ pub struct Front {
     found_changed: bool,
     /// MySQL: what the next statement that changes rows makes of FOUND_ROWS().
     found_next: found::Next,
+    /// The last text has put that there.
+    found_stored: bool,
     /// A server has run its last command: Weir has not answered in its place since.
     pub(crate) ran_there: bool,
     pins: Pins,
@@ -469,6 +471,7 @@ impl Front {
             asks_found_rows: false,
             found_changed: false,
             found_next: found::Next::Same,
+            found_stored: false,
             ran_there: false,
             pins: Pins::NONE,
             locks: Locks::NONE,

@@ -18,8 +18,8 @@ use crate::session_state::Flavour;
 use weir_sql::{Class, Uses, Verb};
 
 /// Errors of a statement that did not come to reading rows: ER_BAD_FIELD_ERROR, ER_PARSE_ERROR,
-/// ER_NO_SUCH_TABLE.
-const READ_NOTHING: [u16; 3] = [1054, 1064, 1146];
+/// ER_NO_SUCH_TABLE, ER_UNKNOWN_STMT_HANDLER, ER_SP_DOES_NOT_EXIST.
+const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
 
 /// What a statement makes of FOUND_ROWS().
 pub(super) enum Found {
@@ -73,6 +73,11 @@ impl Front {
         self.found_next != Next::Same
     }
 
+    /// The last statement has put it there.
+    pub(crate) fn has_stored_found_rows(&self) -> bool {
+        self.found_stored
+    }
+
     /// What of FOUND_ROWS() is known behind the statement, and what is in store. `found`: what its reply
     /// says.
     pub(super) fn settle_found_rows(&mut self, request: &Request, outcome: &Outcome, found: Found) -> Found {
@@ -86,6 +91,7 @@ impl Front {
             return found;
         }
         let next = in_store(request, outcome, &found);
+        self.found_stored = next.is_some();
         let is_single = is_single(&request.class);
         let flushes = match is_single {
             true => !outcome.failed && (flushes(request.class.verb) || request.shows == Shows::Stored),

@@ -119,7 +119,8 @@ impl Back {
             if front.found_rows_changed() {
                 self.found_here = client;
             }
-            if front.found_rows_are_to_change() {
+            let is_own = front.has_stored_found_rows() || self.next_here == client;
+            if front.found_rows_are_to_change() && is_own {
                 self.next_here = client;
                 // Others would find it behind a statement of theirs.
                 self.found_here = if self.found_here == client { client } else { 0 };
