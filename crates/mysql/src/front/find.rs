@@ -536,7 +536,8 @@ impl Front {
                 }
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
-                if self.request.class.uses.contains(Uses::WARNINGS) && params == 0 && !execute.cursor {
+                // A server opens no cursor for it, whatever is asked for.
+                if self.request.class.uses.contains(Uses::WARNINGS) && params == 0 {
                     let (class, text) = (self.request.class.clone(), statement.text.clone());
                     if self.shows_warnings(&class, &text.text, true, out) {
                         return Ok(Found::Answered { len });
