@@ -141,7 +141,9 @@ impl Front {
         // On MySQL one that asks for warnings leaves them, too.
         let mariadb = self.traits.flavour == Flavour::MariaDb;
         let leaves_earlier = mariadb || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
+        if outcome.appended {
+            // See `keep_error`.
+        } else if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
             self.last_result = true;
             self.warnings = None;
         } else if request.leaves == Leaves::Nothing {

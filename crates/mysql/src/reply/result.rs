@@ -13,6 +13,7 @@ use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::queue::Entry;
 use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
+use crate::warnings::Kept;
 use weir_sql::Uses;
 use weir_wire::limits::OUT_PARAMS_BYTES;
 use weir_wire::{Fault, Reader};
@@ -342,7 +343,13 @@ impl Back {
         if let Some(message) = reworded(entry, way, &err) {
             let own = ErrPacket { message: &message, ..err };
             way.put(header, entry.reply.shift, |out, _| own.write(out));
-            entry.reworded = Some(Box::new([err.message.into(), message.into()]));
+            if err.code == UNKNOWN_STATEMENT && has_warnings_kept(way) {
+                let mut words = Vec::new();
+                own.write(&mut words);
+                (entry.outcome.appended, entry.refusal) = (true, Some(words.into()));
+            } else {
+                entry.reworded = Some(Box::new([err.message.into(), message.into()]));
+            }
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
@@ -374,6 +381,14 @@ impl Back {
         entry.reply.names = None;
         true
     }
+}
+
+/// MySQL: what the client's statement before has left is kept by Weir, and this error stands behind it.
+fn has_warnings_kept(way: &Way<'_>) -> bool {
+    way.front.as_deref().is_some_and(|front| {
+        let kept = matches!(front.warnings(), Some(Kept::Answer(kept)) if kept.counts().0 > 0);
+        kept && front.traits.flavour == Flavour::MySql
+    })
 }
 
 /// The message of an error in the client's own words; `None` when the server's are.
