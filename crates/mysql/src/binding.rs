@@ -17,6 +17,11 @@
 //! fractional or huge number, for which the parameter becomes a DECIMAL. MariaDB 10.11 discards the types
 //! after each execution: there is nothing to distinguish.
 //!
+//! What a parameter is before the first execution follows from the tables (`id = ?`), and a server keeps it when it
+//! prepares the statement anew because a table was made anew: the *kinds* that the reply to the prepare names. A copy
+//! of other kinds is of no use to a client; where a fresh copy has others, an execution with values of the former
+//! kinds brings them back.
+//!
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 
 use crate::frame::Header;
@@ -296,6 +301,25 @@ mod tests {
         });
         assert_eq!(with, without, "types sent again or not make no difference");
         with
+    }
+
+    #[test]
+    fn kinds_are_read_from_definitions_and_brought_back_by_an_execution() {
+        let mut definition = Vec::new();
+        for text in [&b"def"[..], b"", b"", b"", b"?", b""] {
+            lenenc::put_string(&mut definition, text);
+        }
+        definition.extend_from_slice(&[12, 63, 0, 21, 0, 0, 0, kind::LONGLONG, 0xA0, 0, 0, 0, 0]);
+        assert_eq!(kind_in(&definition), Some([kind::LONGLONG, 0x80]));
+        assert_eq!(kind_in(&definition[..12]), None);
+        let kinds = [kind::LONGLONG, 0, kind::VAR_STRING, 0];
+        let payload = execution_of(&kinds).unwrap();
+        let execute = Execute::read(&payload, 2).unwrap();
+        assert!(execute.has_types && !execute.cursor);
+        assert_eq!(execute.types(&payload, 2), kinds);
+        assert_eq!(&*of(&payload, &execute, &kinds, &[]), kinds);
+        // Nothing is sure to be understood as JSON.
+        assert_eq!(execution_of(&[245, 0]), None);
     }
 
     #[test]
