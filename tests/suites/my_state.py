@@ -716,7 +716,7 @@ def a_kill_that_cannot_be_carried_is_refused_before_anything_runs(_context):
         room = Room(w.target())
         admin(*KILLS)
         for text in ("update it set b = 5; kill (select 1)", "kill 1 + 1", "kill user nobody", "update it set b = 5; kill 1 + 1; select 1",
-                     "update it set b = 5; kill 99999998; select 'not closed"):
+                     "update it set b = 5; select .5into @a; kill 99999998"):
             assert room.a.ask(text) == ["err 1235"], text
         assert room.a.ask("select b from it") == [["1"]]
         assert room.a.wire.thread_id >= 1 << 30, "servers, which count, do not come to that"

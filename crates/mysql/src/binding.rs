@@ -17,10 +17,10 @@
 //! fractional or huge number, for which the parameter becomes a DECIMAL. MariaDB 10.11 discards the types
 //! after each execution: there is nothing to distinguish.
 //!
-//! What a parameter is before the first execution follows from the tables (`id = ?`), and a server keeps it when it
-//! prepares the statement anew because a table was made anew: the *kinds* that the reply to the prepare names. A copy
-//! of other kinds is of no use to a client; where a fresh copy has others, an execution with values of the former
-//! kinds brings them back.
+//! What a parameter is before the first execution follows from the tables (`id = ?`), and a server keeps it
+//! when it prepares the statement anew because a table was made anew: the *kinds* that the reply to the
+//! prepare names. A copy of other kinds is of no use to a client; where a fresh copy has others, an execution
+//! with values of the former kinds brings them back.
 //!
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 

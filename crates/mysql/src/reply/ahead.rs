@@ -150,8 +150,8 @@ impl Back {
         Ok(header.total())
     }
 
-    /// A copy that was prepared now for a statement of before, whose tables have been made anew since: a server
-    /// keeps what its parameters were. Returns the execution that comes to the same.
+    /// A copy that was prepared now for a statement of before, whose tables have been made anew since: a
+    /// server keeps what its parameters were. Returns the execution that comes to the same.
     fn settle_kinds(&mut self, key: &Key, (kinds, may_run): (Binding, bool)) -> Option<Box<[u8]>> {
         if !self.statements.is_of_other_kinds(key, &kinds) {
             return None;

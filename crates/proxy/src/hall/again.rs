@@ -1,6 +1,7 @@
 //! Logins on top of a session: COM_CHANGE_USER.
 //!
-//! Owns: when such a login begins: nobody is told that the session before is over while its locks are still taken.
+//! Owns: when such a login begins: nobody is told that the session before is over while its locks are still
+//! taken.
 
 use super::login::accept_params;
 use super::{Hall, Order};
