@@ -44,6 +44,31 @@ impl Owed {
     }
 }
 
+/// What the databases answer `SELECT 'clock'` with: when they began to work on it.
+pub const CLOCK: &str = "clock";
+
+/// Digits of that, in nanoseconds.
+const CLOCK_DIGITS: usize = 20;
+
+/// The value of the clock.
+pub fn clock(now_ns: u64) -> String {
+    format!("{CLOCK}{now_ns:0CLOCK_DIGITS$}")
+}
+
+/// An answer is the one that was expected, but for the time in it: the database began to work on it after it
+/// was asked, which is the time in what was expected.
+pub fn is_not_older(got: &[u8], expected: &[u8]) -> bool {
+    let Some(at) = expected.windows(CLOCK.len()).position(|word| word == CLOCK.as_bytes()) else {
+        return false;
+    };
+    let (from, to) = (at + CLOCK.len(), at + CLOCK.len() + CLOCK_DIGITS);
+    let parts = |bytes: &[u8]| Some((bytes.get(..from)?.to_vec(), bytes.get(to..)?.to_vec()));
+    let time = |bytes: &[u8]| std::str::from_utf8(bytes.get(from..to)?).ok()?.parse::<u64>().ok();
+    parts(got).is_some()
+        && parts(got) == parts(expected)
+        && time(got).zip(time(expected)).is_some_and(|(got, asked)| got >= asked)
+}
+
 /// The books.
 #[derive(Debug, Default)]
 pub struct Oracle {

@@ -105,7 +105,9 @@ pub enum Line {
     /// Sends a text. What it does besides stands in its comment, as in `postgres::sql`; it gets a tag of its
     /// own.
     Say(&'static str),
-    /// The same; the request may be cancelled.
+    /// Sends a text as it is, without a tag: others may send the same.
+    SayAlike(&'static str),
+    /// The same as `Say`; the request may be cancelled.
     SayAndCancel(&'static str),
     /// Asks that what it runs be cancelled, and does not wait for anything that may be said to that.
     Cancel,
@@ -159,6 +161,8 @@ pub struct Plan {
     pub pipeline_depth: usize,
     /// BEGIN waits for the first request of its transaction.
     pub late_begin: bool,
+    /// Identical reads that wait at the same moment are sent once.
+    pub share_answers: bool,
     /// When a server is free.
     pub mode: PoolMode,
     /// Users that clients log in as: a pool each.
@@ -296,6 +300,7 @@ impl Plan {
             shares: if more.one_in(3) { [more.below(4) as usize, more.below(4) as usize] } else { [0, 0] },
             reserved: usize::from(more.one_in(4)),
             max_waiting: (!calm && more.one_in(6)).then(|| more.below(6) as usize),
+            share_answers: !more.one_in(8),
             secure: Secure::new(&mut tls),
             few_clients: *tls.pick(&[0, 0, 2, 1_000]),
             cast: Vec::new(),
@@ -319,6 +324,7 @@ impl Plan {
             server_auth: AuthMethod::Native,
             pipeline_depth: 16,
             late_begin: true,
+            share_answers: true,
             max_prepared: 100,
             max_clients: 10_000,
             timeouts: Timeouts { drain_timeout_ms: 3_000, ..Timeouts::default() },

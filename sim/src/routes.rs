@@ -96,6 +96,7 @@ impl Routes for SimRoutes {
             },
             pipeline_depth: self.plan.pipeline_depth,
             late_begin: self.plan.late_begin,
+            share_answers: self.plan.share_answers,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
             listen_linger_ms: None,
             variant,

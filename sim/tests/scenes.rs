@@ -7,7 +7,7 @@ use weir_session::Protocol;
 use weir_session::login::TlsOffer;
 use weir_sim::Report;
 use weir_sim::plan::Line::{
-    Abort, Cancel, CancelByStranger, IsAnswered, ReadOn, Say, SayAndCancel, StopReading,
+    Abort, Cancel, CancelByStranger, IsAnswered, ReadOn, Say, SayAlike, SayAndCancel, StopReading,
 };
 use weir_sim::plan::{Between, Fault, Line, Part, Plan, When};
 use weir_sim::secure::Secure;
@@ -473,5 +473,58 @@ fn what_meets_a_defect_is_closed_and_handed_to_nobody() {
         let plan = with(Plan::scene(vec![holds, waits]), 500_000, Fault::Defect(protocol));
         let report = play(&format!("{protocol:?}"), plan);
         assert_eq!((report.defects > 0, report.losses, report.sessions), (true, 0, 2), "{protocol:?}");
+    }
+}
+
+/// Takes 20 ms, and tells when it was begun.
+const ALIKE: &str = "SELECT 'clock' FROM t /* sleep=20000 */";
+
+/// The only server is taken for 10 ms, and several ask the same meanwhile.
+fn several_ask_the_same(protocol: Protocol, more: impl IntoIterator<Item = Part>) -> Plan {
+    let holder =
+        part(protocol, [at(1_000, Say("SELECT 'x' /* */")), at(30_000, Say("SELECT 'x' /* sleep=10000 */"))]);
+    let askers = [31_000, 32_000, 33_000, 34_000, 35_000]
+        .map(|us| part(protocol, [at(us, SayAlike(ALIKE)), at(75_000, IsAnswered)]));
+    Plan::scene([holder].into_iter().chain(askers).chain(more).collect())
+}
+
+/// Those who wait with the same question at the same moment are all answered in the time of one.
+#[test]
+fn what_several_ask_at_the_same_moment_is_asked_once() {
+    for protocol in Protocol::ALL {
+        play(&format!("{protocol:?}"), several_ask_the_same(protocol, []));
+        // And not where it is switched off.
+        let mut plan = several_ask_the_same(protocol, []);
+        plan.share_answers = false;
+        weir_sim::run_plan_caught(plan).expect_err("one after the other, they take longer");
+    }
+}
+
+/// One more asks the same, at each moment around that at which the question is sent: it may have the answer
+/// only if it asked before the database began.
+#[test]
+fn nobody_gets_an_answer_that_is_older_than_its_question() {
+    for protocol in Protocol::ALL {
+        for us in (38_000..44_000).step_by(50).chain((58_000..66_000).step_by(250)) {
+            let one_more = part(protocol, [at(us, SayAlike(ALIKE))]);
+            play(&format!("{protocol:?}, asked at {us} us"), several_ask_the_same(protocol, [one_more]));
+        }
+    }
+}
+
+/// Whose request is sent for all goes, or its server is lost, at each moment: the others ask again.
+#[test]
+fn whoever_asked_for_all_takes_nobody_along() {
+    for protocol in Protocol::ALL {
+        for us in (29_500..64_000).step_by(500) {
+            let what = format!("{protocol:?}, gone at {us} us");
+            let holder = part(
+                protocol,
+                [at(1_000, Say("SELECT 'x' /* */")), at(30_000, Say("SELECT 'x' /* sleep=10000 */"))],
+            );
+            let first = part(protocol, [at(30_500, SayAlike(ALIKE)), at(us.max(30_600), Abort)]);
+            let others = [31_000, 32_000, 33_000].map(|us| part(protocol, [at(us, SayAlike(ALIKE))]));
+            play(&what, Plan::scene([holder, first].into_iter().chain(others).collect()));
+        }
     }
 }

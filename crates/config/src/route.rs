@@ -43,6 +43,8 @@ pub struct Route {
     pub pipeline_depth: usize,
     /// BEGIN waits for the first request of its transaction before it takes a server.
     pub late_begin: bool,
+    /// Identical reads that wait at the same moment are sent once.
+    pub share_answers: bool,
     /// What becomes of a server on which unknown code has run: `pin`, `reset` or `pass`.
     pub unknown_code: &'static str,
     /// Time for which a client that listens keeps its server, in milliseconds; `None`: for ever.
@@ -198,6 +200,7 @@ impl Snapshot {
                 .unwrap_or_else(|| self.values.size(Key::MaxUserConnections)),
             pipeline_depth: sizes.pipeline_depth,
             late_begin: self.values.bool(Key::LateBegin),
+            share_answers: self.values.bool(Key::ShareAnswers),
             unknown_code: ["reset", "pass"]
                 .into_iter()
                 .find(|word| *word == self.values.text(Key::UnknownCode))

@@ -219,6 +219,10 @@ cells! {
         /// Requests sent to a shared server.
         shared_requests;
     }
+    Counter "weir_shared_answers", "Reads that were not sent, because the answer to an identical one that waited at the same moment was theirs, too." {
+        /// Answers given to more than the one whose request was sent.
+        shared_answers;
+    }
     Counter "weir_late_heads", "Times a slow request got its shared server exclusively and the requests behind it moved to other servers." {
         /// Slow heads of shared servers.
         late_heads;

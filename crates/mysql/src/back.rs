@@ -14,12 +14,14 @@
 use crate::catalogue::Study;
 use crate::dispatch::Texts;
 use crate::follow::Variables;
+use crate::frame::{HEADER_BYTES, Header};
 use crate::front::Front;
 use crate::front::{Traits, modes_of};
 use crate::insert_id::InsertId;
 use crate::login::again::Again;
 use crate::login::connect::ServerFacts;
-use crate::message::{Capabilities, status};
+use crate::message::ok::OkPacket;
+use crate::message::{Capabilities, ok, status};
 use crate::prepared::ServerStatements;
 use crate::queue::{Ahead, Entry, Stage};
 use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
@@ -241,6 +243,60 @@ impl weir_session::Back for Back {
         Some(&self.greeting)
     }
 
+    fn answers_head(&self) -> bool {
+        self.queue.front().is_some_and(|head| head.stage == Stage::Sent && !head.gone && !head.studies)
+    }
+
+    fn is_plain_answer(&self, answer: &[u8]) -> bool {
+        is_plain(answer, self.capabilities)
+    }
+
+    fn echo(&self) -> Back {
+        let session =
+            ServerState { known: true, charset_known: true, settings_known: true, ..self.session.clone() };
+        let scramble = Vec::new();
+        let most_statements = 1;
+        Back {
+            queue: VecDeque::new(),
+            session,
+            statements: ServerStatements::new(most_statements),
+            capabilities: self.capabilities,
+            status: self.traits().fresh_status(),
+            quiet_transaction: false,
+            variables: None,
+            insert_id: InsertId::Zero,
+            found_client: 0,
+            warned_client: 0,
+            last_client: 0,
+            last_rows: 0,
+            found_here: 0,
+            next_here: 0,
+            broken: false,
+            injected_prepares: 0,
+            tainted: false,
+            mid_message: false,
+            needs_setup: false,
+            again: Again { credentials: self.again.credentials.clone(), method: self.again.method, scramble },
+            texts: Texts::default(),
+            knowledge: Arc::clone(&self.knowledge),
+            study: None,
+            doubtful: false,
+            greeting: Arc::clone(&self.greeting),
+            settles_types: self.settles_types,
+            // Nobody's: what a client may ask about its last statement, no server knows.
+            server_id: 0,
+            trackers: self.trackers,
+            lost_schema: None,
+            changes: self.changes.clone(),
+            born: self.born,
+            autocommit_off: self.autocommit_off,
+        }
+    }
+
+    fn be_as(&mut self, front: &Front) {
+        self.session.state = front.state.clone();
+    }
+
     fn head(&self) -> Option<Owner> {
         self.queue.front().map(Entry::reader)
     }
@@ -408,4 +464,34 @@ fn settles_types(version: &str) -> bool {
         (Some(major), Some(minor), Some(patch)) => (major, minor, patch) >= (8, 0, 22),
         _ => true,
     }
+}
+
+/// These packets are the answer to one statement, and it had rows, no error and no warning.
+fn is_plain(answer: &[u8], capabilities: Capabilities) -> bool {
+    let (mut rest, mut last, mut packets) = (answer, &[][..], 0u32);
+    while let Some(header) = Header::read(rest) {
+        packets += 1;
+        let follows = u32::from(header.seq) == packets % 256;
+        let Some(payload) = rest.get(HEADER_BYTES..header.total()).filter(|_| follows && !header.continues())
+        else {
+            return false;
+        };
+        if packets == 1
+            && matches!(payload.first(), None | Some(&(ok::OK | ok::ERR | ok::EOF | ok::LOCAL_INFILE)))
+        {
+            return false;
+        }
+        last = payload;
+        rest = rest.get(header.total()..).unwrap_or_default();
+    }
+    let says = status::MORE_RESULTS
+        | status::IN_TRANS
+        | status::CURSOR_EXISTS
+        | status::DB_DROPPED
+        | status::PS_OUT_PARAMS;
+    let end = OkPacket::read(last, capabilities);
+    rest.is_empty()
+        && packets > 2
+        && last.first() == Some(&ok::EOF)
+        && end.is_ok_and(|end| end.warnings == 0 && end.status & says == 0)
 }

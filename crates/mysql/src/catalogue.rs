@@ -35,6 +35,17 @@ macro_rules! drawing_columns {
     };
 }
 
+/// Columns that are computed when they are read (MariaDB), perhaps by functions that give another value each
+/// time. MySQL refuses those.
+macro_rules! virtual_columns {
+    () => {
+        concat!(
+            "information_schema.COLUMNS WHERE EXTRA LIKE '%VIRTUAL%' AND TABLE_SCHEMA NOT IN ",
+            own_schemas!()
+        )
+    };
+}
+
 /// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged
 /// whatever character set the session has; literals and numbers do not by themselves become the same one, as
 /// they have the character set of the connection, which may be UTF-16 or UTF-32.
@@ -118,7 +129,9 @@ const WHOLE_MARIADB: &str = concat!(
     everything!(),
     " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
       UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
-    drawing_columns!()
+    drawing_columns!(),
+    " UNION ALL SELECT CAST(_latin1'k' AS BINARY), CAST(TABLE_NAME AS BINARY), NULL, NULL FROM ",
+    virtual_columns!()
 );
 
 /// How often anything was defined anew on this server, by anybody: tables too, of which the catalogue holds
@@ -319,6 +332,7 @@ impl Study {
             b"t" => builder.text_of(name, On::Write, language, body),
             b"v" => builder.view(name, language, body),
             b"b" => builder.text_of(name, On::Write, Language::Other, b""),
+            b"k" => builder.varying(name),
             b"n" => builder.system_variable(name),
             _ => self.is_incomplete(),
         }

@@ -530,6 +530,46 @@ impl Front {
         }
     }
 
+    /// The request under way is a plain read in words, and nothing of its client but what moves with it could
+    /// bear on its answer, or would be another behind it than that says.
+    pub(crate) fn is_plain(&self) -> bool {
+        const OF_THE_SERVER: [&str; 4] = ["mysql", "sys", "information_schema", "performance_schema"];
+        let request = &self.request;
+        let schema = self.state.schema.as_deref().unwrap_or_default();
+        let is_plain_request = request.command == Command::Query
+            && request.class.is_alike()
+            && !request.class.skips_rows
+            && !request.class.uses.contains(Uses::CODE_SELECTS)
+            && request.skipped == Skipped::Unsaid
+            && request.leaves == Leaves::Nothing
+            && request.asks_session == AsksSession::Nothing
+            && request.extra.is_none()
+            && request.act.is_none()
+            && !request.only_once
+            && !request.gathered
+            && !request.changes_others;
+        let has_nothing = self.pins.is_empty()
+            && self.locks.is_empty()
+            && self.held.is_none()
+            && self.rare.is_none()
+            && self.own_trackers == 0
+            && !self.one_shot
+            && !self.parting
+            && !self.passes
+            && !self.insert_unknown;
+        let knows_its_last = !self.may_have_warnings()
+            && self.conditions.is_some()
+            && !self.asks_found_rows
+            && self.found_next == found::Next::Same;
+        is_plain_request
+            && has_nothing
+            && knows_its_last
+            && matches!(self.phase, Phase::Busy)
+            && (self.shift, self.reply_seq) == (0, 1)
+            && self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT
+            && !OF_THE_SERVER.iter().any(|own| own.eq_ignore_ascii_case(schema))
+    }
+
     /// What a text is, with the state of the catalogue by which that was judged.
     pub(crate) fn classify(&self, text: &[u8]) -> (Class, u64) {
         classify_in(self.dialect(), text, self.knowledge.proof())
@@ -766,6 +806,24 @@ impl weir_session::Front for Front {
             }
             _ => true,
         }
+    }
+
+    fn asks_as(&self, other: &Front) -> bool {
+        self.state == other.state
+            && self.capabilities == other.capabilities
+            && self.traits == other.traits
+            && self.status == other.status
+            && self.login_collation == other.login_collation
+            && self.request.judged_by == other.request.judged_by
+            && self.is_plain()
+            && other.is_plain()
+    }
+
+    fn asks_under(&self) -> u64 {
+        let schema = self.state.schema.as_deref().unwrap_or_default();
+        schema.bytes().fold(u64::from(self.capabilities.variant()), |hash, byte| {
+            hash.rotate_left(5).wrapping_mul(31) ^ u64::from(byte)
+        })
     }
 
     /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,

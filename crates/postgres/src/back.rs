@@ -11,6 +11,7 @@ use crate::cancel::ServerKey;
 use crate::catalogue::Study;
 use crate::effects::Traces;
 use crate::follow::Questions;
+use crate::frame::{ServerTag, body, server_header};
 use crate::late::Facts;
 use crate::listen::Listening;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
@@ -222,6 +223,29 @@ impl weir_session::Back for Back {
         None
     }
 
+    fn answers_head(&self) -> bool {
+        self.answers_head()
+    }
+
+    fn is_plain_answer(&self, answer: &[u8]) -> bool {
+        is_plain(answer)
+    }
+
+    fn echo(&self) -> Back {
+        let most_statements = 0;
+        Back {
+            base: self.base.clone(),
+            knowledge: Arc::clone(&self.knowledge),
+            facts: Arc::clone(&self.facts),
+            ..Back::new(ServerKey::default(), self.reported.clone(), most_statements)
+        }
+    }
+
+    fn be_as(&mut self, front: &Front) {
+        self.applied = Arc::clone(&front.settings);
+        self.unnamed = None;
+    }
+
     fn head(&self) -> Option<Owner> {
         self.queue.head().map(|entry| entry.owner)
     }
@@ -427,6 +451,29 @@ impl weir_session::Back for Back {
     fn is_home(&mut self, front: &mut Front, before: Vec<u8>, out: &mut Vec<u8>) {
         self.is_home(front, before, out);
     }
+}
+
+/// These messages are the answer to one statement outside a transaction, and it had rows, or might have had.
+fn is_plain(answer: &[u8]) -> bool {
+    let mut rest = answer;
+    let (mut completed, mut ready) = (false, false);
+    while let Ok(Some(header)) = server_header(rest) {
+        let Some(message) = rest.get(..header.total) else { return false };
+        rest = rest.get(header.total..).unwrap_or_default();
+        match header.tag {
+            _ if ready => return false,
+            ServerTag::ParseComplete
+            | ServerTag::BindComplete
+            | ServerTag::ParameterDescription
+            | ServerTag::RowDescription
+            | ServerTag::DataRow
+                if !completed => {}
+            ServerTag::CommandComplete if !completed => completed = true,
+            ServerTag::ReadyForQuery if completed => ready = body(message) == b"I",
+            _ => return false,
+        }
+    }
+    rest.is_empty() && ready
 }
 
 #[cfg(test)]

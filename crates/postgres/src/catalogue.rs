@@ -325,6 +325,7 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         b"i" => {
             builder.reaches(name, text);
             builder.reaches(text, name);
+            builder.reads(name, text);
         }
         b"x" => builder.foreign(name),
         b"a" => builder.ambient(name),

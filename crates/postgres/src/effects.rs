@@ -26,6 +26,8 @@ pub struct Effects {
     pub frees: Locks,
     /// It only reads, leaves no trace and asks nothing about earlier requests.
     pub shareable: bool,
+    /// Whoever asks it before it begins to run, with the same settings, may be given the same answer.
+    pub alike: bool,
     /// PostgreSQL plans it. Its result keeps the columns that it had when it was prepared, or fails; those of
     /// others (FETCH, SHOW, EXECUTE, CALL) are what they are when it runs.
     pub is_planned: bool,
@@ -169,18 +171,20 @@ impl Effects {
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
         // Only what user code may change: a temporary table runs none.
         let ddl = class.ddl && !(alone && class.pins.contains(Pin::TemporaryTable) && class.proven);
+        let shareable = class.proven
+            && class.only_reads()
+            && pins.is_empty()
+            && class.touched().is_none()
+            && !draws_outright
+            && !class.statement_names;
         let effects = Effects {
             pins,
             releases: class.releases,
             clears: class.clears,
             takes: class.takes,
             frees: class.frees,
-            shareable: class.proven
-                && class.only_reads()
-                && pins.is_empty()
-                && class.touched().is_none()
-                && !draws_outright
-                && !class.statement_names,
+            shareable,
+            alike: shareable && class.is_alike(),
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: asks_sequence(class),
@@ -209,9 +213,10 @@ impl Effects {
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 13] = {
+            static PLAIN: [Arc<Effects>; 14] = {
                 let planned = || Effects { is_planned: true, ..Effects::default() };
                 [
+                    Arc::new(Effects { shareable: true, alike: true, ..planned() }),
                     Arc::new(Effects { shareable: true, ..planned() }),
                     Arc::new(Effects { draws: true, ..planned() }),
                     Arc::new(Effects { controls: true, ..Effects::default() }),
@@ -543,6 +548,11 @@ impl Traces {
     #[inline]
     pub fn pins(&self) -> Pins {
         self.pins
+    }
+
+    /// It has left nothing at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Traces::default()
     }
 
     /// A reason that does not come from a text.

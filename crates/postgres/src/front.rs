@@ -155,6 +155,26 @@ impl Front {
         &self.key
     }
 
+    /// Nothing of it but its settings could bear on the answer to a request that only reads, or would be
+    /// another behind it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.outstanding == 0
+            && self.boundary == Boundary::Idle
+            && self.late == Late::No
+            && !self.copy_in
+            && !self.scan.open
+            && !self.scan.resetting
+            && !self.wants_own
+            && !self.is_at_home
+            && !self.names_matter
+            && !self.draws
+            && !self.asks_sequence
+            && !self.told_fatal
+            && self.rare.is_none()
+            && self.traces.is_empty()
+            && !self.prepared.as_deref().is_some_and(|prepared| prepared.unnamed_is_raw)
+    }
+
     /// By what its texts are judged.
     pub(crate) fn judge(&self) -> Judge<'_> {
         Judge { dialect: self.dialect, knowledge: &self.knowledge }
@@ -275,6 +295,25 @@ impl weir_session::Front for Front {
     /// Nothing a client chooses at login needs servers of its own.
     fn pool_variant(&self) -> u32 {
         0
+    }
+
+    /// What a client has that bears on an answer moves with it in its settings: `is_plain` has seen to it
+    /// that it has nothing else.
+    fn asks_as(&self, other: &Front) -> bool {
+        let same = |one: &Arc<Settings>, other: &Arc<Settings>| {
+            Arc::ptr_eq(one, other) || one.same_but_application_name(other)
+        };
+        same(&self.settings, &other.settings)
+            && same(&self.startup, &other.startup)
+            && self.dialect == other.dialect
+            && self.reports_path == other.reports_path
+            && self.proven_by == other.proven_by
+            && self.is_plain()
+            && other.is_plain()
+    }
+
+    fn asks_under(&self) -> u64 {
+        self.settings.plan_key()
     }
 
     fn find(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {

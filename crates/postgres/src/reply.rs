@@ -261,6 +261,12 @@ impl Back {
         }
     }
 
+    /// What comes next is passed on to the head's owner.
+    pub(crate) fn answers_head(&self) -> bool {
+        let is_clients = self.queue.head().is_some_and(|entry| entry.kind == crate::queue::Kind::Client);
+        is_clients && self.way(true) == Way::Forward && (self.incoming == 0 || !self.incoming_hidden)
+    }
+
     /// What is notified now is for the head's owner.
     fn head_listens(&self, has_front: bool) -> bool {
         has_front && self.queue.head().is_some_and(|entry| entry.owner != INTERNAL)

@@ -4,7 +4,7 @@
 
 use crate::books::Broken;
 use crate::books::Holding;
-use crate::client::Phase;
+use crate::client::{Client, Phase};
 use crate::hall::Hall;
 use crate::ids::Key;
 use crate::pool::shared::NOBODY;
@@ -145,6 +145,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 client.is_waiting() <= matches!(client.phase, Phase::Session(_)),
                 "{name} waits outside a session"
             );
+            if let Some(group) = client.claim.follows() {
+                let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
+                let listed = pool.is_some_and(|pool| pool.followers(group).any(|it| it == key));
+                must!(listed, "{name} follows nobody");
+                let leads = |it: &Client<W, N::Socket>| {
+                    it.pool == client.pool && it.claim.leads() == Some(group) && !it.is.console
+                };
+                let echoes = client.pool.is_some_and(|id| self.is_echoed(id, group));
+                must!(
+                    echoes || self.clients.iter().any(|(_, it)| leads(it)),
+                    "{name} waits for an answer that nobody asks for"
+                );
+                must!(client.inflight == 0 && client.server().is_none(), "{name} follows and has a server");
+            }
             let holding = client.claim.holding();
             must!(!matches!(holding, Holding::Wanting(_)), "{name} is {holding:?} and stands in no queue");
             must!(
@@ -306,7 +320,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let told = pool.cells.servers_active.get();
             must!(told == leased, "{name}: the gauge of active servers says {told} and it is {leased}");
             let clients = || self.clients.iter().filter(|(_, client)| client.pool.is_some_and(same));
-            let waiting = clients().filter(|(_, client)| client.is_waiting()).count() as i64;
+            let waiting = clients().filter(|(_, client)| client.claim.is_in_line()).count() as i64;
             let told = pool.cells.waiting_clients.get();
             must!(told == waiting, "{name}: the gauge of waiters says {told} and it is {waiting}");
             let pinned = clients().filter(|(_, client)| !client.claim.pinned().is_empty()).count() as i64;

@@ -1,6 +1,6 @@
 //! One client: its connection, its front, its pending work.
 
-use crate::books::{Claim, Claimant};
+use crate::books::{Alike, Claim, Claimant};
 use crate::ids::Key;
 use crate::pool::PoolId;
 use crate::settings::Visitor;
@@ -12,7 +12,7 @@ use weir_config::Learnt;
 use weir_net::Peer;
 use weir_session::Login;
 use weir_session::login::AcceptStep;
-use weir_wire::Fault;
+use weir_wire::{Fault, Needs};
 
 /// A connection from an application.
 pub struct Client<W: Wing, S> {
@@ -229,6 +229,14 @@ impl<W: Wing, S> Client<W, S> {
     #[inline]
     pub fn is_waiting(&self) -> bool {
         self.claim.is_waiting()
+    }
+
+    /// A request of these needs was found.
+    pub fn note_needs(&mut self, whole: bool, needs: Needs) {
+        let alone = whole && self.inflight == 0;
+        self.is.choosy = needs.choosy;
+        self.claim.alike = if alone && needs.alike { Alike::Yes } else { Alike::No };
+        self.fingerprint = if alone && needs.shareable { needs.fingerprint } else { 0 };
     }
 }
 

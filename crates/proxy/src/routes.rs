@@ -202,6 +202,7 @@ impl Routes for ConfigRoutes {
             min_size: route.min_pool_size.min(route.pool_size),
             pipeline_depth: route.pipeline_depth,
             late_begin: route.late_begin,
+            share_answers: route.share_answers,
             unknown_code: match route.unknown_code {
                 "reset" => UnknownCode::Reset,
                 "pass" => UnknownCode::Pass,

@@ -101,6 +101,8 @@ pub struct PoolSpec {
     pub pipeline_depth: usize,
     /// BEGIN waits for the first request of its transaction before it takes a server.
     pub late_begin: bool,
+    /// Identical reads that wait at the same moment are sent once, and all who asked get the answer.
+    pub share_answers: bool,
     /// What becomes of a server on which code has run that nobody can read.
     pub unknown_code: UnknownCode,
     /// Time for which a client that only listens keeps its server; `None`: for ever.

@@ -7,6 +7,17 @@ use std::sync::Arc;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
 use weir_wire::{Boundary, Fault, Owner, Step};
 
+/// What became of an answer that was repeated for another client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeated {
+    /// The client is as behind its own request, and gets the answer.
+    Answered,
+    /// What it asks is something else to a server. The client is as before.
+    Asks,
+    /// It would have been told something else, which cannot be: nothing is known of the client any more.
+    Torn,
+}
+
 /// The server's end: a queue of requests, what is owed for each, and where the boundary is.
 pub trait Back: Send {
     /// Its clients.
@@ -63,6 +74,78 @@ pub trait Back: Send {
         to_client: &mut Vec<u8>,
         to_server: &mut Vec<u8>,
     ) -> Result<Step, Fault>;
+    /// What comes from the server next belongs to the answer to the head's own request.
+    fn answers_head(&self) -> bool;
+    /// These bytes of the server, the whole answer to a request, are rows and nothing else: no error, no
+    /// warning, nothing about the session.
+    fn is_plain_answer(&self, answer: &[u8]) -> bool;
+    /// A server that leads nowhere, to which no client has been, and that speaks as this one does. For
+    /// [`Back::repeat`].
+    fn echo(&self) -> Self
+    where
+        Self: Sized;
+    /// Of an echo: it is in the state of this client.
+    fn be_as(&mut self, front: &Self::Front);
+    /// Of an echo: answers the request that `front` has found last with what a server has answered to the
+    /// same. `answer` are the server's bytes, `said` what another client has got for them. The front goes
+    /// through all that it would go through with the server: where it asks another question, or would be told
+    /// something else, it is not answered.
+    fn repeat(
+        &mut self,
+        front: &mut Self::Front,
+        owner: Owner,
+        request: &[u8],
+        (answer, said): (&[u8], &[u8]),
+    ) -> Repeated
+    where
+        Self: Sized,
+    {
+        let repeated = self.go_through(front, owner, request, answer, said);
+        if repeated != Repeated::Answered {
+            *self = self.echo();
+        }
+        repeated
+    }
+    /// Does what [`Back::repeat`] says, and leaves the echo as it is then.
+    fn go_through(
+        &mut self,
+        front: &mut Self::Front,
+        owner: Owner,
+        request: &[u8],
+        answer: &[u8],
+        said: &[u8],
+    ) -> Repeated {
+        self.be_as(front);
+        let (mut asked, mut told, mut asks) = (Vec::new(), Vec::new(), Vec::new());
+        let sent = self.dispatch(front, owner, request, true, &mut asked);
+        if sent.is_err() || asked != request || self.queued() != 1 {
+            self.recall(front, owner, &mut asks);
+            return if sent.is_ok() { Repeated::Asks } else { Repeated::Torn };
+        }
+        let mut used = 0;
+        loop {
+            let rest = answer.get(used..).unwrap_or_default();
+            match self.handle_reply(Some(front), rest, &mut told, &mut asks) {
+                Ok(Step::Forward(len)) => {
+                    told.extend_from_slice(rest.get(..len).unwrap_or_default());
+                    used += len;
+                }
+                Ok(Step::Consumed(len)) => used += len,
+                Ok(Step::Done { boundary, .. }) => {
+                    let is_same = boundary == Boundary::Idle
+                        && used == answer.len()
+                        && told == said
+                        && asks.is_empty()
+                        && front.pins().is_empty();
+                    return if is_same { Repeated::Answered } else { Repeated::Torn };
+                }
+                Ok(Step::Incomplete) | Err(_) => return Repeated::Torn,
+            }
+            if !asks.is_empty() || used > answer.len() {
+                return Repeated::Torn;
+            }
+        }
+    }
     /// Whose request is at the head.
     fn head(&self) -> Option<Owner>;
     /// Requests in the queue.

@@ -25,6 +25,13 @@ pub trait Front: Console + Send {
     fn know(&mut self, knowledge: &Arc<Knowledge>);
     /// What was proven of the shareable request found last still holds, so it may run twice.
     fn is_proven(&self) -> bool;
+    /// Both clients have found a request that is alike ([`weir_wire::Needs::alike`]), of the same bytes: the
+    /// answer to one is the answer to the other. In doubt it is not.
+    fn asks_as(&self, other: &Self) -> bool
+    where
+        Self: Sized;
+    /// A number that clients have in common of which [`Front::asks_as`] is true, and few others.
+    fn asks_under(&self) -> u64;
     /// The part of a pool's identity that this client chose (MySQL's CLIENT_FOUND_ROWS and its like;
     /// PostgreSQL: 0). Servers of its pool log in with it as `ConnectParams::variant`.
     fn pool_variant(&self) -> u32;

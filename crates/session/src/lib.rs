@@ -22,7 +22,7 @@ mod protocol;
 mod welcomes;
 
 pub use accept::Accept;
-pub use back::Back;
+pub use back::{Back, Repeated};
 pub use connect::Connect;
 pub use console::Console;
 pub use front::Front;

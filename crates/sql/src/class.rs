@@ -623,6 +623,10 @@ pub struct Class {
     /// INSERT, UPDATE, DELETE, MERGE or REPLACE, and only harmless built-in functions. What triggers, views,
     /// operators and casts of the database do is not seen.
     pub shareable: bool,
+    /// Two who run it at the same moment, each in a session of its own with the same settings, may get
+    /// different answers, by its own words or by what they stand for: random values, the time, what the
+    /// session is or has done. In doubt it is set.
+    pub varies: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
     /// PostgreSQL: which statements are prepared in its session, under which names and with which texts, may
@@ -658,6 +662,15 @@ impl Class {
         let does_more = Uses::ROW_LOCK | Uses::WITH_WRITES | Uses::SLEEP | Uses::UNKNOWN_FUNCTION;
         let reads = matches!(self.verb, Verb::Select | Verb::Values);
         self.shareable && reads && !self.ddl && !self.uses.intersects(does_more)
+    }
+
+    /// It only reads, and whoever asks it in a session with the same settings before it begins to run may be
+    /// given the same answer.
+    pub fn is_alike(&self) -> bool {
+        let mut uses = self.uses;
+        // A view selects, which matters to what MySQL remembers of it: that wing sees to it.
+        uses.remove(Uses::SUBQUERY | Uses::USER_FUNCTION | Uses::CODE_SELECTS);
+        self.only_reads() && self.proven && !self.varies && !self.lends_settings && uses.is_empty()
     }
 
     /// What SET or RESET changes, if that is the only statement.

@@ -232,3 +232,8 @@ pub const CONSOLE_NAME_BYTES: usize = 128;
 /// Bytes of the error by which a server has refused to prepare a statement under its client's own name, kept
 /// until the client uses the name. Of a longer one the client is told that the statement is not there.
 pub const KEPT_REFUSAL_BYTES: usize = 2048;
+
+/// Bytes of an answer that several clients wait for. Beyond it each asks by itself: large answers cost more
+/// to keep and to send than to ask for again. It is kept twice, as the server has said it and as a client was
+/// told it, for each request under way for which others wait.
+pub const SHARED_ANSWER_BYTES: usize = 64 * 1024;

@@ -27,6 +27,9 @@ pub struct Needs {
     /// It only reads, provably leaves no trace on its server and may stand behind other clients' requests
     /// there: whole, one statement, outside a transaction, recognised entirely by the lexer.
     pub shareable: bool,
+    /// Of a shareable request: its answer is the same for every client with the same settings that asks the
+    /// same, byte for byte, before it begins to run; and nothing but the answer is left by it.
+    pub alike: bool,
     /// More of the same request will come from the client: the server must be leased to it.
     pub lease: bool,
     /// These bytes continue the request at the end of this client's queue (further parts of a long

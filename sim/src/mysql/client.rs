@@ -13,6 +13,7 @@ use super::wire::{
 };
 use crate::actor::{Order, Outbox, Stage};
 use crate::network::{EndId, Read};
+use crate::oracle::is_not_older;
 use crate::plan::{Line, PASSWORD, Part};
 use crate::postgres::script::Next;
 use std::collections::VecDeque;
@@ -493,6 +494,11 @@ impl MyClient {
                 self.if_cancelled = matches!(line, Line::SayAndCancel(_))
                     .then(|| Box::new(cancelled_instead(before, &bytes)));
             }
+            Line::SayAlike(text) => {
+                let mut bytes = Vec::new();
+                put_command(&mut bytes, command::QUERY, text.as_bytes());
+                self.send(&bytes, stage);
+            }
             Line::Cancel | Line::CancelByStranger => {
                 let stranger = matches!(line, Line::CancelByStranger);
                 self.asked_cancel = true;
@@ -588,7 +594,7 @@ impl MyClient {
     fn send(&mut self, bytes: &[u8], stage: &mut Stage<'_>) {
         self.outbox.tail().extend_from_slice(bytes);
         self.shadow.feed(bytes);
-        self.shadow.work(0);
+        self.shadow.work(stage.now_ns);
         if let Some(problem) = self.shadow.problem.take() {
             stage.oracle.broken(|| format!("the script broke a rule: {problem}"));
         }
@@ -663,7 +669,7 @@ fn same(got: &Packet, want: &Packet) -> bool {
         let flags = |(_, payload): &Packet| u16::from_le_bytes([payload[3], payload[4]]) & mask;
         return got.0 == want.0 && flags(got) == flags(want);
     }
-    got == want
+    got == want || got.0 == want.0 && is_not_older(&got.1, &want.1)
 }
 
 fn split(mut reply: &[u8]) -> VecDeque<Packet> {

@@ -106,6 +106,8 @@ pub struct Engine {
     staged: Vec<String>,
     /// Statements of a text that are still to run.
     queue: VecDeque<Statement>,
+    /// When it began to work on the last statement.
+    begun_ns: u64,
     running: Option<Running>,
     instant: bool,
     owner_of_state: Option<String>,
@@ -162,6 +164,7 @@ impl Engine {
             first_statement: if instant { 0 } else { 1_000 + id % 1_000 * 10 },
             staged: Vec::new(),
             queue: VecDeque::new(),
+            begun_ns: 0,
             running: None,
             instant,
             owner_of_state: None,
@@ -551,6 +554,7 @@ impl Engine {
             self.touch(&tag, &statement);
             self.begun.push(tag);
         }
+        self.begun_ns = now_ns;
         let until_ns = now_ns + self.pace_ns + statement.sleep_us * 1_000;
         self.running = Some(Running { statement, value, binary, until_ns, cancelled: false });
     }
@@ -618,6 +622,9 @@ impl Engine {
             (0..statement.rows).map(wide).collect()
         };
         Ok(match &statement.command {
+            Command::Literal(text) if text == crate::oracle::CLOCK => {
+                shown(&crate::oracle::clock(self.begun_ns))
+            }
             Command::Literal(text) => shown(text),
             Command::Parameter => shown(tag),
             Command::OwnRows => {

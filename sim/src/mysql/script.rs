@@ -26,7 +26,7 @@ pub struct Script {
     bound: Vec<u32>,
 }
 
-const KINDS: [(u64, Kind); 25] = [
+const KINDS: [(u64, Kind); 26] = [
     (34, Kind::Select),
     (4, Kind::FailingSelect),
     (10, Kind::Begin),
@@ -52,6 +52,7 @@ const KINDS: [(u64, Kind); 25] = [
     (1, Kind::Large),
     (2, Kind::Reset),
     (3, Kind::Cancelled),
+    (30, Kind::Alike),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +82,8 @@ enum Kind {
     Large,
     Reset,
     Cancelled,
+    /// What others ask, too.
+    Alike,
 }
 
 /// Texts that clients prepare; many clients prepare the same.
@@ -284,6 +287,11 @@ impl Script {
                 Some(Next::SendAndCancel { bytes })
             }
             Kind::Cancelled => None,
+            Kind::Alike => {
+                let n = self.dice.below(4);
+                let text = format!("SELECT 'clock' FROM t /* id=a{n} rows={n} sleep={} */", 700 * n);
+                Some(query(text))
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::wire::{field, message, put, put_query, put_text, take_text};
 use crate::actor::{Order, Outbox, Stage};
 use crate::excuse;
 use crate::network::{EndId, Read};
+use crate::oracle::is_not_older;
 use crate::plan::{Line, PASSWORD, Part};
 use std::collections::{BTreeMap, VecDeque};
 use weir_auth::scram::{ClientExpectFinal, ClientExpectFirst};
@@ -513,6 +514,7 @@ impl PgClient {
         };
         let same = match tag {
             b'E' => want_tag == b'E' && same_error(body, &want_body),
+            b'D' if want_tag == b'D' && is_not_older(body, &want_body) => true,
             _ => tag == want_tag && body == want_body.as_slice(),
         };
         if !same {
@@ -563,6 +565,11 @@ impl PgClient {
                 self.send(&bytes, stage);
                 self.if_cancelled = matches!(line, Line::SayAndCancel(_))
                     .then(|| Box::new(self.cancelled_instead(before, &bytes)));
+            }
+            Line::SayAlike(text) => {
+                let mut bytes = Vec::new();
+                put_query(&mut bytes, text);
+                self.send(&bytes, stage);
             }
             Line::Cancel => {
                 self.asked_cancel = true;
@@ -656,7 +663,7 @@ impl PgClient {
         self.since_ns = stage.now_ns;
         self.outbox.tail().extend_from_slice(bytes);
         self.shadow.feed(bytes);
-        self.shadow.work(0);
+        self.shadow.work(stage.now_ns);
         if let Some(problem) = self.shadow.problem.take() {
             stage.oracle.broken(|| format!("the script broke a rule: {problem}"));
         }

@@ -129,6 +129,8 @@ pub struct Engine {
     queue: VecDeque<Statement>,
     in_query: bool,
     skips: bool,
+    /// When it began to work on the last statement.
+    begun_ns: u64,
     running: Option<Running>,
     /// Statements take no time.
     instant: bool,
@@ -183,6 +185,7 @@ impl Engine {
             queue: VecDeque::new(),
             in_query: false,
             skips: false,
+            begun_ns: 0,
             running: None,
             instant,
             pace_ns: 0,
@@ -673,6 +676,7 @@ impl Engine {
             self.touch(&tag, &statement);
             self.begun.push(tag);
         }
+        self.begun_ns = now_ns;
         let until_ns = now_ns + self.pace_ns + statement.sleep_us * 1_000;
         self.running = Some(Running { statement, values, portal, until_ns, cancelled: false });
     }
@@ -804,6 +808,9 @@ impl Engine {
         };
         Ok(match &statement.command {
             Command::Literal(_) if self.misled => shown("under the settings of another client"),
+            Command::Literal(text) if text == crate::oracle::CLOCK => {
+                shown(&crate::oracle::clock(self.begun_ns))
+            }
             Command::Literal(text) => shown(text),
             Command::Parameter => shown(values.first().map_or("", String::as_str)),
             Command::OwnRows => vec![vec![self.staged.join(",")]],

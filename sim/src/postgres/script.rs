@@ -87,7 +87,7 @@ fn prepared_text(n: u64) -> String {
     }
 }
 
-const KINDS: [(u64, Kind); 27] = [
+const KINDS: [(u64, Kind); 28] = [
     (30, Kind::Select),
     (4, Kind::FailingSelect),
     (10, Kind::Begin),
@@ -115,6 +115,7 @@ const KINDS: [(u64, Kind); 27] = [
     (1, Kind::Large),
     (2, Kind::Clear),
     (3, Kind::Cancelled),
+    (30, Kind::Alike),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,8 @@ enum Kind {
     Large,
     Clear,
     Cancelled,
+    /// What others ask, too.
+    Alike,
 }
 
 impl Script {
@@ -346,6 +349,13 @@ impl Script {
                 Some(Next::SendAndCancel { bytes })
             }
             Kind::Cancelled => None,
+            Kind::Alike => {
+                let n = self.dice.below(4);
+                let text = format!("SELECT 'clock' FROM t /* id=a{n} rows={n} sleep={} */", 700 * n);
+                let mut bytes = Vec::new();
+                put_query(&mut bytes, &text);
+                Some(Next::Send { bytes, what: text })
+            }
         }
     }
 

@@ -124,7 +124,8 @@ impl Front {
         let fingerprint = self.request.class.fingerprint as u32;
         let lists = self.request.class.uses.contains(Uses::PROCESS_LIST)
             || self.request.command == Command::ProcessInfo;
-        Found::Request { len, needs: Needs { shareable, fingerprint, lists, ..Needs::default() } }
+        let alike = shareable && self.is_plain();
+        Found::Request { len, needs: Needs { shareable, alike, fingerprint, lists, ..Needs::default() } }
     }
 
     pub(crate) fn find_query(&mut self, payload: &[u8], len: usize, out: &mut Vec<u8>) -> Found {

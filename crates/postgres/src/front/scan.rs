@@ -60,6 +60,11 @@ pub(super) const NOTHING_JUDGED: u64 = u64::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     pub(super) shareable: bool,
+    /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form
+    /// say.
+    pub(super) alike: bool,
+    /// It has an Execute that ends only with its last row.
+    pub(super) executes: bool,
     /// Of all its texts.
     pub(super) fingerprint: u32,
     pub(super) asks_sequence: bool,
@@ -140,6 +145,8 @@ impl Told {
 impl Batch {
     pub(super) const EMPTY: Batch = Batch {
         shareable: true,
+        alike: true,
+        executes: false,
         fingerprint: 0,
         asks_sequence: false,
         draws: false,

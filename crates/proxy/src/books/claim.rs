@@ -2,6 +2,7 @@
 
 use crate::ids::Key;
 use crate::pool::{Link, Linked, PoolId};
+use std::num::NonZeroU32;
 use weir_wire::Pins;
 
 /// What a client needs a server for.
@@ -20,6 +21,10 @@ pub enum Want {
     Welcome,
 }
 
+/// Those who wait for one answer; a number that no others of their pool have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub(super) NonZeroU32);
+
 /// What a client has: the one state of its claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holding {
@@ -30,6 +35,13 @@ pub enum Holding {
     Wanting(Want),
     /// It stands in the queue of its pool.
     Waiting(Want),
+    /// Somebody else asks the same: it waits for that answer, and stands in no queue.
+    Following {
+        /// Those who wait for the same answer.
+        group: GroupId,
+        /// What it wants if there is none for it.
+        want: Want,
+    },
     /// It has this server to itself.
     Leased(Key),
     /// Its request stands among those of others.
@@ -42,6 +54,20 @@ pub enum Holding {
     },
 }
 
+/// Whose answer a client may get to the request it waits with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Alike {
+    /// Its own only.
+    #[default]
+    No,
+    /// That of anybody who asks the same with its settings.
+    Yes,
+    /// The same, and the one that it follows has been sent.
+    Asked,
+    /// The answer to another one was not for it: it asks by itself.
+    ByItself,
+}
+
 /// A client's entry in the books.
 #[derive(Debug, Default)]
 pub struct Claim {
@@ -49,8 +75,12 @@ pub struct Claim {
     pub(super) link: Link,
     pub(super) since_ns: u64,
     pub(super) pinned: Pins,
+    /// Those whose answer is what this client asks.
+    pub(super) leads: Option<GroupId>,
     pub(super) quick: bool,
     pub(super) opening: bool,
+    /// Whose answer it may get: a note of the hall's, which has room here.
+    pub alike: Alike,
 }
 
 /// Something with a claim.
@@ -82,7 +112,10 @@ impl Claim {
     pub fn is_served_later(&self) -> bool {
         match self.holding {
             Holding::Nothing | Holding::Leased(_) => false,
-            Holding::Wanting(_) | Holding::Waiting(_) | Holding::Riding { .. } => true,
+            Holding::Wanting(_)
+            | Holding::Waiting(_)
+            | Holding::Following { .. }
+            | Holding::Riding { .. } => true,
         }
     }
 
@@ -91,7 +124,11 @@ impl Claim {
     pub fn lease(&self) -> Option<Key> {
         match self.holding {
             Holding::Leased(server) => Some(server),
-            Holding::Nothing | Holding::Wanting(_) | Holding::Waiting(_) | Holding::Riding { .. } => None,
+            Holding::Nothing
+            | Holding::Wanting(_)
+            | Holding::Waiting(_)
+            | Holding::Following { .. }
+            | Holding::Riding { .. } => None,
         }
     }
 
@@ -100,7 +137,11 @@ impl Claim {
     pub fn ride(&self) -> Option<Key> {
         match self.holding {
             Holding::Riding { server, .. } => Some(server),
-            Holding::Nothing | Holding::Wanting(_) | Holding::Waiting(_) | Holding::Leased(_) => None,
+            Holding::Nothing
+            | Holding::Wanting(_)
+            | Holding::Waiting(_)
+            | Holding::Following { .. }
+            | Holding::Leased(_) => None,
         }
     }
 
@@ -109,7 +150,7 @@ impl Claim {
     pub fn server(&self) -> Option<Key> {
         match self.holding {
             Holding::Leased(server) | Holding::Riding { server, .. } => Some(server),
-            Holding::Nothing | Holding::Wanting(_) | Holding::Waiting(_) => None,
+            Holding::Nothing | Holding::Wanting(_) | Holding::Waiting(_) | Holding::Following { .. } => None,
         }
     }
 
@@ -117,7 +158,7 @@ impl Claim {
     #[inline]
     pub fn want(&self) -> Option<Want> {
         match self.holding {
-            Holding::Wanting(want) | Holding::Waiting(want) => Some(want),
+            Holding::Wanting(want) | Holding::Waiting(want) | Holding::Following { want, .. } => Some(want),
             Holding::Nothing | Holding::Leased(_) | Holding::Riding { .. } => None,
         }
     }
@@ -126,6 +167,31 @@ impl Claim {
     #[inline]
     pub fn is_waiting(&self) -> bool {
         matches!(self.holding, Holding::Waiting(_))
+    }
+
+    /// Those with whom it waits for the answer to what another one asks.
+    #[inline]
+    pub fn follows(&self) -> Option<GroupId> {
+        match self.holding {
+            Holding::Following { group, .. } => Some(group),
+            Holding::Nothing
+            | Holding::Wanting(_)
+            | Holding::Waiting(_)
+            | Holding::Leased(_)
+            | Holding::Riding { .. } => None,
+        }
+    }
+
+    /// Those who wait for the answer to what it asks.
+    #[inline]
+    pub fn leads(&self) -> Option<GroupId> {
+        self.leads
+    }
+
+    /// It waits: for its turn, or for the answer to another one.
+    #[inline]
+    pub fn is_in_line(&self) -> bool {
+        matches!(self.holding, Holding::Waiting(_) | Holding::Following { .. })
     }
 
     /// It wants, in the queue or not yet, a place among the requests of others.

@@ -8,26 +8,30 @@
 //! Each method is one transition. It first checks whether its arguments can be true, and changes nothing if
 //! not ([`Broken`]): a defect of Weir then costs one client and one server, and no client gets that server.
 //!
-//! Invariants: a server is leased to at most one client, and the two name each other; a client waits, has a
-//! lease or rides, never two of these; a server is shared while a client rides on it or it is about to be
+//! Invariants: a server is leased to at most one client, and the two name each other; a client waits, follows
+//! one that asks the same, has a lease or rides, never two of these; a client begins to follow only while the
+//! other one waits; a server is shared while a client rides on it or it is about to be
 //! filled, and no client rides on any other; a server is in the idle list exactly while it is idle; a server
 //! that a cancel may still hit changes hands only to the client that the cancel is for; the gauges equal the
 //! entries.
 
 mod broken;
 mod claim;
+mod follow;
 mod next;
 mod pool;
 mod post;
+mod questions;
 #[cfg(test)]
 mod tests;
 
 pub use broken::{Broken, Sound};
-pub use claim::{Claim, Claimant, Holding, Want};
+pub use claim::{Alike, Claim, Claimant, GroupId, Holding, Want};
 pub use next::{Fit, HAND_OVER_NS, Next};
 pub(crate) use pool::LACKS_TOLD;
 pub use pool::Pool;
 pub use post::{Post, ServerState, Tenant};
+pub use questions::hash_of;
 
 use crate::ids::{Arena, Key};
 use crate::pool::PoolId;
@@ -70,7 +74,11 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     pub fn want(&mut self, client: Key, want: Want) -> Sound {
         match self.holding(client)? {
             Holding::Nothing => self.hold(client, Holding::Wanting(want)),
-            Holding::Wanting(_) | Holding::Waiting(_) | Holding::Leased(_) | Holding::Riding { .. } => {
+            Holding::Wanting(_)
+            | Holding::Waiting(_)
+            | Holding::Following { .. }
+            | Holding::Leased(_)
+            | Holding::Riding { .. } => {
                 return Err(broken("a client wants a server and has one, or wants one already").of(client));
             }
         }
@@ -80,7 +88,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     /// Since when it wants that. Whoever has a place in the queue keeps it.
     pub fn wants_since(&mut self, client: Key, since_ns: u64) {
         if let Some(client) = self.clients.get_mut(client)
-            && !client.claim().is_waiting()
+            && !client.claim().is_in_line()
         {
             client.claim_mut().since_ns = since_ns;
         }
@@ -132,7 +140,11 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
                 self.hold(client, Holding::Wanting(Want::Request { len, whole, shares: false }));
             }
             Holding::Wanting(Want::Welcome) => {}
-            Holding::Nothing | Holding::Waiting(_) | Holding::Leased(_) | Holding::Riding { .. } => {
+            Holding::Nothing
+            | Holding::Waiting(_)
+            | Holding::Following { .. }
+            | Holding::Leased(_)
+            | Holding::Riding { .. } => {
                 return Err(broken("a client wants nothing alone").of(client));
             }
         }
@@ -142,6 +154,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     /// It wants nothing any more. Returns what it wanted.
     pub fn forget(&mut self, client: Key) -> Option<Want> {
         self.leave_queue(client);
+        self.unfollow(client);
         let want = self.clients.get(client)?.claim().want()?;
         self.hold(client, Holding::Nothing);
         Some(want)
@@ -298,7 +311,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
         let want = match want {
             Holding::Nothing => None,
             Holding::Wanting(want) => Some(want),
-            Holding::Waiting(_) | Holding::Leased(_) | Holding::Riding { .. } => {
+            Holding::Waiting(_) | Holding::Following { .. } | Holding::Leased(_) | Holding::Riding { .. } => {
                 return Err(broken("a client that has a server gets another").both(client, server));
             }
         };
@@ -393,7 +406,9 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
             return Err(broken("a client that is gone rides").on(server));
         };
         let since_ns = held.claim().since_ns;
-        let Some(Want::Request { len, whole: true, shares: true }) = held.claim().want() else {
+        let Some(Want::Request { len, whole: true, shares: true }) =
+            held.claim().want().filter(|_| held.claim().follows().is_none())
+        else {
             return Err(broken("a client rides that does not want to").both(client, server));
         };
         let waited = self.leave_queue(client);

@@ -4,11 +4,14 @@
 //! protocols, sockets, what a server or a client is: it stores keys. Only the books change its lists and
 //! counts.
 
-use super::Claimant;
 use super::post::ServerState;
+use super::questions::Questions;
+use super::{Claimant, GroupId};
 use crate::ids::{Arena, Key};
 use crate::pool::{History, PoolEntry, Queue, history, shared};
 use crate::settings::PoolSpec;
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
 
@@ -29,6 +32,14 @@ pub struct Pool<X> {
     alone: Queue,
     /// Clients whose request may stand behind those of others.
     sharing: Queue,
+    /// Who asks what, of those who wait, as far as is remembered.
+    pub questions: Questions,
+    /// Who waits for the answer to what another one asks. Those who have left since may still be listed.
+    groups: HashMap<GroupId, VecDeque<Key>>,
+    /// The number of the group that was made last.
+    last_group: u32,
+    /// Clients that follow.
+    following: usize,
     /// Servers that may carry further requests, as far as was known when they were listed.
     joinable: Vec<Key>,
     /// How long a request is at the head of its server before it is answered (nanoseconds), of late, as far
@@ -70,6 +81,10 @@ impl<X> Pool<X> {
             idle: Vec::new(),
             alone: Queue::default(),
             sharing: Queue::default(),
+            questions: Questions::default(),
+            groups: HashMap::new(),
+            last_group: 0,
+            following: 0,
             joinable: Vec::new(),
             draining: None,
             head_ns: 0,
@@ -129,6 +144,11 @@ impl<X> Pool<X> {
     /// Those of them whose request may stand behind others.
     pub fn sharing_len(&self) -> usize {
         self.sharing.len()
+    }
+
+    /// Clients that wait for the answer to what another one asks; they stand in no queue.
+    pub fn following(&self) -> usize {
+        self.following
     }
 
     /// Servers of this worker, in every state, connecting ones included.
@@ -214,13 +234,59 @@ impl<X> Pool<X> {
         }
     }
 
+    /// The number of a group that nobody has.
+    pub(super) fn new_group(&mut self) -> GroupId {
+        loop {
+            self.last_group = self.last_group.wrapping_add(1);
+            if let Some(number) = NonZeroU32::new(self.last_group)
+                && !self.groups.contains_key(&GroupId(number))
+            {
+                return GroupId(number);
+            }
+        }
+    }
+
+    /// A client waits for the answer to what another one asks.
+    pub(super) fn follow(&mut self, group: GroupId, client: Key) {
+        self.groups.entry(group).or_default().push_back(client);
+        self.following += 1;
+        self.count_waiting(1);
+    }
+
+    /// It does so no longer.
+    pub(super) fn unfollow(&mut self) {
+        debug_assert!(self.following > 0);
+        self.following = self.following.saturating_sub(1);
+        self.count_waiting(-1);
+    }
+
+    /// So many more clients wait, in the queue or for the answer to another one.
+    fn count_waiting(&self, more: i64) {
+        self.cells.waiting_clients.add(more);
+    }
+
+    /// Takes the one who came first out of the list of those who wait for this answer. The empty list goes,
+    /// too.
+    pub(super) fn next_follower(&mut self, group: GroupId) -> Option<Key> {
+        let next = self.groups.get_mut(&group)?.pop_front();
+        if next.is_none() {
+            self.groups.remove(&group);
+        }
+        next
+    }
+
+    /// Those who wait for this answer, and some who do not any more.
+    pub fn followers(&self, group: GroupId) -> impl Iterator<Item = Key> {
+        self.groups.get(&group).into_iter().flatten().copied()
+    }
+
     /// Puts a client into the queue: at its end, or, when it has waited elsewhere before, where it belongs.
     pub(super) fn wait<C: Claimant>(&mut self, clients: &mut Arena<C>, client: Key, shares: bool) {
         let queue = if shares { &mut self.sharing } else { &mut self.alone };
         queue.insert(clients, client, |client| client.claim().since_ns());
         let is_oldest = queue.front(clients) == Some(client);
         self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
-        self.cells.waiting_clients.inc();
+        self.count_waiting(1);
         if self.waiting_len() == 1 {
             self.entry.shared.publish_queue(self.worker, since_ns(clients, client));
         }
@@ -261,7 +327,7 @@ impl<X> Pool<X> {
         let was_oldest = queue.front(clients) == Some(client);
         let removed = queue.remove(clients, client);
         if removed {
-            self.cells.waiting_clients.dec();
+            self.count_waiting(-1);
             self.entry.shared.note_waiting(self.worker, self.alone.len() + self.sharing.len());
             if self.waiting_len() == 0 {
                 self.entry.shared.publish_queue(self.worker, shared::NOBODY);

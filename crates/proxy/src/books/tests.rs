@@ -3,7 +3,7 @@
 //! `WEIR_BOOKS_STEPS` sets the number of steps: a million in CI.
 
 use super::{
-    Books, Claim, Claimant, Fit, HAND_OVER_NS, Holding, Next, Pool, Post, ServerState, Tenant, Want,
+    Books, Claim, Claimant, Fit, GroupId, HAND_OVER_NS, Holding, Next, Pool, Post, ServerState, Tenant, Want,
 };
 use crate::ids::{Arena, Key};
 use crate::pool::registry::tests::spec;
@@ -72,6 +72,10 @@ struct House {
     /// Idle servers, as they came.
     idle: Vec<Key>,
     pinned: BTreeMap<Key, bool>,
+    /// Those who ask for others, and for which.
+    leads: BTreeMap<Key, GroupId>,
+    /// Who has begun to follow, in the order in which they did.
+    followed: BTreeMap<GroupId, Vec<Key>>,
     now_ns: u64,
 }
 
@@ -93,6 +97,8 @@ impl House {
             queue: Vec::new(),
             idle: Vec::new(),
             pinned: BTreeMap::new(),
+            leads: BTreeMap::new(),
+            followed: BTreeMap::new(),
             now_ns: 1,
         };
         for _ in 0..CLIENTS {
@@ -149,7 +155,7 @@ impl House {
         let client = Self::nth(&self.holding, who).expect("there are clients");
         let Some(server) = Self::nth(&self.state, which) else { return self.dial() };
         let (has, is) = (self.holding[&client], self.state[&server]);
-        match what % 22 {
+        match what % 27 {
             0 | 1 => self.dial(),
             2 | 3 => {
                 let may = is == ServerState::Login;
@@ -166,7 +172,8 @@ impl House {
             }
             8 => {
                 let wanted = self.books().forget(client);
-                if let Holding::Wanting(want) | Holding::Waiting(want) = has {
+                if let Holding::Wanting(want) | Holding::Waiting(want) | Holding::Following { want, .. } = has
+                {
                     assert_eq!(wanted, Some(want));
                     self.queue.retain(|&(_, it)| it != client);
                     self.holding.insert(client, Holding::Nothing);
@@ -232,8 +239,64 @@ impl House {
                 }
             },
             20 => self.seclude(server, client),
+            22 | 23 => self.follow(client, Self::nth(&self.holding, which).expect("there are clients")),
+            24 => {
+                let (unfollows, follows) =
+                    (self.books().unfollow(client), matches!(has, Holding::Following { .. }));
+                assert_eq!(unfollows, follows);
+                if let Holding::Following { want, .. } = has {
+                    self.holding.insert(client, Holding::Wanting(want));
+                }
+            }
+            25 => {
+                let answered = self.books().answered(client);
+                if let Holding::Following { want: Want::Request { len, .. }, .. } = has {
+                    assert_eq!(answered, Some(len));
+                    self.holding.insert(client, Holding::Nothing);
+                } else {
+                    assert_eq!(answered, None);
+                }
+            }
+            26 => self.scatter(client),
             _ => self.other(client, server, who),
         }
+    }
+
+    /// A client would wait for the answer to what another one asks.
+    fn follow(&mut self, client: Key, leader: Key) {
+        let whole = |want: Want| matches!(want, Want::Request { whole: true, .. });
+        let follows = self.books().follow(client, leader);
+        match (self.holding[&client], self.holding[&leader]) {
+            (Holding::Wanting(want), Holding::Waiting(led)) if whole(want) && whole(led) => {
+                let group = follows.expect("the other one waits");
+                let is_new = !self.leads.contains_key(&leader);
+                assert!(
+                    self.leads.values().all(|other| *other != group) || !is_new,
+                    "a group has one leader"
+                );
+                assert_eq!(*self.leads.entry(leader).or_insert(group), group);
+                self.followed.entry(group).or_default().push(client);
+                self.holding.insert(client, Holding::Following { group, want });
+            }
+            _ => assert!(follows.is_err(), "nobody follows one who does not wait"),
+        }
+    }
+
+    /// A client asks for others no more: each of those gets its turn once.
+    fn scatter(&mut self, leader: Key) {
+        let group = self.books().leads_no_more(leader);
+        assert_eq!(group, self.leads.remove(&leader));
+        let (Some(group), id) = (group, self.pool().entry.id) else { return };
+        for client in self.followed.remove(&group).unwrap_or_default() {
+            let Holding::Following { group: of, want } = self.holding[&client] else { continue };
+            if of == group {
+                assert_eq!(self.books().next_follower(id, group), Some(client), "the first one is first");
+                assert!(self.books().unfollow(client));
+                self.holding.insert(client, Holding::Wanting(want));
+            }
+        }
+        assert_eq!(self.books().next_follower(id, group), None);
+        assert_eq!(self.pool().followers(group).count(), 0);
     }
 
     /// A server is free, or was thought to be: who gets it? Sometimes somebody waits elsewhere.
@@ -320,7 +383,8 @@ impl House {
             ServerState::Login | ServerState::Leased(_) => false,
         };
         let has = self.holding[&client];
-        let may = free && !matches!(has, Holding::Leased(_) | Holding::Riding { .. });
+        let may =
+            free && !matches!(has, Holding::Leased(_) | Holding::Riding { .. } | Holding::Following { .. });
         let served = self.books().lease(server, client);
         assert_eq!(served.is_ok(), may, "{has:?}");
         if let Ok(served) = served {
@@ -389,7 +453,8 @@ impl House {
             }
             3 => {
                 let waits = matches!(self.holding[&client], Holding::Waiting(_));
-                let wants = self.clients.get(client).expect("is there").claim.want();
+                let claim = &self.clients.get(client).expect("is there").claim;
+                let wants = claim.want().filter(|_| claim.follows().is_none());
                 assert_eq!(self.books().want_alone(client).is_ok(), wants.is_some());
                 // Whoever has waited alone before keeps its place among those of the same time.
                 if let Some(Want::Request { len, whole, shares: true }) = wants {
@@ -422,7 +487,10 @@ impl House {
             let claim = &self.clients.get(key).expect("is there").claim;
             assert_eq!(claim.holding(), holding);
             assert_eq!(claim.pinned().is_empty(), !self.pinned[&key]);
+            assert_eq!(claim.leads(), self.leads.get(&key).copied());
         }
+        let following = self.holding.values().filter(|it| matches!(it, Holding::Following { .. })).count();
+        assert_eq!(self.pool().following(), following);
         assert_eq!(self.servers.len(), self.state.len());
         let mut leased = 0;
         let mut riders = BTreeMap::new();
@@ -458,7 +526,7 @@ impl House {
             count(&|it| it == ServerState::Cleaning),
         ];
         assert_eq!(gauges.map(|gauge| gauge.get()), there.map(|n| n as i64));
-        assert_eq!(cells.waiting_clients.get(), self.queue.len() as i64);
+        assert_eq!(cells.waiting_clients.get(), (self.queue.len() + following) as i64);
         assert_eq!(cells.pinned_servers.get(), self.pinned.values().filter(|&&it| it).count() as i64);
         assert_eq!((pool.len(), pool.connecting()), (self.state.len(), connecting));
         assert_eq!(pool.idle_keys(), self.idle);
@@ -678,6 +746,27 @@ fn a_claim_says_what_its_client_has_and_wants() {
     assert_eq!(has(&house, rider), (None, Some(other), Some(other), None, false, true));
     assert_eq!((post(&house, other).riders(), post(&house, one).riders()), (1, 0));
     assert_eq!(house.books().alight(rider), Some((other, 4)));
+}
+
+#[test]
+fn nobody_follows_one_whose_request_was_sent() {
+    let (mut house, [server, _]) = with_servers();
+    let [leader, second, late] = [0, 1, 2].map(|at| house.clients.keys()[at]);
+    let request = Want::Request { len: 4, whole: true, shares: false };
+    for client in [leader, second, late] {
+        house.books().want(client, request).expect("it has nothing");
+    }
+    assert!(house.books().follow(second, leader).is_err(), "it does not wait yet");
+    house.books().queue(leader).expect("it wants something");
+    let group = house.books().follow(second, leader).expect("it waits");
+    assert_eq!((claim(&house, leader).leads(), claim(&house, second).follows()), (Some(group), Some(group)));
+    assert!(claim(&house, second).is_in_line() && !claim(&house, second).is_waiting());
+    assert!(house.books().follow(late, second).is_err(), "who follows leads nobody");
+    house.books().lease(server, leader).expect("it is free");
+    assert!(house.books().follow(late, leader).is_err(), "its request was sent");
+    assert_eq!(house.books().answered(second), Some(4));
+    assert_eq!(house.books().leads_no_more(leader), Some(group));
+    assert_eq!((claim(&house, leader).leads(), claim(&house, second).follows()), (None, None));
 }
 
 #[test]

@@ -216,7 +216,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             seat.cancel();
             return self.answer_kill(cx, asker, KillOutcome::Killed);
         }
-        if self.clients.get(key).is_some_and(|client| client.is_waiting()) {
+        if self.clients.get(key).is_some_and(|client| client.claim.is_in_line()) {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
             return self.answer_kill(cx, asker, KillOutcome::Killed);
@@ -244,6 +244,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The request at the start of a client's input will not run. Where the rest of it is still to come and
     /// could not be told from a new request, its client ends.
     fn reject_waiting(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.part(key, true);
         let want = self.books().forget(key);
         let mut out = std::mem::take(&mut self.staging);
         let Some(client) = self.clients.get_mut(key) else { return };

@@ -2,6 +2,7 @@
 //! (`clock.rs`).
 
 use super::Hall;
+use crate::books::Alike;
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
@@ -37,7 +38,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Phase::Session(front) => (true, front.is_mid_message(0) || front.idle_ms() > 0),
             Phase::Login(_) | Phase::Closing => (false, false),
         };
-        let bounded = client.is_waiting() || client.is.part_open || by_itself || client.may_be_gone();
+        let bounded = client.claim.is_in_line() || client.is.part_open || by_itself || client.may_be_gone();
         if unbounded && in_session && !bounded {
             return;
         }
@@ -113,7 +114,11 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
         Phase::Login(_) => {
             bound(client.active_since_login_ms(), most.client_login_timeout_ms, FaultKind::LoginTimeout)
         }
-        Phase::Session(_) if client.is_waiting() => {
+        // Another one has asked for it, which is as if it had.
+        Phase::Session(_) if client.claim.follows().is_some() && client.claim.alike == Alike::Asked => {
+            bound(client.request_since_ns / 1_000_000, most.query_timeout_ms, FaultKind::QueryTimeout)
+        }
+        Phase::Session(_) if client.claim.is_in_line() => {
             let since_ms = client.claim.since_ns() / 1_000_000;
             bound(since_ms, most.query_wait_timeout_ms, FaultKind::QueryWaitTimeout)
         }

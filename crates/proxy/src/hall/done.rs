@@ -39,6 +39,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight = client.inflight.saturating_sub(1);
         let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
         self.crowd.answered += 1;
+        self.heard_out(key, server, boundary);
         // Whatever the client keeps its server for from here on, it is no longer for that request.
         self.books().note_quick(key, false);
         self.end_held_cancels(cx, server, inflight);

@@ -64,7 +64,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.draining = true;
         for key in self.clients.keys() {
             let Some(client) = self.clients.get(key) else { continue };
-            let busy = client.is.empty || client.inflight > 0 || client.is.part_open || client.is_waiting();
+            let busy =
+                client.is.empty || client.inflight > 0 || client.is.part_open || client.claim.is_in_line();
             let in_transaction = client.lease().and_then(|server| self.servers.get_mut(server));
             let in_transaction = in_transaction
                 .and_then(|server| server.back().map(|back| back.boundary()))
@@ -108,6 +109,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         for key in self.listeners.keys().copied().collect::<Vec<_>>() {
             self.forget_listener(cx, key);
         }
+        self.echoes.clear();
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());
@@ -117,7 +119,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let askers: Vec<_> = cancellers.filter_map(|canceller| canceller.close(cx)).collect();
         for key in self.clients.keys() {
             let Some(mut client) = self.clients.remove(key) else { continue };
-            let waits = client.inflight > 0 || client.server().is_some() || client.is_waiting();
+            let waits = client.inflight > 0 || client.server().is_some() || client.claim.is_in_line();
             let mut words = Vec::new();
             if let (false, true, Phase::Session(front)) =
                 (waits, client.stream.output.is_empty(), &mut client.phase)

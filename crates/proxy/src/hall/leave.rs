@@ -96,6 +96,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A client leaves the queue and its server, which is returned.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_, N>, key: Key) -> Option<Key> {
+        let is_asked = self.clients.get(key).is_some_and(|client| client.server().is_some());
+        self.part(key, !is_asked);
         self.books().forget(key);
         self.note_empty(key, false);
         if let Some(client) = self.clients.get_mut(key)
@@ -127,7 +129,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             cx.shared.proven.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         }
         cx.shared.berths.leave_seat(cx.worker);
-        debug_assert!(client.server().is_none() && !client.is_waiting());
+        debug_assert!(client.server().is_none() && !client.claim.is_in_line());
+        debug_assert!(client.claim.leads().is_none());
         client.stream.line.close(cx.net, abort);
         self.cells.wing.client_connections.dec();
     }

@@ -82,7 +82,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let state = match &client.phase {
             Phase::Closing => return,
             Phase::Login(_) => ClientState::Login,
-            Phase::Session(_) if client.is_waiting() => ClientState::Waiting,
+            Phase::Session(_) if client.claim.is_in_line() => ClientState::Waiting,
             Phase::Session(_) if client.server().is_some() => ClientState::Active,
             Phase::Session(_) => ClientState::Idle,
         };

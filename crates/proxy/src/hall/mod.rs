@@ -8,16 +8,18 @@
 //! `drain` (events, orders, mail), `clock` (timeouts), `reply` (server bytes to clients), `request` (client
 //! bytes to servers), `done` (a request is complete), `listen` (clients that only listen), `login` (client
 //! logins), `console` (clients of the administration console, and its orders), `listing` (what it shows),
-//! `reload`, `room` (who uses room under a limit), `settle` (a server is free, and who gets it), `share` (one
-//! server for the requests of several clients), `kept`, `cancel`, `connect` (servers are opened), `seclude`
-//! (a server is no longer shared), `moves` (servers between workers), `lease` (requests on their way), `away`
-//! (clients for whom another connection listens), `caps`, `choosy`, `study`, `handshake`, `close` (servers
-//! are closed), `leave` (clients are closed), `deadline`, `cause`, `desk` (what all use), `who`.
+//! `reload`, `room` (who uses room under a limit), `echo` (one answer for several), `settle` (a server is
+//! free, and who gets it), `share` (one server for the requests of several clients), `lead` (who follows
+//! whom), `kept`, `cancel`, `connect` (servers are opened), `seclude` (a server is no longer shared), `moves`
+//! (servers between workers), `lease` (requests on their way), `away` (clients for whom another connection
+//! listens), `caps`, `choosy`, `study`, `handshake`, `close` (servers are closed), `leave` (clients are
+//! closed), `alike` (who asks the same), `deadline`, `cause`, `desk` (what all use), `who`.
 //!
 //! Invariants: an idle server is clean; bytes of a reply go to the owner that the back names and to nobody
 //! else; no order is executed in the middle of a step or of another order; a worker never waits.
 
 mod again;
+mod alike;
 mod away;
 mod cancel;
 mod caps;
@@ -32,10 +34,12 @@ mod deadline;
 mod desk;
 mod done;
 mod drain;
+mod echo;
 mod handshake;
 mod inquire;
 mod kept;
 mod late;
+mod lead;
 mod lease;
 mod leave;
 mod listen;
@@ -55,7 +59,7 @@ mod who;
 pub use cancel::Canceller;
 
 use self::away::Listener;
-use crate::books::{Books, Broken, Pool};
+use crate::books::{Books, Broken, GroupId, Pool};
 use crate::client::Client;
 use crate::console::Visit;
 use crate::context::Cx;
@@ -109,6 +113,8 @@ pub struct Hall<W: Wing, N: Net> {
     consoles: HashMap<Key, Visit>,
     /// Clients that listen, or have, and for whom another connection may.
     listeners: HashMap<Key, Listener>,
+    /// Answers for which several wait.
+    echoes: HashMap<(PoolId, GroupId), alike::Echo<W>>,
     /// What those have said who keep their server beyond its boundary, or may.
     causes: HashMap<Key, Box<str>>,
 }
@@ -141,6 +147,10 @@ enum Order<W: Wing> {
     Placed(Box<Place<W::Welcomes>>),
     /// So many clients of this pool have come back into the queue: they get what is free.
     Rehouse(PoolId, u32),
+    /// An answer for which several of this pool have waited is whole.
+    Echo(PoolId, GroupId),
+    /// There is none for them: they ask by themselves, or, where nobody has asked yet, again one for all.
+    Scatter { pool: PoolId, group: GroupId, again: bool },
     /// The books were told what cannot be.
     Broken(Box<Broken>),
 }
@@ -168,6 +178,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             names: who::Names::default(),
             consoles: HashMap::new(),
             listeners: HashMap::new(),
+            echoes: HashMap::new(),
             causes: HashMap::new(),
         }
     }
@@ -243,6 +254,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     Order::CapFreed(entry) => self.cap_freed(cx, &entry),
                     Order::Placed(place) => self.place_arrived(cx, *place),
                     Order::Rehouse(id, clients) => self.rehouse(cx, id, clients),
+                    Order::Echo(id, group) => self.echo(cx, id, group),
+                    Order::Scatter { pool, group, again } => self.scatter(cx, pool, group, again),
                     Order::Broken(broken) => self.broken(cx, *broken),
                 }
             }

@@ -58,7 +58,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         for id in unused {
             let at = id.0 as usize;
-            let idle = |pool: &mut Box<Pool<W::Welcomes>>| pool.is_empty() && pool.waiting_len() == 0;
+            let idle = |pool: &mut Box<Pool<W::Welcomes>>| {
+                pool.is_empty() && pool.waiting_len() + pool.following() == 0
+            };
             if used.get(at) == Some(&false)
                 && let Some(pool) = self.pools[at].take_if(idle)
             {

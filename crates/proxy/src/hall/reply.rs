@@ -96,10 +96,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn replies(&mut self, cx: &mut Cx<'_, N>, key: Key, input: &[u8]) -> usize {
         let mut parcel = Parcel { staged: std::mem::take(&mut self.staging), run: 0..0 };
         let mut used = 0;
-        while let Some(server) = self.servers.get_mut(key) {
-            if server.is.paused {
-                break;
-            }
+        loop {
+            let heard = self.heard_by_others(key);
+            let Some(server) = self.servers.get_mut(key).filter(|server| !server.is.paused) else { break };
             let ServerPhase::Live(back) = &mut server.phase else { break };
             let owner = back.head().and_then(Key::from_raw).or(match server.post.state() {
                 ServerState::Leased(client) if back.head().is_none() => Some(client),
@@ -120,6 +119,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.mark_dirty(key);
             }
             parcel.order(before.0, input);
+            self.overhear_step(heard, &step, &input[used..]);
             match step {
                 Ok(Step::Forward(n)) => {
                     let n = n.min(input.len() - used);
@@ -164,6 +164,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
     ) {
         inject::here("deliver");
         if let Some(owner) = owner {
+            if self.is_overheard(Some(owner)) {
+                self.overhear(Some(owner), &[], &parcel.staged);
+                self.overhear(Some(owner), &[], &input[parcel.run.clone()]);
+            }
             if !parcel.staged.is_empty() {
                 self.send_client(cx, owner, &parcel.staged);
             }

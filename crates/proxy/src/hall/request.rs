@@ -293,9 +293,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             client.listed_ms = cx.now_ms();
         }
         let (mut lease, id) = (client.lease(), client.pool);
-        client.is.choosy = needs.choosy;
-        client.fingerprint =
-            if whole && needs.shareable && client.inflight == 0 { needs.fingerprint } else { 0 };
+        client.note_needs(whole, needs);
         let shares = whole && needs.shareable && self.depth_of(key) > 1 && !self.may_be_slow(key, needs);
         let late = needs.late && lease.is_none() && self.lets_begin_wait(id);
         if late && self.answer(cx, key, request) {

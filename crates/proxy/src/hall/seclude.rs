@@ -134,6 +134,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         back.recall(front, key.raw(), stream.output.tail_mut());
         client.inflight = client.inflight.saturating_sub(1);
         self.mark_dirty(server);
+        // What was sent once is not asked for others a second time.
+        self.part(key, false);
         self.books().take_back(key).is_some()
     }
 
@@ -155,7 +157,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// The request at the start of a client's input is answered, or under way where it cannot be taken back.
-    fn drop_request(&mut self, key: Key, len: u32) {
+    pub(super) fn drop_request(&mut self, key: Key, len: u32) {
         let Some(client) = self.clients.get_mut(key) else { return };
         client.stream.input.consume((len as usize).min(client.stream.input.len()));
         client.stream.input.release_if_empty();

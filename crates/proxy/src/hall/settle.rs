@@ -64,6 +64,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.ride_at_once(cx, key) {
             return;
         }
+        if self.follow(key) {
+            self.arm_client(cx, key);
+            return;
+        }
         // Only here: who was sent back into the queue, or is in a transaction, is never refused.
         let id = self.clients.get(key).and_then(|client| client.pool);
         if id.and_then(|id| self.pool(id)).is_some_and(|pool| pool.entry.shared.queue_is_full()) {
@@ -71,6 +75,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         self.enter_queue(cx, key);
+    }
+
+    /// A client that has waited elsewhere joins the queue, or follows one there.
+    pub(super) fn join_queue(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        if self.follow(key) {
+            self.arm_client(cx, key);
+        } else {
+            self.enter_queue(cx, key);
+        }
     }
 
     /// Puts a client into the queue, at the place that its time gives it.
@@ -102,6 +115,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server that is free takes up what a client wants.
     fn serve(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
         let Some(Some(want)) = self.lease(cx, server, key) else { return };
+        self.lead(cx, key);
         let Some(client) = self.clients.get_mut(key) else { return };
         match want {
             Want::Request { len, whole, .. } => {

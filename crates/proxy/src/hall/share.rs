@@ -213,6 +213,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The request at the start of a client's input goes to the end of a shared server's queue.
     fn ride(&mut self, cx: &mut Cx<'_, N>, server: Key, key: Key) {
         inject::here("ride");
+        self.lead(cx, key);
         let now_ns = cx.now_ns();
         let rides = self.books().ride(server, key);
         let Some((len, waited_since_ns)) = self.sound(rides) else { return };

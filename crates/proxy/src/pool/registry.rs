@@ -262,6 +262,7 @@ pub(crate) mod tests {
             min_size: 0,
             pipeline_depth: 1,
             late_begin: true,
+            share_answers: true,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
             listen_linger_ms: None,
             variant: 0,

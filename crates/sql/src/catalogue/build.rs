@@ -169,7 +169,10 @@ impl Builder {
         self.count(function.name.len() + function.body.len());
         let facts = match function.language {
             Language::Sql | Language::Expression | Language::PlPgSql | Language::Routine => {
-                self.read(function.language, function.body)
+                let mut facts = self.read(function.language, function.body);
+                // What it leaves is known by its body. Whether its value is the same for all is not asked.
+                facts.own.varies = true;
+                facts
             }
             Language::Compiled => Facts::own(compiled(&function)),
             Language::Other => Facts::own(Doings::unknown()),
@@ -229,10 +232,24 @@ impl Builder {
         self.add(Place::Name, NameKey::of(relation), On::Write, false, facts);
     }
 
+    /// Who reads one relation reads the other: its partition, or what inherits from it.
+    pub fn reads(&mut self, relation: &[u8], other: &[u8]) {
+        self.count(relation.len() + other.len());
+        let facts = Facts { names: vec![NameKey::of(other)], ..Facts::default() };
+        self.add(Place::Name, NameKey::of(relation), On::Read, false, facts);
+    }
+
     /// A relation whose rows come from elsewhere: nobody knows what reading it does there.
     pub fn foreign(&mut self, relation: &[u8]) {
         self.count(relation.len());
         let facts = Facts::own(Doings { impure: true, ..Doings::default() });
+        self.add(Place::Name, NameKey::of(relation), On::Read, false, facts);
+    }
+
+    /// A relation of which a column is computed when it is read, and may be another each time.
+    pub fn varying(&mut self, relation: &[u8]) {
+        self.count(relation.len());
+        let facts = Facts::own(Doings { varies: true, ..Doings::default() });
         self.add(Place::Name, NameKey::of(relation), On::Read, false, facts);
     }
 
@@ -333,7 +350,7 @@ impl Builder {
             let reached = thing.facts.reached(&catalogue.names, anything);
             match place {
                 Place::Name => {}
-                Place::Operator => catalogue.has_operators |= !reached.is_pure(),
+                Place::Operator => catalogue.has_operators |= !reached.is_pure() || reached.varies,
                 Place::Ambient => catalogue.ambient.add(reached),
                 Place::Ddl => catalogue.on_ddl.add(reached),
             }
@@ -374,7 +391,7 @@ fn compiled(function: &Function<'_>) -> Doings {
         // Who declares so of compiled code has the server believe it, too.
         Volatility::Immutable => Doings::default(),
         // Random values and keys among them: run twice, nobody can tell.
-        Volatility::Stable | Volatility::Volatile if quiet => Doings::default(),
+        Volatility::Stable | Volatility::Volatile if quiet => Doings { varies: true, ..Doings::default() },
         // It may run SQL it is given (crosstab).
         Volatility::Stable | Volatility::Volatile => Doings::unknown(),
     }

@@ -148,6 +148,7 @@ impl Code {
         if class.pins.contains(Pin::Setting) && facts.touched.sets.is_empty() {
             facts.touched.sets.add_any();
         }
+        facts.own.varies |= class.varies;
         facts.own.pins.union(class.pins);
         facts.own.takes.insert(class.takes);
         // What it asks of its session is its client's: who runs it must find that there.

@@ -33,6 +33,8 @@ use weir_wire::{Pin, Pins};
 pub struct Doings {
     /// Running it a second time, or for nobody, may be noticed: it writes, locks, sleeps, or nobody knows.
     pub impure: bool,
+    /// Two who run it at the same moment may get different values ([`Class::varies`](crate::Class::varies)).
+    pub varies: bool,
     /// What it may leave in its session.
     pub pins: Pins,
     /// Of these only what the pins do not say: [`Uses::ROLE`], [`Uses::NEXTVAL`], [`Uses::SETVAL`],
@@ -82,6 +84,7 @@ impl Doings {
     pub fn unknown() -> Doings {
         Doings {
             impure: true,
+            varies: true,
             pins: Pin::Code.into(),
             uses: Uses::ROLE,
             takes: Locks::NONE,
@@ -114,6 +117,7 @@ impl Doings {
     #[inline]
     pub fn add(&mut self, other: Doings) {
         self.impure |= other.impure;
+        self.varies |= other.varies;
         self.pins.union(other.pins);
         self.uses.insert(other.uses);
         self.takes.insert(other.takes);
@@ -126,9 +130,9 @@ impl Doings {
         self.statement_names |= other.statement_names;
     }
 
-    /// It reads at most, and leaves nothing.
+    /// It reads at most, and leaves nothing. What it reads may vary.
     pub fn is_pure(&self) -> bool {
-        *self == Doings::default()
+        Doings { varies: false, ..*self } == Doings::default()
     }
 }
 

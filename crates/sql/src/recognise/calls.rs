@@ -92,6 +92,11 @@ impl Recogniser {
         if matches!(func, Func::Harmless | Func::Syntax) {
             return;
         }
+        // Of a function that users have made, the catalogue says it.
+        self.class.varies |= func != Func::Unknown;
+        if func == Func::Varies {
+            return;
+        }
         if func == Func::CurrentSetting {
             self.now.asks_setting = true;
             return;
@@ -101,7 +106,7 @@ impl Recogniser {
         }
         self.alone = true;
         match func {
-            Func::Harmless | Func::Syntax | Func::CurrentSetting | Func::Unknown => {}
+            Func::Harmless | Func::Varies | Func::Syntax | Func::CurrentSetting | Func::Unknown => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
             Func::Nextval => self.draws(),

@@ -208,6 +208,7 @@ impl Sink for Recogniser {
             Kind::Word => self.word(&token),
             Kind::Quoted => {
                 let entry = lookup(token.text);
+                self.class.varies |= is_of_the_server(token.text, entry, self.mysql);
                 if self.mysql {
                     self.mentioned_quoted(entry.word);
                 } else {
@@ -220,6 +221,9 @@ impl Sink for Recogniser {
                 Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
             }
             kind => {
+                // In PostgreSQL `@` is an operator.
+                self.class.varies |= kind == Kind::Escaped
+                    || (self.mysql && matches!(kind, Kind::SystemPrefix | Kind::UserVariable));
                 if kind == Kind::Escaped {
                     // Its name may be any.
                     self.class.statement_names |= !self.mysql;
@@ -275,7 +279,15 @@ fn position(at: u64) -> u32 {
 /// What a quoted name means before a parenthesis: only what is not harmless counts.
 fn quoted_function(entry: &crate::words::Entry, mysql: bool) -> Func {
     let func = if mysql { entry.mysql } else { entry.postgres };
-    if matches!(func, Func::Harmless | Func::Syntax) { Func::Unknown } else { func }
+    if matches!(func, Func::Harmless | Func::Varies | Func::Syntax) { Func::Unknown } else { func }
+}
+
+/// A name that stands for a value of the session or of the moment, or for what the server keeps about itself.
+fn is_of_the_server(name: &[u8], entry: &crate::words::Entry, mysql: bool) -> bool {
+    match mysql {
+        true => entry.bare_mysql,
+        false => entry.bare_postgres || name.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"pg_")),
+    }
 }
 
 impl Recogniser {
@@ -480,13 +492,14 @@ impl Recogniser {
         let entry = lookup(token.text);
         let mut func = if self.mysql { entry.mysql } else { entry.postgres };
         let mut word = entry.word;
+        self.class.varies |= is_of_the_server(token.text, entry, self.mysql);
         self.mentioned(word);
         if word == Word::Name {
             self.may_be_source(token.text);
         }
         if self.now.last.kind == Kind::Dot {
             let in_catalog = self.now.in_catalog && !self.mysql;
-            if !in_catalog && matches!(func, Func::Harmless | Func::Syntax) {
+            if !in_catalog && matches!(func, Func::Harmless | Func::Varies | Func::Syntax) {
                 func = Func::Unknown;
             }
             word = Word::Name;

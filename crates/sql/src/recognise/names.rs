@@ -265,6 +265,7 @@ impl Recogniser {
         }
         let class = &mut self.class;
         self.alone |= doings.impure;
+        class.varies |= doings.varies;
         if found.unknown_code != UnknownCode::Pin && forgive(class, &mut doings, self.mysql) {
             class.unknown_code = found.unknown_code;
         }

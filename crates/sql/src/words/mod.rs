@@ -5,7 +5,10 @@
 
 mod functions;
 
-use functions::{MYSQL_HARMLESS, POSTGRES_HARMLESS, SPECIAL, SYNTAX};
+use functions::{
+    MYSQL_BARE, MYSQL_HARMLESS, MYSQL_VARYING, POSTGRES_BARE, POSTGRES_HARMLESS, POSTGRES_VARYING, SPECIAL,
+    SYNTAX,
+};
 
 macro_rules! keywords {
     ($($name:ident $text:literal,)*) => {
@@ -92,6 +95,8 @@ pub(crate) enum Func {
     Syntax,
     /// A built-in function that leaves no trace and asks nothing about the session.
     Harmless,
+    /// The same, but two who call it at the same moment may get different values.
+    Varies,
     /// Leaves nothing behind, but what it does depends on the session.
     Alone,
     Currval,
@@ -126,9 +131,19 @@ pub(crate) struct Entry {
     pub(crate) word: Word,
     pub(crate) postgres: Func,
     pub(crate) mysql: Func,
+    /// It varies wherever it stands, without a parenthesis behind it.
+    pub(crate) bare_postgres: bool,
+    pub(crate) bare_mysql: bool,
 }
 
-const NOTHING: Entry = Entry { name: "", word: Word::Name, postgres: Func::Unknown, mysql: Func::Unknown };
+const NOTHING: Entry = Entry {
+    name: "",
+    word: Word::Name,
+    postgres: Func::Unknown,
+    mysql: Func::Unknown,
+    bare_postgres: false,
+    bare_mysql: false,
+};
 
 /// Slots of the hash table: a power of two, at least four times the entries.
 const SLOTS: usize = 8192;
@@ -231,6 +246,30 @@ const fn build() -> Dictionary {
         i += 1;
     }
     i = 0;
+    while i < POSTGRES_VARYING.len() {
+        let at = entry_of(&mut dictionary, &mut count, POSTGRES_VARYING[i]);
+        dictionary.entries[at].postgres = Func::Varies;
+        i += 1;
+    }
+    i = 0;
+    while i < MYSQL_VARYING.len() {
+        let at = entry_of(&mut dictionary, &mut count, MYSQL_VARYING[i]);
+        dictionary.entries[at].mysql = Func::Varies;
+        i += 1;
+    }
+    i = 0;
+    while i < POSTGRES_BARE.len() {
+        let at = entry_of(&mut dictionary, &mut count, POSTGRES_BARE[i]);
+        dictionary.entries[at].bare_postgres = true;
+        i += 1;
+    }
+    i = 0;
+    while i < MYSQL_BARE.len() {
+        let at = entry_of(&mut dictionary, &mut count, MYSQL_BARE[i]);
+        dictionary.entries[at].bare_mysql = true;
+        i += 1;
+    }
+    i = 0;
     while i < SPECIAL.len() {
         let at = entry_of(&mut dictionary, &mut count, SPECIAL[i].0);
         dictionary.entries[at].postgres = SPECIAL[i].1;
@@ -290,6 +329,18 @@ mod tests {
         for text in MYSQL_HARMLESS {
             assert_eq!(lookup(text.as_bytes()).mysql, Func::Harmless, "{text}");
         }
+        for text in POSTGRES_VARYING {
+            assert_eq!(lookup(text.as_bytes()).postgres, Func::Varies, "{text}");
+        }
+        for text in MYSQL_VARYING {
+            assert_eq!(lookup(text.as_bytes()).mysql, Func::Varies, "{text}");
+        }
+        for text in POSTGRES_BARE {
+            assert!(lookup(text.as_bytes()).bare_postgres, "{text}");
+        }
+        for text in MYSQL_BARE {
+            assert!(lookup(text.as_bytes()).bare_mysql, "{text}");
+        }
         for (text, postgres, mysql) in SPECIAL {
             assert_eq!(lookup(text.as_bytes()).postgres, *postgres, "{text}");
             assert_eq!(lookup(text.as_bytes()).mysql, *mysql, "{text}");
@@ -298,7 +349,8 @@ mod tests {
 
     #[test]
     fn the_lists_are_in_lower_case_and_disjoint_from_the_special_functions() {
-        for text in SYNTAX.iter().chain(POSTGRES_HARMLESS).chain(MYSQL_HARMLESS) {
+        let varying = POSTGRES_VARYING.iter().chain(MYSQL_VARYING).chain(POSTGRES_BARE).chain(MYSQL_BARE);
+        for text in SYNTAX.iter().chain(POSTGRES_HARMLESS).chain(MYSQL_HARMLESS).chain(varying) {
             assert!(
                 text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
                 "{text}"
@@ -307,6 +359,8 @@ mod tests {
         for (text, postgres, mysql) in SPECIAL {
             assert!(*postgres == Func::Unknown || !POSTGRES_HARMLESS.contains(text), "{text}");
             assert!(*mysql == Func::Unknown || !MYSQL_HARMLESS.contains(text), "{text}");
+            assert!(*postgres == Func::Unknown || !POSTGRES_VARYING.contains(text), "{text}");
+            assert!(*mysql == Func::Unknown || !MYSQL_VARYING.contains(text), "{text}");
         }
     }
 
