@@ -35,7 +35,7 @@ def server():
 
 
 def start(settings=(), **kw):
-    return Weir.before(KIND, port=server().port, mode="transaction", pool_size=1, settings=["workers=1", *settings], **kw)
+    return Weir.before(KIND, port=server().port, mode="transaction", pool_size=1, settings=["workers=1", "pool.share_answers=true", *settings], **kw)
 
 
 def given(w):

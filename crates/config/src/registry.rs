@@ -232,8 +232,8 @@ settings! {
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
         "In transaction mode, a transaction takes a server connection at its first statement, not at BEGIN or START TRANSACTION. now() is then the time of that statement.";
-    ShareAnswers "pool" "share_answers", Kind::Bool, "true", Live, All,
-        "In transaction mode, identical reads that wait for a server connection at the same moment, of clients with the same settings, are sent once, and the answer goes to all who asked. Only statements whose answer provably does not depend on who asks are shared: no random values, no time, nothing about the session.";
+    ShareAnswers "pool" "share_answers", Kind::Bool, "false", Live, All,
+        "true: in transaction mode, identical reads that wait for a server connection at the same moment, of clients with the same settings, are sent once, and the answer goes to all who asked. Only statements whose answer provably does not depend on who asks are shared: no random values, no time, nothing about the session.";
     UnknownCode "pool" "unknown_code", Kind::Word(&["pin", "reset", "pass"]), "pin", Live, All,
         "What happens in transaction mode after a statement that runs code which Weir cannot read, such as a function in another language. pin: the client keeps its server connection, so it finds what the code has left in the session. reset: the server is reset before another client gets it, and what the code has left is lost. pass: nothing, as in PgBouncer; what the code has left meets the next client.";
     SharedListen "pool" "shared_listen", Kind::Bool, "true", Live, All,

@@ -268,5 +268,6 @@ listen = ["127.0.0.1:{port}"]
 auth_type = "trust"
 [pool]
 default_pool_size = {servers}
+share_answers = true
 catalogue_check_interval = "{1 if servers == 1 else 10}"
 """

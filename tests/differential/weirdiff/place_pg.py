@@ -237,5 +237,6 @@ auth_type = "trust"
 [pool]
 default_pool_size = {servers}
 listen_linger = "0"
+share_answers = true
 catalogue_check_interval = "{1 if servers == 1 else 10}"
 """
