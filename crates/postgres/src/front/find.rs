@@ -116,8 +116,8 @@ impl Front {
                 self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
                 self.scan.batch.texts.runs(effects.shareable);
-                self.scan.batch.alike &= effects.alike;
-                self.scan.batch.executes = true;
+                self.scan.batch.texts.note_alike(effects.alike);
+                self.scan.batch.texts.note_execute();
                 self.note_wishes(&effects);
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.resets |= effects.resets_settings();
@@ -162,7 +162,8 @@ impl Front {
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
                 self.scan.batch.shareable &= effects.shareable && parse.name.is_empty();
                 self.scan.batch.texts.parses(effects.shareable);
-                self.scan.batch.alike &= effects.alike && !self.scan.batch.parses;
+                let is_first = !self.scan.batch.parses;
+                self.scan.batch.texts.note_alike(effects.alike && is_first);
                 self.note_wishes_of_parse(&effects, parse.name.is_empty());
                 self.scan.batch.note_sequences(&effects);
                 self.scan.batch.parses = true;
@@ -182,7 +183,8 @@ impl Front {
             ClientTag::Bind => {
                 let bind = read_bind(body).map_err(|_| malformed(tag))?;
                 let is_first = self.scan.batch.parses_unnamed && !self.scan.batch.binds;
-                self.scan.batch.alike &= is_first && bind.statement.is_empty() && bind.portal.is_empty();
+                let is_plain = is_first && bind.statement.is_empty() && bind.portal.is_empty();
+                self.scan.batch.texts.note_alike(is_plain);
                 self.scan.batch.binds = true;
                 self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
                 self.scan.batch.texts.runs_parsed();
@@ -219,13 +221,14 @@ impl Front {
                 self.scan.batch.shareable &= self.scan.batch.binds;
                 self.scan.batch.texts.runs(self.scan.batch.binds);
                 // The unnamed portal, to its last row.
-                self.scan.batch.alike &= !self.scan.batch.executes && body == b"\0\0\0\0\0";
-                self.scan.batch.executes = true;
+                let is_first = !self.scan.batch.texts.executes();
+                self.scan.batch.texts.note_alike(is_first && body == b"\0\0\0\0\0");
+                self.scan.batch.texts.note_execute();
                 Ok(None)
             }
             ClientTag::Close => {
                 let named = names_statement(body);
-                self.scan.batch.alike = false;
+                self.scan.batch.texts.note_alike(false);
                 self.scan.batch.shareable &= body.first() != Some(&b'S');
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.changes_names |= named;
@@ -234,9 +237,10 @@ impl Front {
             ClientTag::Describe => {
                 self.scan.batch.uses_names |= names_statement(body);
                 let batch = &mut self.scan.batch;
-                batch.alike &= !batch.executes
+                let is_plain = !batch.texts.executes()
                     && (body == b"P\0" && batch.binds
                         || body == b"S\0" && batch.parses_unnamed && !batch.binds);
+                batch.texts.note_alike(is_plain);
                 self.scan.batch.uses_unnamed |= body == b"S\0" && !self.scan.batch.parses_unnamed;
                 Ok(None)
             }
@@ -339,7 +343,11 @@ impl Front {
             len: end,
             needs: Needs {
                 shareable,
-                alike: shareable && batch.alike && batch.executes && alone && self.is_plain(),
+                alike: shareable
+                    && batch.texts.is_alike()
+                    && batch.texts.executes()
+                    && alone
+                    && self.is_plain(),
                 fingerprint: batch.fingerprint,
                 lease: false,
                 continues: was_open,

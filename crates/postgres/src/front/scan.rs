@@ -60,11 +60,6 @@ pub(super) const NOTHING_JUDGED: u64 = u64::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     pub(super) shareable: bool,
-    /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form
-    /// say.
-    pub(super) alike: bool,
-    /// It has an Execute that ends only with its last row.
-    pub(super) executes: bool,
     /// Of all its texts.
     pub(super) fingerprint: u32,
     pub(super) asks_sequence: bool,
@@ -110,6 +105,8 @@ impl Told {
     const IS_THERE: u8 = 1;
     const PARSES_MORE: u8 = 2;
     const RUNS_MORE: u8 = 4;
+    const DIFFERS: u8 = 8;
+    const EXECUTES: u8 = 16;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -119,6 +116,27 @@ impl Told {
     /// Whatever the batch runs only reads, by proof.
     pub(super) fn only_reads(self) -> bool {
         self.0 & Told::RUNS_MORE == 0
+    }
+
+    /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form
+    /// say.
+    pub(super) fn is_alike(self) -> bool {
+        self.0 & Told::DIFFERS == 0
+    }
+
+    /// As far as this says.
+    pub(super) fn note_alike(&mut self, alike: bool) {
+        self.0 |= if alike { 0 } else { Told::DIFFERS };
+    }
+
+    /// It has an Execute that ends only with its last row.
+    pub(super) fn executes(self) -> bool {
+        self.0 & Told::EXECUTES != 0
+    }
+
+    /// It has one now.
+    pub(super) fn note_execute(&mut self) {
+        self.0 |= Told::EXECUTES;
     }
 
     /// There is another one.
@@ -145,8 +163,6 @@ impl Told {
 impl Batch {
     pub(super) const EMPTY: Batch = Batch {
         shareable: true,
-        alike: true,
-        executes: false,
         fingerprint: 0,
         asks_sequence: false,
         draws: false,
