@@ -79,11 +79,15 @@ def forty_clients_that_listen_hold_no_server(_context):
         for number, wire in enumerate(clients):
             channel = number % 4
             assert news(wire, 2) == [(f"c{channel}", f"n{channel}"), (f"c{channel}", f"n{channel + 4}")]
-        # They still ask, also all at once.
+
         def asks(number):
             for turn in range(5):
-                assert clients[number].ask(f"select {number} + {turn}") == [[str(number + turn)]]
-        in_threads(CLIENTS, asks)
+                seen = clients[number].ask(f"select {number} + {turn}")
+                assert seen == [[str(number + turn)]], seen
+
+        # They still ask, also all at once.
+        raised = in_threads(CLIENTS, asks)
+        assert not raised, raised
         assert away(w) == CLIENTS
         with Wire(w.target()) as says:
             says.ask("begin; notify c0, 'a'; notify c1, 'b'; notify c0, 'c'; commit")
@@ -122,7 +126,9 @@ def nothing_is_lost_or_told_twice_on_the_way(_context):
                     heard[number] += [int(told(payload)[2]) for kind, payload in wire.until("Z") if kind == "A"]
                     wire.send(query("select 1"))
                     heard[number] += [int(told(payload)[2]) for kind, payload in wire.until("Z") if kind == "A"]
-            in_threads(len(clients), goes_and_comes)
+
+            raised = in_threads(len(clients), goes_and_comes)
+            assert not raised, raised
         finally:
             over.set()
             thread.join()
