@@ -277,7 +277,7 @@ def a_lost_connection_ends_its_clients(_context):
         for wire in clients:
             wire.ask("listen here")
         gone(w, 3)
-        ends = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'weir listen'"
+        ends = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'weir-listen'"
         assert direct.execute(ends).rowcount == 1
         for wire in clients:
             said = [fields(payload) for kind, payload in wire.closed_by_peer() if kind == "E"]
@@ -294,7 +294,7 @@ def a_lost_connection_ends_its_clients(_context):
 @weir
 def the_connection_goes_with_its_last_client(_context):
     with before() as w, superuser() as direct:
-        count = "select count(*) from pg_stat_activity where application_name = 'weir listen'"
+        count = "select count(*) from pg_stat_activity where application_name = 'weir-listen'"
         with Wire(w.target()) as wire:
             wire.ask("listen here")
             gone(w, 1)

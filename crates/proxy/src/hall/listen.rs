@@ -103,7 +103,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (Some(client), Some(held)) = (self.clients.get(key), self.servers.get(server)) else { return };
         let (since_ns, id, target) = (client.request_since_ns, held.pool, held.target.clone());
         let parameters = vec![
-            ("application_name".to_owned(), "weir listen".to_owned()),
+            ("application_name".to_owned(), "weir-listen".to_owned()),
             ("client_encoding".to_owned(), "UTF8".to_owned()),
         ];
         let unix = matches!(target, weir_net::Target::Unix(_));
