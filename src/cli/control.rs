@@ -6,6 +6,7 @@ use super::process::{Pidfile, Ready, is_background, leave_session};
 use super::{Failure, VERSION, reach};
 use anyhow::{Context, anyhow};
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -46,7 +47,14 @@ pub fn run(plan: Plan<'_>) -> Result<(), Failure> {
         .enable_all()
         .build()
         .context("cannot start the control thread")?;
-    let outcome = runtime.block_on(control(plan));
+    let flush = plan.logging.flusher();
+    // The signals are caught and the threads that wait for the workers would keep the process: without this one
+    // it would go on unseen, and deaf.
+    let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(control(plan)))).unwrap_or_else(|_| {
+        tracing::error!("Weir ends with status 1: the control thread has panicked: this is a defect of Weir, please report it with the lines above");
+        flush();
+        std::process::exit(1)
+    });
     // A name that is being looked up must not hold up the end.
     runtime.shutdown_background();
     outcome

@@ -206,6 +206,29 @@ def a_panic_that_repeats_ends_the_process(_context):
 
 
 @weir
+def a_panic_over_the_sizes_of_the_pools_costs_nobody_anything(_context):
+    with start(most=1_000) as w, wires.Wire(w.target()) as wire:
+        for turn in (1, 2):
+            assert wire.ask("select 'weir panics at sizing'") == [["weir panics at sizing"]]
+            eventually(lambda turn=turn: panics(w) == turn, "it is counted, and the thread goes on")
+        assert wire.ask("select 1") == [["1"]]
+        assert w.http("/readyz") == "ready\n"
+
+
+@weir
+def a_panic_of_the_control_thread_ends_the_process(_context):
+    """Nobody else hears signals or answers /readyz: it must not go on without it."""
+    with contextlib.suppress(AssertionError), start(most=1_000) as w:
+        with wires.Wire(w.target()) as wire:
+            assert wire.ask("select 'weir panics at control'") == [["weir panics at control"]]
+            status = w.wait()
+    assert status == 1, status
+    assert "the control thread has panicked" in w.log(), w.log()[-2000:]
+    with wires.Wire(server().superuser()) as admin:
+        eventually(lambda: connections(admin) == 0, "no server is left")
+
+
+@weir
 def a_panic_over_a_login_costs_that_login(_context):
     """The threads for slow work go on."""
     if KIND != "postgres":

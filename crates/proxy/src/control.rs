@@ -14,7 +14,7 @@ use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
 use crate::ids::MAX_WORKERS;
 use crate::mail::Mail;
-use crate::panics::Panics;
+use crate::panics::{Panics, inject};
 use crate::pool::Registry;
 use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
@@ -211,7 +211,14 @@ impl Proxy {
     /// Looks after the sizes of the pools; `elapsed`: since the last time. For the control thread, each
     /// [`crate::sizing::EVERY`].
     pub fn look_at_sizes(&self, sizing: &mut Sizing, elapsed: Duration) {
-        sizing.look(&self.shared, elapsed);
+        inject::here("control");
+        let looked = self.shared.panics.guard("the sizing of the pools", || {
+            inject::here("sizing");
+            sizing.look(&self.shared, elapsed);
+        });
+        if looked.is_none() {
+            *sizing = Sizing::default();
+        }
     }
 
     /// How many clients there may be.

@@ -77,20 +77,25 @@ impl Panics {
 #[cfg(debug_assertions)]
 pub(crate) mod inject {
     use std::cell::RefCell;
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
     const WORDS: &[u8] = b"weir panics at ";
 
     thread_local! {
         static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
     }
-    /// For threads that read no requests.
-    static CRYPTO: AtomicBool = AtomicBool::new(false);
+    /// The same for threads that read no requests.
+    static ELSEWHERE: Mutex<Option<String>> = Mutex::new(None);
+    /// Places of such threads.
+    const PLACES_ELSEWHERE: [&str; 3] = ["crypto", "sizing", "control"];
 
     pub fn most() -> Option<usize> {
         static MOST: OnceLock<Option<usize>> = OnceLock::new();
         *MOST.get_or_init(|| std::env::var("WEIR_TEST_PANICS").ok()?.parse().ok())
+    }
+
+    fn elsewhere() -> MutexGuard<'static, Option<String>> {
+        ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks for the words in a request.
@@ -101,8 +106,8 @@ pub(crate) mod inject {
         let Some(at) = request.windows(WORDS.len()).position(|window| window == WORDS) else { return };
         let name = request[at + WORDS.len()..].iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_');
         let name: String = name.map(|&b| char::from(b)).collect();
-        if name == "crypto" {
-            CRYPTO.store(true, Relaxed);
+        if PLACES_ELSEWHERE.contains(&name.as_str()) {
+            *elsewhere() = Some(name);
         } else {
             PLACE.set(Some(name));
         }
@@ -113,8 +118,8 @@ pub(crate) mod inject {
         if most().is_none() {
             return;
         }
-        let armed = if place == "crypto" {
-            CRYPTO.swap(false, Relaxed)
+        let armed = if PLACES_ELSEWHERE.contains(&place) {
+            elsewhere().take_if(|armed| armed == place).is_some()
         } else {
             PLACE.with_borrow_mut(|armed| armed.take_if(|armed| armed == place)).is_some()
         };

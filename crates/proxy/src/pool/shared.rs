@@ -325,7 +325,9 @@ impl PoolShared {
 
     /// What all workers have served so far.
     pub fn served(&self) -> Served {
-        self.tallies().fold(Served::default(), |sum, tally| Served {
+        // Also by workers that have ended since: a sum that falls would be taken for one that has passed its end.
+        let ended = self.further.get().into_iter().flat_map(|places| &places.tallies);
+        self.first.tallies.iter().chain(ended).fold(Served::default(), |sum, tally| Served {
             answered: sum.answered.wrapping_add(tally.answered.load(Relaxed)),
             took_ns: sum.took_ns.wrapping_add(tally.took_ns.load(Relaxed)),
             waited_ns: sum.waited_ns.wrapping_add(tally.waited_ns.load(Relaxed)),
@@ -477,6 +479,19 @@ mod tests {
         database.set_limit(1);
         assert!(a.is_over_limit() && b.is_over_limit());
         assert_eq!(database.figures(), (2, 1));
+    }
+
+    #[test]
+    fn what_further_workers_have_served_counts_when_they_have_ended() {
+        let shown = Arc::new(AtomicUsize::new(2));
+        let caps = [9, 9].map(|limit| Arc::new(Cap::new(limit)));
+        let pool = PoolShared::growing(9, caps, 1, 4, shown.clone());
+        pool.note_answered(0, 1);
+        pool.note_answered(1, 10);
+        let both = Served { answered: 2, took_ns: 11, waited_ns: 0 };
+        assert_eq!(pool.served(), both);
+        shown.store(1, SeqCst);
+        assert_eq!(pool.served(), both);
     }
 
     #[test]
