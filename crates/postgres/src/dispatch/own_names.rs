@@ -159,6 +159,10 @@ impl Back {
         content: &[u8],
         effects: Arc<Effects>,
     ) {
+        let number = self.queue.tail().map_or(0, |tail| tail.number);
+        if let Some(own) = self.own_names.as_deref_mut() {
+            own.given_in = number;
+        }
         let state = front.judge().state();
         let statement = Statement::new(content.into(), [0; 16], Origin::default(), effects, state);
         let prepared = front.prepared_mut();

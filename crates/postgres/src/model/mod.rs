@@ -515,6 +515,21 @@ fn a_literal_parsed_behind_a_set_of_its_own_batch_keeps_its_meaning() {
     }
 }
 
+/// The pin of the client's own names ends with DEALLOCATE ALL, but not where a name comes behind it.
+#[test]
+fn a_name_given_behind_deallocate_all_in_one_batch_is_never_anothers() {
+    let prepares = [c::parse("", "deallocate all"), c::sync()].concat();
+    let gives = [c::bind(""), c::execute(), c::parse("b", "execute a"), c::sync()].concat();
+    let gives = vec![act(c::q("select 'a'")), act(prepares), act(gives), act(c::q("select 'a'"))];
+    let uses = [c::bind("b"), c::execute(), c::sync()].concat();
+    let uses = vec![act(c::q("select 'a'")), act(c::q("select 'a'")), act(uses)];
+    for seed in 1..200 {
+        let mut pool = Pool::new(vec![(false, gives.clone()), (false, uses.clone())], 1, 1, false, seed);
+        pool.run(0);
+        pool.check();
+    }
+}
+
 /// Whether the transaction has failed is not known when EXECUTE is sent ahead.
 #[test]
 fn a_statement_that_executes_in_a_failed_transaction_keeps_the_names_of_others() {

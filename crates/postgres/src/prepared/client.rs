@@ -170,6 +170,8 @@ pub struct OwnNames {
     lost: Vec<(u64, Option<Box<[u8]>>)>,
     /// Some were to be prepared behind an error that nobody knew of yet: the server has skipped them.
     pub(crate) missed: bool,
+    /// The request that last gave a name.
+    pub(crate) given_in: u64,
 }
 
 impl OwnNames {

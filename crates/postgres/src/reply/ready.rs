@@ -95,9 +95,19 @@ impl Back {
                 (false, true) => Outcome::Settled,
                 (false, false) => Outcome::InTransaction,
             };
-            let raw = entry.raw;
-            for effects in std::mem::take(&mut entry.succeeded) {
+            let (raw, number) = (entry.raw, entry.number);
+            let succeeded = std::mem::take(&mut entry.succeeded);
+            // What drops all names may have run in front of what has given one since.
+            let given = self.own_names.take_if(|own| own.given_in >= number);
+            for effects in succeeded {
                 self.apply(front.as_deref_mut(), &effects, outcome);
+            }
+            if given.is_some() {
+                self.own_names = given;
+                self.traces.hold_names();
+                if let Some(front) = front.as_deref_mut() {
+                    front.traces.hold_names();
+                }
             }
             if boundary == Boundary::Idle
                 && let Some(front) = front.as_deref_mut()
