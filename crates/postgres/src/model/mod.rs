@@ -545,3 +545,17 @@ fn a_statement_that_executes_in_a_failed_transaction_keeps_the_names_of_others()
         pool.check();
     }
 }
+
+/// What was set when the statement was prepared must come back for it, and that fails with the transaction.
+#[test]
+fn a_statement_that_executes_in_a_failed_transaction_is_refused_once() {
+    let parses = [c::parse("a", "set timezone to 'CET'"), c::sync()].concat();
+    let fails = [c::bind("b"), c::execute(), c::sync()].concat();
+    let script =
+        vec![act(c::q("begin")), act(parses), act(c::function_call()), act(fails), act(c::q("execute a"))];
+    for seed in 1..200 {
+        let mut pool = Pool::new(vec![(false, script.clone())], 1, 3, false, seed);
+        pool.run(0);
+        pool.check();
+    }
+}

@@ -190,6 +190,7 @@ impl Back {
                     | Owed::Begin { .. }
             )
         );
+        let aside = matches!(self.queue.next(), Some(Owed::Aside { .. }));
         match self.queue.next() {
             Some(
                 Owed::Parse { .. }
@@ -231,7 +232,10 @@ impl Back {
             None => self.skipping = true,
         }
         self.end_copy(front.as_deref_mut());
-        if quiet {
+        // The text behind it is refused with the same words.
+        let repeated =
+            aside && is_of_failed_transaction(body) && matches!(self.queue.next(), Some(Owed::HiddenSync));
+        if quiet || repeated {
             if let Some(entry) = self.queue.head_mut() {
                 entry.failed = false;
             }
