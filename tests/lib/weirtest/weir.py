@@ -138,8 +138,10 @@ class Weir:
         return self.process.poll() is None
 
     def log(self):
+        """What is logged so far, without a line that is half written."""
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
-            return f.read()
+            text = f.read()
+        return text[:text.rfind("\n") + 1] if self.alive() else text
 
     def http(self, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=20) as answer:
