@@ -15,7 +15,7 @@ use crate::frame::{ServerTag, body, server_header};
 use crate::late::Facts;
 use crate::listen::Listening;
 use crate::prepared::{OwnNames, ServerPrepared, Statement};
-use crate::queue::{Owed, Queue};
+use crate::queue::{Entry, Owed, Queue};
 use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct Back {
     pub(crate) skipping: bool,
     /// Extended messages ran and no Sync has ended them.
     pub(crate) needs_sync: bool,
+    /// The request whose Sync that is, when its replies have come and the rest of it has not.
+    pub(crate) unended: Option<Box<Entry>>,
     /// The server reads COPY data, and its end has not been sent.
     pub(crate) copy_in: bool,
     /// Bytes of a message from a client that are still to be sent.
@@ -158,6 +160,7 @@ impl Back {
             released: 0,
             skipping: false,
             needs_sync: false,
+            unended: None,
             copy_in: false,
             outgoing: 0,
             incoming: 0,

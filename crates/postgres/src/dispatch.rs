@@ -178,6 +178,9 @@ impl Back {
         let late = std::mem::take(&mut front.late);
         front.controls |= late != Late::No;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
+        if let (Some(before), Some(entry)) = (self.unended.take(), self.queue.tail_mut()) {
+            entry.take_on(*before);
+        }
         front.outstanding = front.outstanding.saturating_add(1);
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;

@@ -94,6 +94,24 @@ pub(crate) struct Entry {
     pub succeeded: Vec<Arc<Effects>>,
 }
 
+impl Entry {
+    /// This request goes on with one whose last replies did not include ReadyForQuery.
+    pub fn take_on(&mut self, before: Entry) {
+        self.from_idle = before.from_idle;
+        self.failed |= before.failed;
+        self.completed |= before.completed;
+        self.raw |= before.raw;
+        self.controls |= before.controls;
+        self.draws |= before.draws;
+        self.draws_outright |= before.draws_outright;
+        self.asks |= before.asks;
+        self.asks_elsewhere |= before.asks_elsewhere;
+        self.ddl |= before.ddl;
+        self.only_prepares = false;
+        self.succeeded.splice(0..0, before.succeeded);
+    }
+}
+
 /// What is to be put right in the client's map when a message failed or was skipped.
 #[derive(Debug)]
 pub(crate) enum Undo {

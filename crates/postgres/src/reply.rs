@@ -179,11 +179,19 @@ impl Back {
             self.needs_sync = true;
             self.boundary = if self.skipping { Boundary::Failed } else { Boundary::InTransaction };
         }
+        let owner = entry.owner;
+        if !entry.ready {
+            // What it did counts with that Sync.
+            match self.queue.head_mut() {
+                Some(next) => next.take_on(entry),
+                None => self.unended = Some(Box::new(entry)),
+            }
+        }
         if let Some(front) = front {
             front.answered(1);
             front.boundary = self.boundary;
         }
-        Some(Step::Done { owner: entry.owner, boundary: self.boundary })
+        Some(Step::Done { owner, boundary: self.boundary })
     }
 
     /// The server discards everything up to the head's Sync: so does what is owed, and what it would have

@@ -5,6 +5,8 @@
 
 use crate::back::Back;
 use crate::dispatch::NOBODY;
+use crate::dispatch::statements::RAW_PARSE;
+use crate::effects::Outcome;
 use crate::frame::{put, put_cstr};
 use crate::front::Front;
 use crate::message::query::{SYNC, TERMINATE, put_copy_fail, put_query};
@@ -22,6 +24,7 @@ impl Back {
         let mine = self.queue.tail().is_some_and(|tail| tail.owner == owner);
         self.incoming_hidden |= self.head() == Some(owner);
         self.listening = None;
+        self.end_unended();
         self.queue.disown(owner);
         if !mine {
             return;
@@ -83,6 +86,17 @@ impl Back {
         self.unnamed = None;
     }
 
+    /// The rest of a request will not come: whatever of it has succeeded may be there.
+    fn end_unended(&mut self) {
+        let Some(before) = self.unended.take() else { return };
+        for effects in &before.succeeded {
+            self.apply(None, effects, Outcome::Doubtful);
+        }
+        if before.raw {
+            RAW_PARSE.iter().for_each(|&pin| self.traces.pin(pin));
+        }
+    }
+
     /// Queues the cheapest question that proves that the server answers: a Sync alone.
     pub(crate) fn check(&mut self, out: &mut Vec<u8>) {
         self.begin_internal();
@@ -104,6 +118,7 @@ impl Back {
     }
 
     fn begin_internal(&mut self) {
+        self.end_unended();
         self.queue.push_entry(INTERNAL, Kind::Internal, false);
         if let Some(tail) = self.queue.tail_mut() {
             tail.ended = true;

@@ -39,10 +39,11 @@ impl Front {
             return self.continue_long(input, out);
         }
         if self.scan.resetting {
-            if self.outstanding > 0 {
+            if self.outstanding == 0 {
+                self.scan.resetting = false;
+            } else if !self.is_of_copy(input)? {
                 return Ok(Found::Incomplete);
             }
-            self.scan.resetting = false;
         }
         if self.scan.waits {
             if self.outstanding > 0 {
@@ -103,6 +104,23 @@ impl Front {
                 return Ok(found);
             }
         }
+    }
+
+    /// The request under way waits for what comes next: data of its COPY.
+    fn is_of_copy(&self, input: &[u8]) -> Result<bool, Fault> {
+        Ok(client_header(input)?.is_some_and(|header| match header.tag {
+            ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => true,
+            // Ignored there.
+            ClientTag::Sync | ClientTag::Flush => self.copy_in,
+            ClientTag::Query
+            | ClientTag::Parse
+            | ClientTag::Bind
+            | ClientTag::Describe
+            | ClientTag::Execute
+            | ClientTag::Close
+            | ClientTag::FunctionCall
+            | ClientTag::Terminate => false,
+        }))
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.

@@ -214,7 +214,7 @@ impl Back {
     }
 
     /// Something with effects has succeeded.
-    pub(super) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
+    pub(crate) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
         self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
         self.reads_otherwise |= effects.sets_reading();
         let reported = &self.reported;
