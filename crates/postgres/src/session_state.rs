@@ -31,6 +31,9 @@ pub const APPLICATION_NAME: &str = "application_name";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
+/// See [`Settings::doubt`]. No setting can have it.
+const NO_VALUE: &[u8] = b"\0";
+
 impl Settings {
     /// Of pairs in any order and any case; of a name given twice the last value counts, as in PostgreSQL.
     ///
@@ -79,8 +82,12 @@ impl Settings {
     /// These settings with one of which it is not known what it is: it differs from every value, so that it
     /// is sent before it counts again.
     pub fn doubt(&self, name: &str) -> Settings {
-        const NO_VALUE: &[u8] = b"\0";
         self.with(name, NO_VALUE).unwrap_or_else(|TooMany| self.clone())
+    }
+
+    /// Of one it is not known what it is.
+    pub fn has_doubt(&self) -> bool {
+        self.entries.iter().any(|(_, value)| &**value == NO_VALUE)
     }
 
     /// The value of a setting.

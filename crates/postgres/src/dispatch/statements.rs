@@ -336,7 +336,7 @@ impl Back {
         // A lone SET is taken word for word, but for escapes in its literals.
         let is_word_for_word = effects.names.is_some() && !content.contains(&b'\\');
         self.own_names.is_none()
-            && (self.reads_otherwise || self.queue.changes_reading(front.owner))
+            && (self.reads_otherwise || self.queue.changes_reading(front.owner) || self.applied.has_doubt())
             && has_literals(content)
             && !is_word_for_word
     }

@@ -589,3 +589,23 @@ fn the_data_of_a_copy_do_not_wait_for_the_answer_of_its_request() {
         pool.check();
     }
 }
+
+/// Whether a RESET stays is not known while another request was sent ahead of its answer.
+#[test]
+fn a_statement_parsed_behind_a_reset_that_is_in_doubt_is_run_under_what_was_in_force() {
+    let runs = [c::bind(""), c::execute(), c::sync()].concat();
+    let script = vec![
+        act(c::q("discard all")),
+        act(runs.clone()),
+        act(c::q("reset timezone")),
+        act(c::q("listen x")),
+        act([c::parse("", "select 'a'"), c::sync()].concat()),
+        act(runs),
+    ];
+    for seed in 1..400 {
+        let other = (false, vec![act(c::q("select 'a'"))]);
+        let mut pool = Pool::new(vec![other, (false, script.clone())], 1, 3, false, seed);
+        pool.run(0);
+        pool.check();
+    }
+}
