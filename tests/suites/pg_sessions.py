@@ -98,6 +98,36 @@ def a_copy_that_is_over_holds_no_server(_context):
 
 
 @weir
+def what_a_batch_does_in_front_of_its_copy_is_its_clients(_context):
+    """The server ignores the Sync in front of the data: with what goes before, the copy is one request until the next."""
+    reset_table("copied", "a int")
+    data = message(b"d", b"1\n") + message(b"c")
+    copy = parse("copy copied from stdin") + bind() + execute() + SYNC
+
+    def batch(text):
+        return parse(text) + bind() + execute() + copy
+
+    with start(pool_size=1, settings=["workers=1"]) as w:
+        for first, end, zone in ((batch("reset timezone"), data + SYNC, "Asia/Tokyo"), (batch("set timezone to 'CET'"), data + SYNC, "CET"),
+                                 (query("reset timezone; copy copied from stdin"), data, "Asia/Tokyo"),
+                                 (query("set timezone to 'CET'; copy copied from stdin"), data, "CET")):
+            for ahead in (True, False):
+                with Wire(w.target(), {"TimeZone": "Asia/Tokyo"}) as one, Wire(w.target(), {"TimeZone": "Europe/Paris"}) as other:
+                    for wire in (one, other):
+                        wire.sock.settimeout(20)
+                    assert other.ask("show timezone") == [["Europe/Paris"]]
+                    one.send(first + end if ahead else first)
+                    if not ahead:
+                        one.until("G")
+                        one.send(end)
+                    one.until("Z")
+                    assert other.ask("show timezone") == [["Europe/Paris"]], (first, ahead)
+                    assert one.ask("show timezone") == [[zone]], (first, ahead)
+            with Wire(w.target()) as third:
+                assert third.ask("show timezone") not in ([["CET"]], [["Asia/Tokyo"]]), first
+
+
+@weir
 def one_client_needs_one_server(_context):
     """No server is opened for a client that another one is about to serve."""
     with start(pool_size=4, settings=["workers=1"]) as w, admin() as a:

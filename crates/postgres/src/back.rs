@@ -68,6 +68,9 @@ pub struct Back {
     pub(crate) skipping: bool,
     /// Extended messages ran and no Sync has ended them.
     pub(crate) needs_sync: bool,
+    /// A COPY of the extended protocol has swallowed the Sync of the request at the head, and no other was
+    /// sent: without one the server answers nothing more.
+    pub(crate) swallowed: bool,
     /// The request whose Sync that is, when its replies have come and the rest of it has not.
     pub(crate) unended: Option<Box<Entry>>,
     /// The server reads COPY data, and its end has not been sent.
@@ -160,6 +163,7 @@ impl Back {
             released: 0,
             skipping: false,
             needs_sync: false,
+            swallowed: false,
             unended: None,
             copy_in: false,
             outgoing: 0,

@@ -178,6 +178,7 @@ impl Back {
         let late = std::mem::take(&mut front.late);
         front.controls |= late != Late::No;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
+        self.swallowed = false;
         if let (Some(before), Some(entry)) = (self.unended.take(), self.queue.tail_mut()) {
             entry.take_on(*before);
         }

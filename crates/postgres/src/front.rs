@@ -10,7 +10,7 @@
 //! Invariants: bytes are examined once, however they are split; nothing is gathered beyond
 //! [`REQUEST_GATHER_BYTES`]; every text is lexed once, and its effects wait in order for the dispatch.
 
-use self::scan::{Batch, Long, Scan, Texts};
+use self::scan::{Batch, Long, Scan, Tail, Texts};
 use crate::cancel::ClientKey;
 use crate::effects::{Effects, Judge, Traces};
 use crate::error::{Severity, put_error, put_refusal, words_of};
@@ -133,21 +133,15 @@ impl Front {
             prepared: None,
             knowledge: Arc::default(),
             proven_by: 0,
-            scan: Scan {
-                looked: 0,
-                left: 0,
-                long: Long::Batch,
-                scanner: None,
-                open: false,
-                discarding: false,
-                hastens: false,
-                resetting: false,
-                waits: false,
-                may_pin: false,
-                dialect_changed: false,
-                batch: Batch::EMPTY,
-            },
+            scan: Scan::NEW,
             texts: Texts::default(),
+        }
+    }
+
+    /// The server takes the data of a COPY whose end was sent ahead.
+    pub(crate) fn copy_has_begun(&mut self) {
+        if self.scan.tail == Tail::Guess && self.outstanding == 1 {
+            self.scan.tail = Tail::Known;
         }
     }
 
@@ -253,7 +247,7 @@ impl Front {
     /// The request found last has failed and nothing more of it will run: ReadyForQuery now, or where its end
     /// comes.
     pub(crate) fn end_failed(&mut self, out: &mut Vec<u8>) {
-        if self.scan.left > 0 {
+        if self.scan.left() > 0 {
             let is_batch = self.scan.long == Long::Batch;
             self.scan.discarding = is_batch;
             self.scan.long = if is_batch { Long::Drop } else { Long::Rejected };
@@ -321,18 +315,18 @@ impl weir_session::Front for Front {
     }
 
     fn is_part_open(&self) -> bool {
-        self.scan.open || self.scan.left > 0
+        self.scan.open || self.scan.left() > 0
     }
 
     fn is_mid_message(&self, kept: usize) -> bool {
-        self.scan.left > 0 || kept > self.scan.looked
+        self.scan.left() > 0 || kept > self.scan.looked
     }
 
     /// The `kept` bytes that wait to be found are whole messages of a batch whose end has not come, and
     /// nothing else keeps them.
     fn is_between_messages(&self, kept: usize) -> bool {
         let scan = &self.scan;
-        scan.left == 0
+        scan.left() == 0
             && !scan.waits
             && !scan.resetting
             && !scan.discarding

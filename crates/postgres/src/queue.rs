@@ -210,6 +210,13 @@ pub(crate) enum Owed {
 }
 
 impl Owed {
+    /// A Parse under the name that its client gave, on a server that has those: the unnamed statement is not
+    /// touched by it.
+    pub fn names_anew(&self) -> bool {
+        let Owed::Parse { undo: Some(undo), .. } = self else { return false };
+        matches!(**undo, Undo::Renamed { .. } | Undo::Brought(_))
+    }
+
     /// Weir answers it, nothing comes from the server.
     pub fn is_synthetic(&self) -> bool {
         matches!(self, Owed::KnownClose { .. } | Owed::KnownShape { .. } | Owed::CopyEnd)
@@ -531,6 +538,11 @@ impl Queue {
             }
         }
         false
+    }
+
+    /// A Sync has been sent to which nothing has been answered.
+    pub fn has_sync(&self) -> bool {
+        self.owed.iter().any(|owed| matches!(owed, Owed::Sync | Owed::HiddenSync))
     }
 
     fn remove(&mut self, at: usize) {

@@ -207,7 +207,7 @@ impl Back {
         }
         for owed in skipped.into_iter().rev() {
             self.released += usize::from(matches!(owed, Owed::Shape { stops: true, .. }));
-            if matches!(owed, Owed::Parse { statement: None, .. }) {
+            if matches!(owed, Owed::Parse { statement: None, .. }) && !owed.names_anew() {
                 self.unnamed = None;
             }
             if matches!(owed, Owed::Parse { statement: None, hidden: true, .. })
@@ -423,10 +423,16 @@ impl Back {
 
     fn begin_copy(&mut self, front: Option<&mut Front>, to_server: &mut Vec<u8>) {
         let extended = matches!(self.queue.next(), Some(Owed::Execute { .. }));
-        if self.queue.begin_copy() {
+        let owned = self.queue.head().is_some_and(|entry| entry.owner != INTERNAL);
+        let is_sent = self.queue.begin_copy();
+        self.swallowed = extended && !self.queue.has_sync();
+        if is_sent {
+            match front.filter(|_| owned) {
+                Some(front) => front.copy_has_begun(),
+                None => self.end_swallowed(to_server),
+            }
             return;
         }
-        let owned = self.queue.head().is_some_and(|entry| entry.owner != INTERNAL);
         if let Some(front) = front.filter(|_| owned) {
             self.copy_in = true;
             front.copy_in = true;
@@ -434,6 +440,7 @@ impl Back {
         }
         // Nobody is there to send the data. The Sync that was sent behind has been read as data.
         put_copy_fail(to_server, "the client went away");
+        self.swallowed = false;
         if extended {
             to_server.extend_from_slice(SYNC);
             self.queue.push(Owed::HiddenSync);

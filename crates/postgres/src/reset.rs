@@ -41,23 +41,37 @@ impl Back {
         if self.copy_in {
             self.copy_in = false;
             put_copy_fail(&mut ending, CLIENT_LEFT);
-            // A copy of the extended protocol has swallowed the Sync that was sent behind it.
-            let extended = matches!(self.queue.next(), Some(Owed::Execute { .. }));
-            if let Some(tail) = self.queue.tail_mut().filter(|_| extended) {
-                tail.ended = false;
-            }
         }
+        let swallowed = std::mem::take(&mut self.swallowed);
+        if let Some(tail) = self.queue.tail_mut().filter(|_| swallowed) {
+            tail.ended = false;
+        }
+        self.end_tail(&mut ending);
+        self.write(&ending, out);
+    }
+
+    /// The client that has sent the end of a COPY's data has gone, and has not sent the Sync behind them.
+    pub(crate) fn end_swallowed(&mut self, to_server: &mut Vec<u8>) {
+        if std::mem::take(&mut self.swallowed)
+            && let Some(tail) = self.queue.tail_mut()
+        {
+            tail.ended = false;
+            self.end_tail(to_server);
+        }
+    }
+
+    /// Ends the last request for a client that has gone in the midst of it.
+    fn end_tail(&mut self, ending: &mut Vec<u8>) {
         if let Some(tail) = self.queue.tail_mut()
             && !tail.ended
         {
             tail.ended = true;
             // Its Sync would commit what it has run. It never came, so without Weir that would be undone.
-            put_bind_nobody(&mut ending);
+            put_bind_nobody(ending);
             self.queue.push(Owed::Bind { statement: None });
             ending.extend_from_slice(SYNC);
             self.queue.push(Owed::Sync);
         }
-        self.write(&ending, out);
     }
 
     /// A whole request of `owner` of whose reply nothing has come will run elsewhere: its reply here is

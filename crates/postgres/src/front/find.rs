@@ -6,7 +6,7 @@
 //! Invariant: bytes are examined once, unless their meaning was not known yet.
 
 use super::Front;
-use super::scan::{Batch, NOTHING_JUDGED};
+use super::scan::{Batch, NOTHING_JUDGED, Tail};
 use crate::dispatch::leaves_nothing;
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
@@ -35,7 +35,7 @@ pub(super) fn part(len: usize, continues: bool) -> Found {
 impl Front {
     /// What `weir_session::Front::find` says.
     pub(super) fn find_next(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
-        if self.scan.left > 0 {
+        if self.scan.left() > 0 {
             return self.continue_long(input, out);
         }
         if self.scan.resetting {
@@ -46,7 +46,7 @@ impl Front {
             }
         }
         if self.scan.waits {
-            if self.outstanding > 0 {
+            if self.outstanding > 0 && self.scan.tail != Tail::Known {
                 return Ok(Found::Incomplete);
             }
             // What its names mean and how its texts are to be read is known now.
@@ -106,21 +106,23 @@ impl Front {
         }
     }
 
-    /// The request under way waits for what comes next: data of its COPY.
+    /// The request under way waits for what comes next: data of its COPY, or its end.
     fn is_of_copy(&self, input: &[u8]) -> Result<bool, Fault> {
-        Ok(client_header(input)?.is_some_and(|header| match header.tag {
-            ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => true,
-            // Ignored there.
-            ClientTag::Sync | ClientTag::Flush => self.copy_in,
-            ClientTag::Query
-            | ClientTag::Parse
-            | ClientTag::Bind
-            | ClientTag::Describe
-            | ClientTag::Execute
-            | ClientTag::Close
-            | ClientTag::FunctionCall
-            | ClientTag::Terminate => false,
-        }))
+        let ends = matches!(self.scan.tail, Tail::Guess | Tail::Known);
+        Ok(ends
+            || client_header(input)?.is_some_and(|header| match header.tag {
+                ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => true,
+                // Ignored there.
+                ClientTag::Sync | ClientTag::Flush => self.copy_in,
+                ClientTag::Query
+                | ClientTag::Parse
+                | ClientTag::Bind
+                | ClientTag::Describe
+                | ClientTag::Execute
+                | ClientTag::Close
+                | ClientTag::FunctionCall
+                | ClientTag::Terminate => false,
+            }))
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
@@ -163,7 +165,13 @@ impl Front {
                 }
                 Ok(Some(self.request(end)))
             }
-            ClientTag::Sync => Ok(Some(self.request(end))),
+            ClientTag::Sync => {
+                let found = self.request(end);
+                if matches!(found, Found::Request { .. }) {
+                    self.scan.tail = Tail::MayCome;
+                }
+                Ok(Some(found))
+            }
             ClientTag::Flush => {
                 if end == message.len() && !self.scan.open {
                     // Nothing is under way that it could bring forward.
@@ -339,7 +347,9 @@ impl Front {
         let batch = std::mem::replace(&mut self.scan.batch, Batch::EMPTY);
         let was_open = std::mem::replace(&mut self.scan.open, false);
         self.scan.looked = 0;
-        self.scan.resetting = batch.resets && !self.startup.is_empty();
+        self.scan.tail = Tail::No;
+        let still = self.scan.resetting && self.outstanding > 0;
+        self.scan.resetting = still || (batch.resets && !self.startup.is_empty());
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
         self.note_questions(batch);
         self.only_prepares = batch.parses && !batch.binds && !was_open;
@@ -430,6 +440,7 @@ impl Front {
         let goes_home = under_way && self.is_away() && (part || !self.scan.batch.texts.only_reads());
         let batch = &self.scan.batch;
         let uses_names = batch.uses_names || part;
+        let runs = batch.parses || batch.binds;
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
         // Whether its transaction has failed decides whether its statements can be brought there.
@@ -442,8 +453,15 @@ impl Front {
             || (under_way && uses_unnamed)
             || brings_names
             || self.dialect_under_way
+            || (self.scan.resetting && under_way)
             || chooses;
-        if !self.scan.open && waits {
+        let ends_copy = under_way
+            && match self.scan.tail {
+                Tail::No | Tail::MayCome => false,
+                Tail::Guess => !runs,
+                Tail::Known => true,
+            };
+        if waits && !self.scan.open && !ends_copy {
             return true;
         }
         self.names_under_way |= self.scan.batch.changes_names;

@@ -6,7 +6,7 @@
 
 use super::Front;
 use super::find::part;
-use super::scan::{Batch, Long};
+use super::scan::{Batch, Long, Tail};
 use crate::effects::Effects;
 use crate::frame::{ClientTag, HEADER_BYTES, client_header};
 use crate::message::reply::put_ready;
@@ -31,7 +31,7 @@ impl Front {
         }
         self.under_way_is_shareable = false;
         self.only_prepares = false;
-        self.scan.left = total;
+        self.scan.set_left(total);
         match tag {
             ClientTag::Query => {
                 // What it asks is known at its end only.
@@ -59,12 +59,12 @@ impl Front {
     }
 
     pub(super) fn continue_long(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
-        let len = input.len().min(self.scan.left);
+        let len = input.len().min(self.scan.left());
         if len == 0 {
             return Ok(Found::Incomplete);
         }
         let found = self.hand_out(len, input.get(..len).unwrap_or_default());
-        if self.scan.left == 0 && self.scan.long == Long::Rejected {
+        if self.scan.left() == 0 && self.scan.long == Long::Rejected {
             put_ready(out, self.boundary);
             return Ok(Found::Answered { len });
         }
@@ -73,8 +73,8 @@ impl Front {
 
     /// `len` more bytes of the long message go out; `text` is what of them a lexer may read.
     fn hand_out(&mut self, len: usize, text: &[u8]) -> Found {
-        self.scan.left -= len;
-        let ended = self.scan.left == 0;
+        self.scan.set_left(self.scan.left() - len);
+        let ended = self.scan.left() == 0;
         match self.scan.long {
             Long::Drop | Long::Rejected => Found::Drop { len },
             Long::Copy => part(len, true),
@@ -115,7 +115,7 @@ impl Front {
             let have = (input.len() - len).min(header.total);
             len += have;
             if have < header.total {
-                self.scan.left = header.total - have;
+                self.scan.set_left(header.total - have);
                 self.scan.long = if wanted { Long::Copy } else { Long::Drop };
                 break;
             }
@@ -125,7 +125,10 @@ impl Front {
             if input.len() < total || tag == ClientTag::CopyData {
                 return Ok(Found::Incomplete);
             }
-            self.copy_in = false;
+            let taken = std::mem::take(&mut self.copy_in);
+            if wanted && self.scan.tail == Tail::MayCome {
+                self.scan.tail = if taken { Tail::Known } else { Tail::Guess };
+            }
             len = total;
         }
         Ok(if wanted { part(len, true) } else { Found::Drop { len } })
@@ -141,7 +144,7 @@ impl Front {
     ) -> Result<Found, Fault> {
         if tag != ClientTag::Sync {
             let len = input.len().min(total);
-            self.scan.left = total - len;
+            self.scan.set_left(total - len);
             self.scan.long = Long::Drop;
             return Ok(Found::Drop { len });
         }

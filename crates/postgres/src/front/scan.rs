@@ -14,8 +14,8 @@ use weir_sql::Scanner;
 pub(super) struct Scan {
     /// Bytes at the start of the input that belong to the batch being gathered.
     pub(super) looked: usize,
-    /// Bytes of a long message that have not been handed out.
-    pub(super) left: usize,
+    /// Bytes of a long message that have not been handed out. A message has at most 2^31.
+    left: u32,
     /// What the long message is, while `left` is not 0.
     pub(super) long: Long,
     /// The lexer of a long Query, and the state of the catalogue by which it reads.
@@ -32,11 +32,56 @@ pub(super) struct Scan {
     /// What was found uses names whose meaning is not known yet, or is behind what may change how a text is
     /// read: it waits until everything before it is answered, and is looked at again then.
     pub(super) waits: bool,
+    /// What comes next belongs to the request found last.
+    pub(super) tail: Tail,
     /// The request found last may leave something that ties its client to its server.
     pub(super) may_pin: bool,
     /// Texts were read otherwise before.
     pub(super) dialect_changed: bool,
     pub(super) batch: Batch,
+}
+
+impl Scan {
+    /// Nothing has been looked at.
+    pub(super) const NEW: Scan = Scan {
+        looked: 0,
+        left: 0,
+        long: Long::Batch,
+        scanner: None,
+        open: false,
+        discarding: false,
+        hastens: false,
+        resetting: false,
+        waits: false,
+        tail: Tail::No,
+        may_pin: false,
+        dialect_changed: false,
+        batch: Batch::EMPTY,
+    };
+
+    /// Bytes of a long message that have not been handed out.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        self.left as usize
+    }
+
+    pub(super) fn set_left(&mut self, left: usize) {
+        self.left = u32::try_from(left).unwrap_or(u32::MAX);
+    }
+}
+
+/// What is behind the end of the data of a COPY. A server in copy-in mode ignores Sync (section 55.2.3), so it
+/// answers the request that has begun the COPY at the Sync behind the data, and sends nothing before: up to
+/// there nothing may wait for that answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    No,
+    /// Nothing yet: that request ended with Sync, which is not its end when it begins a COPY.
+    MayCome,
+    /// Such data was sent, and the server has not said yet that it takes any.
+    Guess,
+    /// The end of the request that has begun the COPY.
+    Known,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -337,7 +337,7 @@ impl Pool {
         let bytes: Vec<u8> = pooled.to_server.drain(..read).collect();
         pooled.server.feed(&bytes);
         // What is not taken stays in front: a reader keeps what it could not use.
-        let mut have = written.min(pooled.server.output.len());
+        let mut have = written.min(pooled.server.sent);
         let mut moved = read > 0;
         loop {
             let pooled = &mut self.servers[n];
@@ -353,6 +353,7 @@ impl Pool {
                     to_client.extend_from_slice(&input[..len]);
                 }
                 pooled.server.output.drain(..len);
+                pooled.server.sent -= len;
                 have -= len;
                 moved = true;
             }
@@ -576,8 +577,13 @@ fn the_data_of_a_copy_do_not_wait_for_the_answer_of_its_request() {
     let scripts = [
         vec![[runs("", "reset timezone"), runs("", copy), c::sync(), end.clone()].concat()],
         vec![[c::parse("b", "select 'b'"), runs("", copy), c::sync(), ends_named].concat()],
-        vec![[c::q("reset timezone;copy t from stdin"), data].concat()],
+        vec![[c::q("reset timezone;copy t from stdin"), data.clone()].concat()],
         vec![c::q("begin"), [runs("", "discard all"), c::close(""), c::sync()].concat(), c::q("rollback")],
+        vec![
+            [c::parse("b", "select 'b'"), runs("", "set timezone to 'CET'"), runs("", copy), c::sync(), data]
+                .concat(),
+            [c::parse("", "show timezone"), c::bind(""), c::execute(), c::close("b"), c::sync()].concat(),
+        ],
     ];
     for (script, seed) in scripts.iter().flat_map(|script| (1..100).map(move |seed| (script, seed))) {
         let mut acts: Vec<Act> = script.iter().cloned().map(act).collect();
@@ -606,6 +612,40 @@ fn a_statement_parsed_behind_a_reset_that_is_in_doubt_is_run_under_what_was_in_f
         let other = (false, vec![act(c::q("select 'a'"))]);
         let mut pool = Pool::new(vec![other, (false, script.clone())], 1, 3, false, seed);
         pool.run(0);
+        pool.check();
+    }
+}
+
+/// A Parse that is refused, because its name is taken, leaves the unnamed statement as it was.
+#[test]
+fn an_unnamed_statement_outlives_a_refused_parse_of_a_name() {
+    let script = vec![
+        act(c::function_call()),
+        act([c::parse("a", "set timezone to 'CET'"), c::parse("", "select 'a'"), c::sync()].concat()),
+        act([c::bind("a"), c::execute(), c::parse("", "select 'a'"), c::sync()].concat()),
+        act([c::parse("a", "select 'a'"), c::sync()].concat()),
+        act([c::bind(""), c::execute(), c::sync()].concat()),
+    ];
+    let mut pool = Pool::new(vec![(false, script)], 1, 1, false, 1);
+    pool.run(0);
+    pool.check();
+}
+
+/// The server says nothing of what a batch with a COPY has done before its Sync: without one it waits for ever,
+/// and with a Sync of Weir's own it would keep what its client never asked it to keep.
+#[test]
+fn a_client_that_vanishes_between_its_data_and_their_sync_leaves_no_server_waiting() {
+    let copies = [c::parse("", "copy t from stdin"), c::bind(""), c::execute(), c::sync()].concat();
+    let data = [c::copy_data(b"1\n"), c::copy_done()].concat();
+    for (seed, set) in (1..200).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let sets = [c::parse("", "set timezone to 'CET'"), c::bind(""), c::execute()].concat();
+        let first = if set { sets } else { Vec::new() };
+        let cut = vec![act([first, copies.clone(), data.clone()].concat())];
+        let asks = vec![act(c::q("show timezone")), act(c::q("show timezone"))];
+        let mut pool = Pool::new(vec![(false, cut), (false, asks)], 1, 1, false, seed);
+        // It goes when it has sent all of that and is owed no ReadyForQuery.
+        pool.run(0);
+        pool.clients[0].finished = false;
         pool.check();
     }
 }

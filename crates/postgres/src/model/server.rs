@@ -24,6 +24,8 @@ enum Copying {
 pub struct Server {
     input: Vec<u8>,
     pub output: Vec<u8>,
+    /// So much of it is sent. The rest waits, as a server's does, for Sync, Flush, an error or a COPY.
+    pub sent: usize,
     boundary: Boundary,
     startup_zone: String,
     zone: String,
@@ -47,6 +49,7 @@ impl Server {
         Server {
             input: Vec::new(),
             output: Vec::new(),
+            sent: 0,
             boundary: Boundary::Idle,
             startup_zone: zone.into(),
             zone: zone.into(),
@@ -99,6 +102,7 @@ impl Server {
                         }
                     }
                     if self.copying != Copying::No {
+                        self.sent = self.output.len();
                         return;
                     }
                 }
@@ -108,7 +112,8 @@ impl Server {
                 self.skipping = false;
                 self.ready();
             }
-            b'H' | b'd' | b'c' | b'f' => {}
+            b'H' => self.sent = self.output.len(),
+            b'd' | b'c' | b'f' => {}
             b'F' => {
                 match self.check_transaction("f") {
                     Ok(()) => self.output.extend(s::function_result()),
@@ -117,7 +122,12 @@ impl Server {
                 self.ready();
             }
             b'P' | b'B' | b'D' | b'E' | b'C' => match self.extended(tag, body) {
-                Ok(reply) => self.output.extend(reply),
+                Ok(reply) => {
+                    self.output.extend(reply);
+                    if self.copying != Copying::No {
+                        self.sent = self.output.len();
+                    }
+                }
                 Err(error) => {
                     self.error(&error);
                     self.skipping = true;
@@ -156,10 +166,12 @@ impl Server {
             self.output.extend(s::parameter("TimeZone", &self.zone));
         }
         self.output.extend(s::ready(self.boundary));
+        self.sent = self.output.len();
     }
 
     fn error(&mut self, (code, text): &(&'static str, String)) {
         self.output.extend(s::error(code, text));
+        self.sent = self.output.len();
         self.zone.clone_from(&self.zone_before);
         if self.boundary == Boundary::InTransaction {
             self.boundary = Boundary::Failed;

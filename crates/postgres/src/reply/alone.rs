@@ -298,6 +298,7 @@ impl Back {
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
             taken_name.clone_from(taken);
             match (statement, front.as_deref_mut()) {
+                (None, _) if owed.names_anew() => {}
                 (None, _) => self.unnamed = None,
                 // Answered by heart, and a server reads it for the first time: as if its Parse had failed.
                 (Some((statement, _)), Some(front))

@@ -37,7 +37,7 @@ impl Back {
         let boundary =
             read_ready(body(message)).map_err(|_| protocol("malformed ReadyForQuery".to_owned()))?;
         self.boundary = boundary;
-        self.needs_sync = false;
+        (self.needs_sync, self.swallowed) = (false, false);
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
             Owed::Settings { previous, last, only, .. } => {
