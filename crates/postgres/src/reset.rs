@@ -121,7 +121,12 @@ impl Back {
     fn internal(&mut self, what: Internal, text: &[u8], out: &mut Vec<u8>) {
         self.begin_internal();
         let mut bytes = Vec::new();
-        if self.needs_sync || self.skipping {
+        if self.needs_sync && !self.skipping {
+            // As in `end_tail`.
+            put_bind_nobody(&mut bytes);
+            self.queue.push(Owed::Bind { statement: None });
+        }
+        if std::mem::take(&mut self.needs_sync) || self.skipping {
             bytes.extend_from_slice(SYNC);
             self.queue.push(Owed::HiddenSync);
         }

@@ -780,6 +780,40 @@ fn a_client_that_leaves_in_a_copy() {
 }
 
 #[test]
+fn a_client_that_leaves_between_its_copy_and_the_sync_has_copied_nothing() {
+    let (mut f, mut b) = (front(1), back());
+    let batch = cat(&[c::parse("", "copy t from stdin"), c::bind(""), c::execute(), c::sync()]);
+    let begun = cat(&[s::parse_complete(), s::bind_complete(), s::copy_in()]);
+    let data = cat(&[c::copy_data(b"1\n"), c::copy_done()]);
+    let failed = cat(&[s::error("26000", "no such statement"), s::idle()]);
+    // The server has said nothing yet of the end of the data.
+    send(&mut f, &mut b, 1, &batch);
+    receive(&mut b, Some(&mut f), &begun);
+    send(&mut f, &mut b, 1, &data);
+    let mut out = Vec::new();
+    b.forget(1, &mut out);
+    assert_eq!(tags(&out), "BS");
+    receive(&mut b, None, &cat(&[s::complete("COPY 1"), failed.clone()]));
+    assert!(b.is_reusable());
+    // It has, because its buffer was full.
+    let (mut f, mut b) = (front(1), back());
+    send(&mut f, &mut b, 1, &batch);
+    receive(&mut b, Some(&mut f), &begun);
+    send(&mut f, &mut b, 1, &data);
+    receive(&mut b, Some(&mut f), &s::complete("COPY 1"));
+    out.clear();
+    b.forget(1, &mut out);
+    b.reset(&mut out);
+    assert_eq!(tags(&out), "BSQQ");
+    receive(
+        &mut b,
+        None,
+        &cat(&[failed, s::complete("ROLLBACK"), s::idle(), s::complete("DISCARD ALL"), s::idle()]),
+    );
+    assert!(b.is_reusable());
+}
+
+#[test]
 fn copy_out_streams() {
     let (mut f, mut b) = (front(1), back());
     let reply =

@@ -42,6 +42,9 @@ pub struct Server {
     pub parsed: Vec<(String, String)>,
 }
 
+/// A server sends what it has when that is more, whatever comes next.
+const BUFFER_BYTES: usize = 64;
+
 type Reply = Result<Vec<u8>, (&'static str, String)>;
 
 impl Server {
@@ -79,6 +82,9 @@ impl Server {
             }
             let message: Vec<u8> = self.input.drain(..length).collect();
             self.message(message[0], body(&message));
+            if self.output.len() > self.sent + BUFFER_BYTES {
+                self.sent = self.output.len();
+            }
         }
     }
 

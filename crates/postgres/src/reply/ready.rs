@@ -10,7 +10,7 @@ use crate::effects::{Effects, Outcome};
 use crate::frame::body;
 use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
-use crate::queue::{Internal, Owed, Undo, put_right};
+use crate::queue::{Internal, Kind, Owed, Undo, put_right};
 use crate::role::is_who;
 use crate::session_state::{Settings, follows};
 use std::sync::Arc;
@@ -52,6 +52,8 @@ impl Back {
             Owed::HiddenSync => {
                 if let Some(entry) = self.queue.head_mut() {
                     entry.ready = entry.items == 0;
+                    // What failed is what went before.
+                    entry.failed &= entry.kind != Kind::Internal;
                 }
                 return Ok(Way::Hide);
             }
