@@ -80,6 +80,7 @@ impl Routes for SimRoutes {
             targets: self.targets[protocol.index()].clone(),
             mode: self.plan.mode,
             size: self.plan.pool_size,
+            pinned_size: self.plan.pinned_size,
             max_of_database: self.plan.max_of_database,
             max_of_user: self.plan.max_of_user,
             min_size: 0,

@@ -217,6 +217,7 @@ fn timeouts(values: &Values) -> Timeouts {
         catalogue_check_ms: values.millis(Key::CatalogueCheckInterval),
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
+        log_pins_after_ms: values.millis(Key::LogPinsAfter),
     }
 }
 

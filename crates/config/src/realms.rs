@@ -226,6 +226,7 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         let user = users.entry(name.clone()).or_insert_with(|| User::nobody(&name));
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
+        user.pinned_pool_size = entry.count("pinned_pool_size");
         user.share = entry.count("share");
         user.reserved_connections = entry.count("reserved_connections");
         user.max_user_connections = entry.count("max_user_connections");
@@ -316,6 +317,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         server_database: if whole_server { None } else { url.database },
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
+        pinned_pool_size: entry.count("pinned_pool_size"),
         share: entry.count("share"),
         reserved_connections: entry.count("reserved_connections"),
         min_pool_size: entry.count("min_pool_size"),

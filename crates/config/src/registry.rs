@@ -228,6 +228,8 @@ settings! {
         "Minimum size of a pool whose size is auto.";
     AutoSizeMax "pool" "auto_size_max", servers(1), "64", Live, All,
         "Maximum size of a pool whose size is auto.";
+    PinnedPoolSize "pool" "pinned_pool_size", servers(0), "0", Live, All,
+        "Maximum number of server connections of a pool, beyond its size, that clients keep because of a pin: for each of them the pool may open another one, so that pinned clients take none from the others. A pool then has up to pool_size + pinned_pool_size connections; max_db_connections and max_user_connections still apply. 0: pinned connections count against pool_size.";
     PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
@@ -365,6 +367,8 @@ settings! {
         "Log each client that disconnects.";
     LogPoolerErrors "log" "log_pooler_errors" = "log_pooler_errors", Kind::Bool, "true", Live, All,
         "Log errors that Weir itself sends to clients: refused logins and closed clients.";
+    LogPinsAfter "log" "log_pins_after", seconds(), "60", Live, All,
+        "Log each client that has kept its server connection for this time because of a pin while other clients of the pool wait: once for each pin, with the reason and the statement. 0 disables it.";
     Logfile "log" "logfile" = "logfile", Kind::Path, "", Restart, All,
         "File to append the log to, in addition to standard error.";
 }

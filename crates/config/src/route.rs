@@ -33,6 +33,8 @@ pub struct Route {
     pub pool_size: usize,
     /// Weir finds the size itself, between this and `pool_size`.
     pub auto_size_min: Option<usize>,
+    /// Servers beyond that which clients keep because of a pin, at most.
+    pub pinned_pool_size: usize,
     /// Servers to keep open.
     pub min_pool_size: usize,
     /// Servers of all pools of this database, at most; 0: no limit.
@@ -192,6 +194,7 @@ impl Snapshot {
             pool_mode: sizes.pool_mode,
             pool_size: sizes.pool_size,
             auto_size_min: sizes.auto_size_min,
+            pinned_pool_size: sizes.pinned_pool_size,
             min_pool_size: sizes.min_pool_size,
             max_db_connections: database
                 .max_db_connections
@@ -224,6 +227,7 @@ pub(crate) struct Sizes {
     pub(crate) pool_mode: PoolMode,
     pub(crate) pool_size: usize,
     pub(crate) auto_size_min: Option<usize>,
+    pub(crate) pinned_pool_size: usize,
     min_pool_size: usize,
     pipeline_depth: usize,
 }
@@ -242,6 +246,10 @@ impl Sizes {
             auto_size_min,
             pool_mode: user.and_then(|u| u.pool_mode).or(database.pool_mode).unwrap_or(general),
             pool_size,
+            pinned_pool_size: user
+                .and_then(|u| u.pinned_pool_size)
+                .or(database.pinned_pool_size)
+                .unwrap_or_else(|| values.size(Key::PinnedPoolSize)),
             min_pool_size: database
                 .min_pool_size
                 .unwrap_or_else(|| values.size(Key::MinPoolSize))

@@ -197,6 +197,7 @@ impl Routes for ConfigRoutes {
             },
             size: route.pool_size,
             auto: route.auto_size_min.map(|min| Bounds { min, max: route.pool_size }),
+            pinned_size: route.pinned_pool_size,
             max_of_database: route.max_db_connections,
             max_of_user: route.max_user_connections,
             min_size: route.min_pool_size.min(route.pool_size),

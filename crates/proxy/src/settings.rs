@@ -91,6 +91,8 @@ pub struct PoolSpec {
     pub size: usize,
     /// The size is found by trial, between these.
     pub auto: Option<Bounds>,
+    /// Servers that clients keep for long and that do not count against the size, at most.
+    pub pinned_size: usize,
     /// Servers of all pools of this database at most; 0: no limit of its own.
     pub max_of_database: usize,
     /// Servers of all pools of this user at most; 0: no limit of its own.

@@ -158,7 +158,7 @@ impl Pool {
             took_ns: sum.took_ns.saturating_add(served.took_ns),
             waited_ns: sum.waited_ns.saturating_add(served.waited_ns),
         });
-        let most = with_hope(sum, entry.shared.limit(), time, patience);
+        let most = with_hope(sum, entry.shared.size(), time, patience);
         entry.shared.set_max_waiting(most.unwrap_or(usize::MAX));
     }
 
@@ -177,7 +177,7 @@ impl Pool {
             return;
         };
         let (waiting, active) = (entry.shared.waiting(), entry.shared.active());
-        let auto = self.auto.get_or_insert_with(|| AutoSize::new(bounds, entry.shared.limit()));
+        let auto = self.auto.get_or_insert_with(|| AutoSize::new(bounds, entry.shared.size()));
         let rebound = auto.set_bounds(bounds);
         let slot = Slot {
             elapsed_ns: elapsed.as_nanos() as u64,
@@ -198,8 +198,8 @@ impl Pool {
                 change.why
             );
         }
-        if auto.size() != entry.shared.limit() {
-            entry.shared.set_limit(auto.size());
+        if auto.size() != entry.shared.size() {
+            entry.shared.set_size(auto.size());
         }
     }
 }

@@ -74,7 +74,8 @@ impl<X> PoolEntry<X> {
         // A size that was found is still the best guess.
         let limit = spec.auto.map_or(spec.size, |bounds| self.shared.size().clamp(bounds.min, bounds.max));
         self.knowledge.set_unknown_code(spec.unknown_code);
-        self.shared.set_limit(limit);
+        self.shared.set_size(limit);
+        self.shared.set_allowance(spec.pinned_size);
         self.shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         database.set_limit(spec.max_of_database);
         user.set_limit(spec.max_of_user);
@@ -171,6 +172,7 @@ impl<X: Default> Registry<X> {
             PoolShared::growing(limit, caps, *first, *most, shown.clone())
         };
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
+        shared.set_allowance(spec.pinned_size);
         // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one
         // server of MySQL's is not known here, so there all databases are together.
         let same = |other: &PoolSpec| match spec.protocol {
@@ -254,6 +256,7 @@ pub(crate) mod tests {
             mode: PoolMode::Transaction,
             size: 1,
             auto: None,
+            pinned_size: 0,
             max_waiting: None,
             share: 0,
             reserved: 0,
