@@ -99,6 +99,7 @@ impl Routes for SimRoutes {
             late_begin: self.plan.late_begin,
             share_answers: self.plan.share_answers,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+            pins: weir_wire::PinPolicies::default(),
             listen_linger_ms: None,
             variant,
             max_prepared_statements: self.plan.max_prepared,

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
 use weir_session::{Admission, AuthMethod, Login};
+use weir_wire::PinPolicies;
 
 /// Where a client's requests go: everything the proxy needs to find or make the pool.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct Route {
     pub share_answers: bool,
     /// What becomes of a server on which unknown code has run: `pin`, `reset` or `pass`.
     pub unknown_code: &'static str,
+    /// What is decided of reasons for pins; nothing in session mode.
+    pub pins: PinPolicies,
     /// Time for which a client that listens keeps its server, in milliseconds; `None`: for ever.
     pub listen_linger_ms: Option<u64>,
     /// Its share in limits that several pools have; 0: none was set.
@@ -208,6 +211,11 @@ impl Snapshot {
                 .into_iter()
                 .find(|word| *word == self.values.text(Key::UnknownCode))
                 .unwrap_or("pin"),
+            pins: match (sizes.pool_mode, protocol) {
+                (PoolMode::Session, _) => PinPolicies::default(),
+                (_, Protocol::Postgres) => self.pins,
+                (_, Protocol::Mysql) => self.pins.warning_of_passed(),
+            },
             listen_linger_ms: self
                 .values
                 .bool(Key::SharedListen)

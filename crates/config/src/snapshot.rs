@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use weir_auth::Secret;
 use weir_session::AuthMethod;
+use weir_wire::PinPolicies;
 use weir_session::Protocol;
 
 /// When a server goes back to its pool.
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub limits: Limits,
     /// All waiting times.
     pub timeouts: Timeouts,
+    /// What is decided of reasons for pins.
+    pub pins: PinPolicies,
     /// TLS with clients.
     pub client_tls: crate::ClientTls,
     /// Options of TCP sockets, on both sides.

@@ -209,6 +209,7 @@ impl Routes for ConfigRoutes {
                 "pass" => UnknownCode::Pass,
                 _ => UnknownCode::Pin,
             },
+            pins: route.pins,
             listen_linger_ms: route.listen_linger_ms,
             max_waiting: route.max_waiting_clients,
             share: route.share,

@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
+use weir_wire::Pin;
 
 /// Others are told of so many missing servers at most: so a long queue, which lacks more than it can get,
 /// need not tell of each client that comes and goes.
@@ -59,6 +60,8 @@ pub struct Pool<X> {
     aside: usize,
     /// Earliest timer that is set to look at the clients that keep their servers; `u64::MAX`: none.
     pub watched_ms: u64,
+    /// When clients that are pinned for a reason are logged again (milliseconds of the worker's clock).
+    pub warned_ms: HashMap<Pin, u64>,
     /// Connects that failed in a row.
     failures: u32,
     /// No connect before this time (milliseconds of the worker's clock).
@@ -100,6 +103,7 @@ impl<X> Pool<X> {
             servers: 0,
             aside: 0,
             watched_ms: u64::MAX,
+            warned_ms: HashMap::new(),
             failures: 0,
             retry_at_ms: 0,
             pauses: false,

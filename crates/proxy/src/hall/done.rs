@@ -167,10 +167,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server stays with its client beyond the boundary: counts the reasons that are new.
     fn count_pins(&mut self, cx: &mut Cx<'_, N>, key: Key, pins: Pins) {
         let before = self.books().pin(key, pins);
-        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return };
-        if before.is_empty() {
-            self.watch_pins(cx, id);
+        if before == pins {
+            return;
         }
+        let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return };
+        self.note_pins(cx, id, key, before, pins);
         self.count_pool(id, |cells| {
             pins.iter().filter(|&pin| !before.contains(pin)).for_each(|pin| cells.pins(pin).inc());
         });

@@ -14,17 +14,21 @@ use crate::pool::shared::NOBODY;
 use crate::server::ServerState;
 use crate::wing::{Front, Wing};
 use weir_net::Net;
+use weir_wire::{PinPolicies, Pins};
 
 /// Age of a lease from which a pin counts: longer than clients keep a server in case they ask something
 /// (`kept::KEPT_MS`), short beside what a person or a queue notices.
 const LASTING_MS: u64 = 200;
+
+/// Pause between two lines about pins of one reason in one pool of a worker.
+const WARN_PAUSE_MS: u64 = 60_000;
 
 /// Pause between two looks at clients that are to be logged as soon as others wait.
 const LOOK_MS: u64 = 1_000;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A client of this pool has begun to keep its server: it is looked at when that may matter.
-    pub(super) fn watch_pins(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
+    fn watch_pins(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         let (now_ms, log_ms) = (cx.now_ms(), cx.settings.timeouts.log_pins_after_ms);
         let Some(pool) = self.pool(id) else { return };
         let due_ms = match (pool.spec.pinned_size, log_ms) {
@@ -79,6 +83,41 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         if next_ms != u64::MAX {
             self.watch_pins_at(cx, id, next_ms);
+        }
+    }
+
+    /// A client keeps its server for these reasons; for those `before` it did already. What the operator wants
+    /// to know of them is logged, but not again and again.
+    pub(super) fn note_pins(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        id: PoolId,
+        key: Key,
+        before: Pins,
+        pins: Pins,
+    ) {
+        if before.is_empty() {
+            self.watch_pins(cx, id);
+        }
+        let now_ms = cx.now_ms();
+        let policies = self.pool(id).map_or_else(PinPolicies::default, |pool| pool.spec.pins);
+        for pin in policies.tells(pins).iter().filter(|&pin| !before.contains(pin)) {
+            let Some(pool) = self.pool(id) else { continue };
+            let again_ms = pool.warned_ms.entry(pin).or_default();
+            if now_ms < *again_ms {
+                continue;
+            }
+            *again_ms = now_ms + WARN_PAUSE_MS;
+            let (reason, statement) = (pin.label(), self.cause_of(key));
+            log_client!(
+                warn,
+                self,
+                cx,
+                key,
+                reason,
+                statement,
+                "client is pinned: it keeps its server beyond the transaction"
+            );
         }
     }
 

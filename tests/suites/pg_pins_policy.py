@@ -1,0 +1,363 @@
+"""Pinned clients and the others: servers beyond the pool's size (pinned_pool_size), what the log says, what the operator decides.
+On a PostgreSQL of its own, so that every connection on it is Weir's or this suite's."""
+
+import contextlib
+import functools
+import signal
+import threading
+
+from weirtest.case import eventually, in_threads, weir
+from weirtest.pgwire import Closed, LoginRefused, ServerError, Wire
+from weirtest.private import PrivateServer
+from weirtest.weir import PASSWORD, Weir
+
+SERVERS = ["postgres"]
+
+LOST = (Closed, ConnectionError, OSError)
+LOCK, UNLOCK = "select pg_advisory_lock({})", "select pg_advisory_unlock({})"
+
+
+@functools.cache
+def server():
+    return PrivateServer("postgres")
+
+
+def text(size, pinned, more="", database="", users=("app_scram",)):
+    """A weir.toml."""
+    out = f'{more}\n[databases.app]\nurl = "postgres://127.0.0.1:{server().port}/app"\n{database}\n'
+    for user in users:
+        out += f'[users.{user}]\npassword = "{PASSWORD}"\n'
+    return out + f"[pool]\ndefault_pool_size = {size}\npinned_pool_size = {pinned}\n"
+
+
+class Reloading:
+    """A Weir whose file can be changed."""
+
+    def __init__(self, content, **kw):
+        self.w = Weir.configured("postgres", content, **kw)
+        self.path = self.w.argv[self.w.argv.index("--config") + 1]
+
+    def reload(self, content):
+        with open(self.path, "w", encoding="utf-8") as f:
+            f.write(content)
+        before = len(self.w.log())
+        self.w.signal(signal.SIGHUP)
+        eventually(lambda: "the configuration was reloaded" in self.w.log()[before:], "the reload")
+
+    def __enter__(self):
+        self.w.__enter__()
+        return self
+
+    def __exit__(self, *raised):
+        self.w.__exit__(*raised)
+
+
+def start(size=2, pinned=0, settings=(), **kw):
+    settings = [f"pool.pinned_pool_size={pinned}", *settings]
+    return Weir.before("postgres", port=server().port, pool_size=size, settings=settings, **kw)
+
+
+def connections(a):
+    return int(a.ask("select count(*) from pg_stat_activity where backend_type = 'client backend' and usename like 'app%'")[0][0])
+
+
+@contextlib.contextmanager
+def admin():
+    with Wire(server().superuser()) as wire:
+        yield wire
+
+
+@contextlib.contextmanager
+def sampled():
+    """The largest number of Weir's connections that the database has seen meanwhile."""
+    most, stop = [0], threading.Event()
+
+    def watch():
+        with admin() as a:
+            while not stop.is_set():
+                most[0] = max(most[0], connections(a))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def pinned(w):
+    return w.metric("weir_pinned_servers", protocol="postgres")
+
+
+def outside(w):
+    return w.metric("weir_pinned_pool_servers", protocol="postgres")
+
+
+def pin(w, number, how=LOCK):
+    wire = Wire(w.target())
+    wire.ask(how.format(number))
+    return wire
+
+
+def is_served(w, what="served", within_s=10):
+    """A transaction of somebody who came just now."""
+    with Wire(w.target()) as wire:
+        wire.sock.settimeout(within_s)
+        wire.ask("begin")
+        assert wire.ask(f"select '{what}', txid_current() > 0")[0][0] == what
+        wire.ask("commit")
+
+
+class Late:
+    """A client that comes while all servers are taken, and waits."""
+
+    def __init__(self, w):
+        self.raised = []
+        self.thread = threading.Thread(target=lambda: self.raised.extend(in_threads(1, lambda _: is_served(w, "late", 60))))
+        self.thread.start()
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "it waits")
+
+    def is_served(self):
+        self.thread.join(30)
+        assert not self.thread.is_alive() and not self.raised, self.raised
+
+
+class Others:
+    """Clients that work all the while, in transactions, each of which needs a server to itself."""
+
+    def __init__(self, w, count=4):
+        self.w, self.done, self.stop, self.raised = w, [0] * count, threading.Event(), []
+        self.thread = threading.Thread(target=lambda: self.raised.extend(in_threads(count, self.work)))
+
+    def work(self, i):
+        with Wire(self.w.target()) as wire:
+            while not self.stop.is_set():
+                wire.ask("begin")
+                assert wire.ask(f"select {i}, txid_current() > 0") == [[str(i), "t"]]
+                wire.ask("commit")
+                self.done[i] += 1
+
+    def all_go_on(self):
+        before = list(self.done)
+        eventually(lambda: all(now > then + 2 for now, then in zip(self.done, before)), "all others go on")
+
+    def __enter__(self):
+        self.thread.start()
+        self.all_go_on()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        assert not self.raised, self.raised[:3]
+
+
+@weir
+def pinned_clients_starve_nobody(_context):
+    """Six clients pin a pool of two, with room for six: the others are served, the database sees eight connections at most, and in the
+    end two."""
+    for workers, how, free in ((1, LOCK, UNLOCK), (3, LOCK, UNLOCK), (2, "create temp table t{} (i int)", "drop table t{}")):
+        with start(2, 6, settings=[f"workers={workers}"]) as w, sampled() as most, admin() as a, Others(w) as others:
+            barrier, wires = threading.Barrier(6), [None] * 6
+
+            def work(i, w=w, how=how, barrier=barrier, wires=wires):
+                barrier.wait()
+                wires[i] = pin(w, i, how)
+
+            assert not in_threads(6, work)
+            eventually(lambda w=w: (pinned(w), outside(w)) == (6, 6), "all six are outside")
+            others.all_go_on()
+            if "lock" in how:
+                assert a.ask("select count(*) from pg_locks where locktype = 'advisory' and granted") == [["6"]]
+            for i, wire in enumerate(wires):
+                wire.ask(free.format(i))
+            eventually(lambda w=w: (pinned(w), outside(w)) == (0, 0), "no pin is left")
+            others.all_go_on()
+            eventually(lambda a=a: connections(a) <= 2, "the pool has its size again")
+            for wire in wires:
+                assert wire.ask("select 'still here'") == [["still here"]]
+                wire.close()
+        assert 6 < most[0] <= 8, f"{most[0]} connections at once"
+
+
+@weir
+def nothing_is_outside_by_default(_context):
+    with start(2, settings=["pool.query_wait_timeout=1"]) as w, sampled() as most, admin() as a:
+        wires = [pin(w, i) for i in range(2)]
+        with contextlib.suppress(ServerError, LoginRefused), Wire(w.target()) as late:
+            late.ask("select txid_current()")
+            raise AssertionError("served by a third connection")
+        assert (connections(a), outside(w)) == (2, 0)
+        for wire in wires:
+            wire.close()
+    assert most[0] == 2, most
+
+
+@weir
+def an_allowance_that_is_used_up_leaves_all_as_it_was(_context):
+    """Size 2, one outside: the third pin fills the pool; whoever comes waits, and is served as soon as any of them ends."""
+    with start(2, 1, settings=["workers=2"]) as w, sampled() as most:
+        wires = [pin(w, i) for i in range(3)]
+        eventually(lambda: pinned(w) == 3, "all are pinned")
+        late = Late(w)
+        assert outside(w) == 1
+        # Whichever ends: another one takes the place outside.
+        wires.pop(0).ask(UNLOCK.format(0))
+        late.is_served()
+        eventually(lambda: (pinned(w), outside(w)) == (2, 1), "one is outside, one inside")
+        is_served(w)
+        for wire in wires:
+            wire.close()
+    assert most[0] <= 3, most
+
+
+@weir
+def pinned_clients_that_leave_give_their_places_back(_context):
+    """By a goodbye, by silence, in a transaction; and whose server is lost."""
+    with start(2, 4, settings=["workers=2"]) as w, sampled() as most, admin() as a, Others(w) as others:
+        wires = [pin(w, i) for i in range(4)]
+        eventually(lambda: outside(w) == 4, "all are outside")
+        wires[0].close()
+        wires[1].vanish()
+        wires[2].ask("begin")
+        wires[2].ask("select pg_advisory_lock(77)")
+        wires[2].vanish()
+        pid = wires[3].ask("select pid from pg_locks where locktype = 'advisory' and objid = 3")[0][0]
+        a.ask(f"select pg_terminate_backend({pid})")
+        try:
+            wires[3].ask("select 1")
+            raise AssertionError("the server was lost, and nobody said so")
+        except (ServerError, *LOST) as e:
+            assert not isinstance(e, ServerError) or e.code in ("57P01", "08006"), e.code
+        eventually(lambda: (pinned(w), outside(w)) == (0, 0), "no pin is left")
+        assert a.ask("select count(*) from pg_locks where locktype = 'advisory'") == [["0"]]
+        others.all_go_on()
+        eventually(lambda: connections(a) <= 2, "the pool has its size again")
+    assert most[0] <= 6, most
+
+
+@weir
+def a_pin_inside_a_transaction_counts_when_that_ends(_context):
+    with start(1, 1) as w, admin() as a:
+        wire = Wire(w.target())
+        wire.ask("begin")
+        wire.ask("create temp table t (i int)")
+        late = Late(w)
+        assert (pinned(w), connections(a)) == (0, 1)
+        wire.ask("commit")
+        late.is_served()
+        eventually(lambda: (pinned(w), outside(w), connections(a)) == (1, 1, 2), "the table is outside")
+        # It is pinned in every later transaction, too.
+        wire.ask("begin")
+        wire.ask("insert into t values (1)")
+        is_served(w)
+        wire.ask("rollback")
+        wire.ask("drop table t")
+        eventually(lambda: (pinned(w), outside(w), connections(a)) == (0, 0, 1), "one server is left")
+        wire.close()
+
+
+@weir
+def a_reload_applies_to_pins_that_are_there(_context):
+    with Reloading(text(2, 0)) as r, sampled() as most, admin() as a:
+        w = r.w
+        wires = [pin(w, i) for i in range(2)]
+        eventually(lambda: pinned(w) == 2, "both are pinned")
+        late = Late(w)
+        r.reload(text(2, 2))
+        late.is_served()
+        eventually(lambda: outside(w) == 2, "both are outside")
+        wires += [pin(w, i) for i in (2, 3)]
+        eventually(lambda: (pinned(w), connections(a)) == (4, 4), "four are pinned")
+        # Smaller: nobody loses his server, and nobody gets a new one.
+        r.reload(text(2, 1))
+        for i, wire in enumerate(wires):
+            assert wire.ask(f"select pg_try_advisory_lock({i})") == [["t"]]
+            wire.ask(UNLOCK.format(i))
+        eventually(lambda: outside(w) == 1, "one may be outside")
+        for i, wire in enumerate(wires[:3]):
+            wire.ask(UNLOCK.format(i))
+        eventually(lambda: (pinned(w), connections(a) <= 3) == (1, True), "what is left is in its bounds")
+        is_served(w)
+        r.reload(text(2, 0))
+        wires[3].ask(UNLOCK.format(3))
+        eventually(lambda: (pinned(w), outside(w), connections(a) <= 2) == (0, 0, True), "the pool has its size")
+        is_served(w)
+        # By database and by user, which comes first.
+        r.reload(text(1, 0, database="pinned_pool_size = 1"))
+        wires[0].ask(LOCK.format(0))
+        eventually(lambda: outside(w) == 1, "it is outside by the database's setting")
+        is_served(w)
+        for wire in wires:
+            wire.close()
+    assert most[0] <= 4, most
+
+
+@weir
+def limits_of_databases_and_users_hold_for_pinned_servers(_context):
+    for limit in ("max_db_connections", "max_user_connections"):
+        with start(2, 6, settings=[f"pool.{limit}=3", "pool.query_wait_timeout=1"]) as w, sampled() as most:
+            wires = [pin(w, i) for i in range(3)]
+            eventually(lambda w=w: pinned(w) == 3, "all are pinned")
+            with contextlib.suppress(ServerError, LoginRefused), Wire(w.target()) as late:
+                late.ask("select txid_current()")
+                raise AssertionError(f"served beyond {limit}")
+            wires.pop().close()
+            is_served(w)
+            for wire in wires:
+                wire.close()
+        assert most[0] == 3, (limit, most)
+
+
+@weir
+def pools_that_find_their_size_count_pinned_servers_apart(_context):
+    settings = ["pool.default_pool_size=auto", "pool.auto_size_min=1", "pool.auto_size_max=2", "workers=2"]
+    with start(2, 5, settings=settings) as w, sampled() as most, Others(w) as others:
+        wires = [pin(w, i) for i in range(5)]
+        eventually(lambda: outside(w) == 5, "all are outside")
+        others.all_go_on()
+        for wire in wires:
+            wire.close()
+        eventually(lambda: outside(w) == 0, "none is left")
+        others.all_go_on()
+    assert 5 < most[0] <= 7, most
+
+
+@weir
+def the_console_shows_how_much_of_it_is_used(_context):
+    with start(2, 3, settings=["console.admin_users=app_scram"]) as w:
+        wires = [pin(w, i) for i in range(2)]
+        eventually(lambda: outside(w) == 2, "both are outside")
+        with Wire(w.target(database="weir")) as console:
+            limits = {r[0]: (r[4], r[5]) for r in console.ask("show limits")}
+            assert limits["pinned_pool_size"] == ("2", "3"), limits
+            assert int(limits["pool_size"][0]) <= 2 and limits["pool_size"][1] == "2", limits
+            assert [r[-1] for r in console.ask("show pools") if r[2] == "app_scram"] == ["2"]
+            assert sorted(r[7] for r in console.ask("show pins")) == ["session_lock"] * 2
+        with Wire(w.target(database="pgbouncer")) as console:
+            assert len(console.ask("show pools")[0]) == 15, "PgBouncer's columns"
+        for wire in wires:
+            wire.close()
+
+
+@weir
+def who_pins_while_others_wait_is_in_the_log(_context):
+    says = "client keeps its server because of a pin while others wait"
+    with start(1, settings=["log.log_pins_after=1", "pool.query_wait_timeout=60"]) as w:
+        wire = Wire(w.target(), {"application_name": "reports"})
+        wire.ask("select pg_advisory_lock(4711) /* of the job */")
+        eventually(lambda: pinned(w) == 1, "it is pinned")
+        late = Late(w)
+        line = eventually(lambda: next((line for line in w.log().splitlines() if says in line), None), "a line in the log")
+        for part in ("WARN", 'user="app_scram"', 'database="app"', "address=127.0.0.1", 'application_name="reports"', 'reasons="session_lock"',
+                     "held_s=", 'statement="select pg_advisory_lock(?)"', "client="):
+            assert part in line, f"{part} is missing: {line}"
+        assert "4711" not in line, line
+        wire.ask(UNLOCK.format(4711))
+        late.is_served()
+        # A pin that keeps nobody waiting is nobody's concern, and each is told once.
+        wire.ask(LOCK.format(1))
+        eventually(lambda: pinned(w) == 1, "it is pinned again")
+        assert w.log().count(says) == 1, w.log()
+        wire.close()
