@@ -1,7 +1,7 @@
 //! Maintains the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. Also
 //! removes pools that are no longer used.
 //!
-//! Owns: one [`AutoSize`] for each pool whose size is `auto`, the size that workers were last told for any
+//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what workers were last told of any
 //! pool, and how long a pool has been unused. Runs on the control thread, a few times per second. Must not
 //! know: how a server is opened or closed; it tells the workers that a size has changed.
 //!
@@ -32,7 +32,8 @@ pub struct Sizing {
 
 #[derive(Debug, Default)]
 struct Pool {
-    told: usize,
+    /// Its limit, and its servers beyond the size.
+    told: (usize, usize),
     served: Served,
     auto: Option<AutoSize>,
     /// For how long nobody has used it, as far as can be seen from here.
@@ -84,8 +85,8 @@ impl Sizing {
             } else if self.trying == Some(name) {
                 self.trying = None;
             }
-            let limit = entry.shared.limit();
-            if std::mem::replace(&mut pool.told, limit) != limit {
+            let now = (entry.shared.limit(), entry.shared.inside_and_outside().1);
+            if std::mem::replace(&mut pool.told, now) != now {
                 for worker in shared.berths.open() {
                     (shared.post)(worker, W::mail(WingMail::Sized { pool: entry.clone() }));
                 }
