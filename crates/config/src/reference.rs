@@ -94,7 +94,9 @@ fn kind_text(kind: Kind) -> String {
         Kind::Size { max, unit } => format!("number of {unit}, 1 to {max}, or `auto`"),
         Kind::Seconds { .. } => "time".to_owned(),
         Kind::Mode => "permissions in octal, as text".to_owned(),
-        Kind::Word(words) | Kind::Policy { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Word(words) | Kind::Policy { words, .. } => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
         Kind::Text => "text".to_owned(),
         Kind::Path => "file".to_owned(),
         Kind::List => "array of text".to_owned(),

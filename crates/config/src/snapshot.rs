@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use weir_auth::Secret;
 use weir_session::AuthMethod;
-use weir_wire::PinPolicies;
 use weir_session::Protocol;
+use weir_wire::PinPolicies;
 
 /// When a server goes back to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@
 //! Invariant: in doubt a trace is kept. Removing one too early could give a client another client's answer.
 
 use crate::role::{AUTHORIZATION, ROLE};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
@@ -260,6 +260,13 @@ impl Effects {
             Some(known) => Arc::clone(known),
             None => Arc::new(effects),
         })
+    }
+
+    /// What it does in a request that has its text: nothing if that is refused.
+    #[inline]
+    pub fn if_sent(&self) -> &Effects {
+        static NOTHING: LazyLock<Effects> = LazyLock::new(Effects::default);
+        if self.refused.is_some() { &NOTHING } else { self }
     }
 
     /// Settings go back to the server's defaults, which are not those of a client that named some.

@@ -279,8 +279,7 @@ mod tests {
             }
         }
         assert_eq!(Tag::unpack(Token::MAIL.0), None);
-        let (retry, pins) =
-            (Tag::fixed(Kind::Pool, Protocol::Mysql, 7), Tag::of_pins(Protocol::Mysql, 7));
+        let (retry, pins) = (Tag::fixed(Kind::Pool, Protocol::Mysql, 7), Tag::of_pins(Protocol::Mysql, 7));
         assert!(pins.is_of_pins() && !retry.is_of_pins());
         assert_eq!(Tag::unpack(pins.pack()), Some(pins));
     }

@@ -257,7 +257,8 @@ impl PinPolicies {
     }
     /// As one number.
     pub fn pack(self) -> u64 {
-        let [warned, refused, passed] = [self.warned, self.refused, self.passed].map(|pins| u64::from(pins.0));
+        let [warned, refused, passed] =
+            [self.warned, self.refused, self.passed].map(|pins| u64::from(pins.0));
         warned | refused << POLICY_BITS | passed << (2 * POLICY_BITS)
     }
     /// From what [`PinPolicies::pack`] gave.

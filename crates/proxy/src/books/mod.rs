@@ -10,12 +10,12 @@
 //!
 //! Invariants: a server is leased to at most one client, and the two name each other; a client waits, follows
 //! one that asks the same, has a lease or rides, never two of these; a client begins to follow only while the
-//! other one waits; a server is shared while a client rides on it or it is about to be
-//! filled, and no client rides on any other; a server that is set aside is the lease of a client that is pinned;
-//! a server is in the idle list exactly while it is idle; a server
-//! that a cancel may still hit changes hands only to the client that the cancel is for; the gauges equal the
-//! entries.
+//! other one waits; a server is shared while a client rides on it or it is about to be filled, and no client
+//! rides on any other; a server that is set aside is the lease of a client that is pinned; a server is in the
+//! idle list exactly while it is idle; a server that a cancel may still hit changes hands only to the client
+//! that the cancel is for; the gauges equal the entries.
 
+mod aside;
 mod broken;
 mod claim;
 mod follow;
@@ -331,34 +331,12 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
     pub fn pin(&mut self, client: Key, pins: Pins) -> Pins {
         let Some(held) = self.clients.get_mut(client) else { return Pins::NONE };
         let before = std::mem::replace(&mut held.claim_mut().pinned, pins);
-        let (id, lease) = (held.pool(), held.claim().lease());
+        let id = held.pool();
         if let Some(pool) = id.and_then(|id| pool_in(self.pools, id)) {
             pool.pinned(!before.is_empty(), !pins.is_empty());
-            let held = lease.filter(|_| pins.is_empty()).and_then(|server| self.servers.get_mut(server));
-            if held.is_some_and(|held| std::mem::take(&mut held.post_mut().aside)) {
-                pool.come_back();
-            }
         }
+        self.come_back(client, pins);
         before
-    }
-
-    /// A client has been pinned for long: its server counts as one that is, until the lease ends. Returns
-    /// whether another one may be opened in its place.
-    ///
-    /// # Errors
-    /// Nothing pins it, or it has no server.
-    pub fn set_aside(&mut self, client: Key) -> Sound<bool> {
-        let held = self.clients.get(client).filter(|client| !client.claim().pinned.is_empty());
-        let Some(server) = held.and_then(|client| client.claim().lease()) else {
-            return Err(broken("a server is set aside and nothing pins it").of(client));
-        };
-        let Some(held) = self.servers.get_mut(server) else {
-            return Err(broken("a server is set aside that is gone").of(client));
-        };
-        if std::mem::replace(&mut held.post_mut().aside, true) {
-            return Ok(false);
-        }
-        Ok(self.pool_of(server).is_some_and(Pool::set_aside))
     }
 
     // Shared servers.

@@ -132,7 +132,11 @@ impl<X> Pool<X> {
             [&self.cells.pinned_servers, &self.cells.empty_transactions, &self.cells.listening_clients];
         now.chain(held).for_each(|gauge| gauge.set(0));
         let (told_size, told_outside) = (self.told_size, self.told_outside);
-        *self = Pool { told_size, told_outside, ..Pool::new(self.entry.clone(), self.worker, self.cells.clone()) };
+        *self = Pool {
+            told_size,
+            told_outside,
+            ..Pool::new(self.entry.clone(), self.worker, self.cells.clone())
+        };
     }
 
     /// Idle servers on this worker.

@@ -86,16 +86,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    /// A client keeps its server for these reasons; for those `before` it did already. What the operator wants
-    /// to know of them is logged, but not again and again.
-    pub(super) fn note_pins(
-        &mut self,
-        cx: &mut Cx<'_, N>,
-        id: PoolId,
-        key: Key,
-        before: Pins,
-        pins: Pins,
-    ) {
+    /// A client keeps its server for these reasons; for those `before` it did already. What the operator
+    /// wants to know of them is logged, but not again and again.
+    pub(super) fn note_pins(&mut self, cx: &mut Cx<'_, N>, id: PoolId, key: Key, before: Pins, pins: Pins) {
         if before.is_empty() {
             self.watch_pins(cx, id);
         }

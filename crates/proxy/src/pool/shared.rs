@@ -13,9 +13,9 @@
 //! in the place of one that has just come back.
 //!
 //! Invariant: `opened` is the number of server connections of this pool in the process, in every state from
-//! the start of a connect to the close, and never exceeds the limit, except after that has fallen. A waiter that finds nothing and a server
-//! that finds no waiter cannot miss each other: each publishes itself first and looks second, both
-//! sequentially consistent.
+//! the start of a connect to the close, and never exceeds the limit, except after that has fallen. A waiter
+//! that finds nothing and a server that finds no waiter cannot miss each other: each publishes itself first
+//! and looks second, both sequentially consistent.
 
 use super::Cap;
 use crate::sync::Arc;
@@ -407,7 +407,8 @@ impl PoolShared {
 
     /// What all workers have served so far.
     pub fn served(&self) -> Served {
-        // Also by workers that have ended since: a sum that falls would be taken for one that has passed its end.
+        // Also by workers that have ended since: a sum that falls would be taken for one that has passed its
+        // end.
         let ended = self.further.get().into_iter().flat_map(|places| &places.tallies);
         self.first.tallies.iter().chain(ended).fold(Served::default(), |sum, tally| Served {
             answered: sum.answered.wrapping_add(tally.answered.load(Relaxed)),
