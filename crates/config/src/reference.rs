@@ -24,7 +24,7 @@ fn section_text(section: &str) -> &'static str {
             "Pools of server connections: sizes, modes and timeouts. Sizes and the mode can also be set for a database or a user."
         }
         "pins" => {
-            "What happens to clients whose session state cannot move, by reason ([pins](pins.md#what-an-operator-decides)). Not in session mode. `error` refuses a statement whose text tells that it would pin (SQLSTATE 0A000, errno 1235). `pass` trusts the application: the client is not pinned, and what it leaves behind meets the next client, as behind PgBouncer; PostgreSQL only, in MySQL it is `warn`."
+            "What happens to clients whose session state cannot move, by reason. Not in session mode. `error` refuses a statement whose text tells that it would pin (SQLSTATE 0A000, errno 1235). `pass` trusts the application: the client is not pinned, and what it leaves behind meets the next client, as behind PgBouncer; PostgreSQL only; for MySQL and MariaDB it means `warn`. See [What an operator decides](pins.md#what-an-operator-decides)."
         }
         "limits" => "Limits for clients.",
         "socket" => "Socket options, towards clients and servers.",
