@@ -480,6 +480,21 @@ def policies_change_with_a_reload(_context):
 
 
 @weir
+def a_user_has_other_policies_than_his_database(_context):
+    own = text(2, 1, "[pins]\nsession_lock = 'error'\n", "pins = ['temporary_table = error', 'listen = error']", ("app_scram", "app_md5"))
+    own = own.replace("[users.app_md5]\n", "[users.app_md5]\npinned_pool_size = 2\npins = ['temporary_table = pin', 'session_lock = pin']\n")
+    with Reloading(own) as r:
+        with Wire(r.w.target()) as one, Wire(r.w.target(user="app_md5")) as other:
+            for statement in (LOCK.format(1), "create temp table t (i int)", "listen x"):
+                assert error_of(lambda statement=statement: one.ask(statement)).code == "0A000", statement
+            other.ask(LOCK.format(1))
+            other.ask("create temp table t (i int)")
+            assert error_of(lambda: other.ask("listen x")).code == "0A000", "the database's"
+            eventually(lambda: pinned(r.w) == 1, "it is pinned")
+            assert other.ask("select count(*) from t") == [["0"]]
+
+
+@weir
 def pins_that_are_to_be_told_are_in_the_log_once(_context):
     says = "client is pinned: it keeps its server beyond the transaction"
     with start(3, settings=["pins.default=warn", "workers=1"]) as w:

@@ -5,7 +5,7 @@ use crate::ident::group_number;
 use crate::listen::{UnixFile, check_socket_path, listeners, tcp, tcp_on};
 use crate::problem::{Problems, Warning, WarningKind, relative_to};
 use crate::realms::{check_realms, empty_realm, realms};
-use crate::registry::{Key, SETTINGS};
+use crate::registry::Key;
 use crate::url::postgres_socket;
 use crate::values::{AUTO, Flavour};
 use crate::{Auth, Limits, ListenAt, Listener, Log, Protocol, Realm, Snapshot, Tcp, Timeouts, Values};
@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use weir_session::AuthMethod;
-use weir_wire::{Pin, PinPolicies};
 
 /// A snapshot, and what the operator should know about it.
 #[derive(Debug, Clone)]
@@ -54,7 +53,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
             .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::ScramSha256))),
         limits: limits(&values),
         timeouts: timeouts(&values),
-        pins: pin_policies(&values),
+        pins: crate::pins::in_general(&values),
         client_tls,
         tcp: tcp_options(&values),
         log: log(&values, draft.folder.as_deref()),
@@ -199,25 +198,6 @@ fn limits(values: &Values) -> Limits {
         max_client_conn: Some(values.size(Key::MaxClientConn)).filter(|&n| n as u64 != AUTO),
         max_prepared_statements: values.size(Key::MaxPreparedStatements),
     }
-}
-
-/// By the names of the reasons.
-fn pin_policies(values: &Values) -> PinPolicies {
-    let mut policies = PinPolicies::default();
-    for setting in SETTINGS.iter().filter(|setting| setting.section == "pins") {
-        let Some(&pin) = Pin::ALL.iter().find(|pin| pin.label() == setting.name) else { continue };
-        let word = match values.text(setting.key) {
-            "default" => values.text(Key::PinsDefault),
-            word => word,
-        };
-        match word {
-            "warn" => policies.warned.insert(pin),
-            "error" => policies.refused.insert(pin),
-            "pass" => policies.passed.insert(pin),
-            _ => {}
-        }
-    }
-    policies
 }
 
 fn timeouts(values: &Values) -> Timeouts {

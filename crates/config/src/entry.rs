@@ -124,6 +124,13 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         "Maximum number of pinned server connections beyond pool_size, for each user of this database. Overrides the general pinned_pool_size.",
     ),
     database(
+        "pins",
+        Kind::List,
+        true,
+        false,
+        "What happens to clients of this database that pin, by reason, such as `pins = [\"session_lock = error\", \"listen = warn\"]`. Overrides [pins].",
+    ),
+    database(
         "min_pool_size",
         SIZE_OR_NONE,
         true,
@@ -222,6 +229,13 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         true,
         false,
         "Maximum number of pinned server connections beyond pool_size, of this user for each database. Overrides the database's.",
+    ),
+    user(
+        "pins",
+        Kind::List,
+        true,
+        false,
+        "What happens to this user's clients that pin, by reason, such as `pins = [\"session_lock = error\"]`. Overrides the database's.",
     ),
     user(
         "max_user_connections",

@@ -4,6 +4,7 @@ use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::hba::{Hba, read_hba};
 use crate::ident::{IdentMap, accounts, read_map};
+use crate::pins;
 use crate::problem::{Findings, Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::secrets::password;
@@ -227,6 +228,7 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
         user.pinned_pool_size = entry.count("pinned_pool_size");
+        user.pins = pins::of_entry(draft, &entry);
         user.share = entry.count("share");
         user.reserved_connections = entry.count("reserved_connections");
         user.max_user_connections = entry.count("max_user_connections");
@@ -318,6 +320,7 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
         pinned_pool_size: entry.count("pinned_pool_size"),
+        pins: pins::of_entry(draft, entry),
         share: entry.count("share"),
         reserved_connections: entry.count("reserved_connections"),
         min_pool_size: entry.count("min_pool_size"),

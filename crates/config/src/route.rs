@@ -187,6 +187,8 @@ impl Snapshot {
         };
         let max_user_connections = realm.users.get(&server_user).and_then(|user| user.max_user_connections);
         let sizes = Sizes::of(&self.values, database, client);
+        let of_database = database.pins.over(self.pins);
+        let pins = client.map_or(of_database, |user| user.pins.over(of_database));
         Some(Route {
             pool,
             server: database.server.clone(),
@@ -213,8 +215,8 @@ impl Snapshot {
                 .unwrap_or("pin"),
             pins: match (sizes.pool_mode, protocol) {
                 (PoolMode::Session, _) => PinPolicies::default(),
-                (_, Protocol::Postgres) => self.pins,
-                (_, Protocol::Mysql) => self.pins.warning_of_passed(),
+                (_, Protocol::Postgres) => pins,
+                (_, Protocol::Mysql) => pins.warning_of_passed(),
             },
             listen_linger_ms: self
                 .values

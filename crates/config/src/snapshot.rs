@@ -4,6 +4,7 @@
 //! limit"; every size is a count of connections, 0 means "no limit" where the field says so.
 
 use crate::Values;
+use crate::pins::OwnPins;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -172,6 +173,8 @@ pub struct Database {
     pub pool_size: Option<usize>,
     /// Servers of each beyond that which clients keep because of a pin.
     pub pinned_pool_size: Option<usize>,
+    /// What is decided of reasons for pins.
+    pub pins: OwnPins,
     /// Its pools' share in limits that several pools have.
     pub share: Option<usize>,
     /// Connections of each of its pools that others leave to it.
@@ -239,6 +242,8 @@ pub struct User {
     pub pool_size: Option<usize>,
     /// Overrides what the database has beyond that for pinned clients.
     pub pinned_pool_size: Option<usize>,
+    /// What is decided of reasons for pins.
+    pub pins: OwnPins,
     /// Its pools' share in limits that several pools have.
     pub share: Option<usize>,
     /// Connections of each of its pools that others leave to it.
@@ -258,6 +263,7 @@ impl User {
             pool_mode: None,
             pool_size: None,
             pinned_pool_size: None,
+            pins: OwnPins::default(),
             share: None,
             reserved_connections: None,
             max_user_connections: None,
@@ -374,6 +380,7 @@ impl PartialEq for User {
             && self.pool_mode == other.pool_mode
             && self.pool_size == other.pool_size
             && self.pinned_pool_size == other.pinned_pool_size
+            && self.pins == other.pins
             && self.share == other.share
             && self.reserved_connections == other.reserved_connections
             && self.max_user_connections == other.max_user_connections

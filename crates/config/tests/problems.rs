@@ -84,6 +84,17 @@ fn weir_toml() {
              reason is known only when it has run, and another client would get wrong answers",
         ),
         (
+            "[users.ann]\npassword = 'x'\npins = ['session_lock = warn', 'listen = pass']",
+            "weir.toml:5:1: pins: listen must be default, pin, warn or error, not `pass`: notifications would reach \
+             other clients; pool.shared_listen serves clients that only listen without a pin",
+        ),
+        (
+            "[users.ann]\npassword = 'x'\npins = ['lock = warn']",
+            "weir.toml:5:1: pins must be a list such as [\"session_lock = warn\"], not `lock = warn`; the reasons are \
+             setting, temporary_table, session_lock, cursor, listen, sql_prepare, last_result, user_variable, load, \
+             prepared, replication, unrecognised, code, sequence",
+        ),
+        (
             "[pool]\npinned_pool_size = 'auto'",
             "weir.toml:4:20: pinned_pool_size must be a number of connections from 0 to 262143, not text in quotes",
         ),

@@ -249,6 +249,15 @@ impl PinPolicies {
     pub fn without_passed(self, pins: Pins) -> Pins {
         Pins(pins.0 & !self.passed.0)
     }
+    /// What `other` says of these reasons, and this of all others.
+    pub fn replaced(self, reasons: Pins, other: PinPolicies) -> PinPolicies {
+        let join = |own: Pins, other: Pins| Pins(own.0 & !reasons.0 | other.0 & reasons.0);
+        PinPolicies {
+            warned: join(self.warned, other.warned),
+            refused: join(self.refused, other.refused),
+            passed: join(self.passed, other.passed),
+        }
+    }
     /// The same where nothing can be passed on to other clients.
     pub fn warning_of_passed(self) -> PinPolicies {
         let mut warned = self.warned;
@@ -290,5 +299,10 @@ mod tests {
         assert_eq!(policies.refuses(Pin::Setting.into()), None);
         assert_eq!(policies.tells(pins), Pin::Code.into());
         assert_eq!(policies.without_passed(pins), Pin::Code.into());
+        let less =
+            policies.replaced(pins, PinPolicies { warned: Pin::Code.into(), ..PinPolicies::default() });
+        assert_eq!((less.refuses(pins), less.without_passed(pins)), (None, pins));
+        assert_eq!(less.tells(pins), Pin::Code.into());
+        assert!(less.warned.contains(Pin::Listen) && less.refuses(Pin::Sequence.into()).is_some());
     }
 }
