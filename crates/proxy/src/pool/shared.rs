@@ -83,6 +83,23 @@ impl Tenancy {
     }
 }
 
+/// Servers that a pool may have: so many, and so many of those set aside beyond that.
+#[derive(Debug, Clone, Copy)]
+struct Allowed {
+    size: usize,
+    outside: usize,
+}
+
+impl Allowed {
+    fn limit(self, tenancy: Tenancy) -> usize {
+        self.size + tenancy.aside().min(self.outside)
+    }
+
+    fn has_room(self, tenancy: Tenancy) -> bool {
+        tenancy.opened() < self.limit(tenancy)
+    }
+}
+
 /// What some workers say and count.
 #[derive(Debug)]
 struct Places {
@@ -224,16 +241,15 @@ impl PoolShared {
 
     /// Servers the pool may have now, those set aside included: none while it is paused.
     pub fn limit(&self) -> usize {
-        self.limit_with(self.tenancy())
+        self.allowed().limit(self.tenancy())
     }
 
-    fn limit_with(&self, tenancy: Tenancy) -> usize {
-        if self.is_paused() { 0 } else { self.size() + self.outside(tenancy) }
-    }
-
-    /// Those of the servers set aside that do not count against the size.
-    fn outside(&self, tenancy: Tenancy) -> usize {
-        tenancy.aside().min(self.allowance())
+    /// What the settings allow now.
+    fn allowed(&self) -> Allowed {
+        if self.is_paused() {
+            return Allowed { size: 0, outside: 0 };
+        }
+        Allowed { size: self.size(), outside: self.allowance() }
     }
 
     fn tenancy(&self) -> Tenancy {
@@ -289,7 +305,7 @@ impl PoolShared {
     /// Those that count against its size, and those that do not.
     pub fn inside_and_outside(&self) -> (usize, usize) {
         let tenancy = self.tenancy();
-        let outside = self.outside(tenancy);
+        let outside = tenancy.aside().min(self.allowance());
         (tenancy.opened().saturating_sub(outside), outside)
     }
 
@@ -306,10 +322,8 @@ impl PoolShared {
 
     /// One more server, if the limit allows it.
     fn enter(&self) -> bool {
-        let more = |n| {
-            let tenancy = Tenancy(n);
-            (tenancy.opened() < self.limit_with(tenancy)).then_some(n + Tenancy::ONE)
-        };
+        let allowed = self.allowed();
+        let more = |n| allowed.has_room(Tenancy(n)).then_some(n + Tenancy::ONE);
         self.tenancy.fetch_update(SeqCst, SeqCst, more).is_ok()
     }
 
@@ -323,8 +337,7 @@ impl PoolShared {
     pub fn try_open(&self) -> Opening {
         // Most who find no room find it here, without having held what another might have had.
         if self.is_capped() {
-            let tenancy = self.tenancy();
-            let has_room = tenancy.opened() < self.limit_with(tenancy);
+            let has_room = self.allowed().has_room(self.tenancy());
             return if has_room { Opening::CapIsFull } else { Opening::PoolIsFull };
         }
         if !self.enter() {
@@ -442,7 +455,7 @@ impl PoolShared {
     /// More servers are open than a limit allows (it has fallen).
     pub fn is_over_limit(&self) -> bool {
         let tenancy = self.tenancy();
-        tenancy.opened() > self.limit_with(tenancy) || self.caps.iter().any(|cap| cap.is_over())
+        tenancy.opened() > self.allowed().limit(tenancy) || self.caps.iter().any(|cap| cap.is_over())
     }
 
     /// The limits it shares with other pools.
@@ -502,8 +515,7 @@ impl PoolShared {
 
     /// Another server may be opened.
     pub fn has_room(&self) -> bool {
-        let tenancy = self.tenancy();
-        tenancy.opened() < self.limit_with(tenancy) && !self.is_capped()
+        self.allowed().has_room(self.tenancy()) && !self.is_capped()
     }
 
     /// Since when the oldest waiter of all workers waits.
