@@ -131,3 +131,64 @@ fn room_and_whoever_lacks_it_never_miss_each_other() {
         shuttle::check_pct(run, orders(), 3);
     }
 }
+
+/// A server that was set aside comes back while another worker opens one in its place: either it was quicker,
+/// and the one that has come back is too many, or it finds no room. The size and the allowance are never
+/// exceeded together, and nobody who could open one is missed.
+#[test]
+fn a_server_that_comes_back_and_one_in_its_place_never_both_stay() {
+    let run = || {
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(1, [&none, &none], 2);
+        pool.set_allowance(1);
+        assert_eq!(pool.try_open(), Opening::Granted);
+        pool.set_aside();
+        let opens: Vec<_> = (0..2)
+            .map(|_| {
+                let pool = pool.clone();
+                thread::spawn(move || {
+                    let granted = pool.try_open() == Opening::Granted;
+                    assert!(pool.opened() <= 2);
+                    granted
+                })
+            })
+            .collect();
+        pool.come_back(1);
+        let too_many = pool.is_over_limit();
+        if too_many {
+            pool.closed();
+        }
+        let granted = opens.into_iter().map(|thread| thread.join().unwrap()).filter(|&it| it).count();
+        assert!(granted <= 1, "two are there in the place of one");
+        assert_eq!(pool.opened(), 1 + granted - usize::from(too_many));
+        assert!(pool.opened() <= 1, "what has come back stays beside the one in its place");
+        assert_eq!(pool.inside_and_outside().1, 0);
+    };
+    shuttle::check_random(run, orders());
+    shuttle::check_pct(run, orders(), 3);
+}
+
+/// A server is set aside while a client finds the pool full: either the client sees the room, or whoever has
+/// set it aside sees the client.
+#[test]
+fn room_by_a_server_set_aside_and_whoever_lacks_it_never_miss_each_other() {
+    let run = || {
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(1, [&none, &none], 2);
+        pool.set_allowance(1);
+        assert_eq!(pool.try_open(), Opening::Granted);
+        let waiter = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                pool.publish_oldest(0, 10);
+                pool.try_open() == Opening::Granted
+            })
+        };
+        pool.set_aside();
+        let seen = pool.waits(0);
+        assert!(waiter.join().unwrap() || seen, "there was room, and nobody knew");
+        assert!(pool.opened() <= 2);
+    };
+    shuttle::check_random(run, orders());
+    shuttle::check_pct(run, orders(), 3);
+}

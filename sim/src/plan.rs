@@ -147,6 +147,8 @@ pub struct Plan {
     pub workers: usize,
     /// Servers of one pool at most, 1 to 3.
     pub pool_size: usize,
+    /// Servers beyond that for pinned clients, 0 to 2.
+    pub pinned_size: usize,
     /// `max_db_connections`; 0: none.
     pub max_of_database: usize,
     /// `max_user_connections`; 0: none.
@@ -262,6 +264,7 @@ impl Plan {
                 faults.push((console.below(300_000_000), fault));
             }
         }
+        let mut pinned = Dice::new(seed ^ 0x0914_4ed5);
         let mut tls = Dice::new(seed ^ 0x0715_0715);
         let postgres_methods =
             [AuthMethod::Trust, AuthMethod::Plain, AuthMethod::Md5, AuthMethod::ScramSha256];
@@ -271,6 +274,7 @@ impl Plan {
             wings,
             workers,
             pool_size: dice.between(1, 3) as usize,
+            pinned_size: if pinned.one_in(2) { pinned.between(1, 2) as usize } else { 0 },
             mode,
             users: dice.between(1, 2) as u32,
             clients,
@@ -315,6 +319,7 @@ impl Plan {
             wings: Wings::Both,
             workers: 1,
             pool_size: 1,
+            pinned_size: 0,
             mode: PoolMode::Transaction,
             users: 2,
             clients: lives,

@@ -684,6 +684,7 @@ impl World {
             Fault::Reload(other_servers) => {
                 let plan = &mut self.plan;
                 plan.pool_size = self.dice.between(1, 3) as usize;
+                plan.pinned_size = if plan.pinned_size > 0 { self.dice.below(3) as usize } else { 0 };
                 plan.max_of_database = if self.dice.one_in(2) { self.dice.between(1, 3) as usize } else { 0 };
                 self.reload(other_servers);
             }

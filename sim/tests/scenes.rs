@@ -528,3 +528,52 @@ fn whoever_asked_for_all_takes_nobody_along() {
         }
     }
 }
+
+/// What makes a temporary table, and what drops it.
+fn table_of(protocol: Protocol) -> (Line, Line) {
+    match protocol {
+        Protocol::Postgres => {
+            (Say("CREATE TEMP TABLE tmp AS SELECT 'x' AS v /* */"), Say("DROP TABLE tmp /* */"))
+        }
+        Protocol::Mysql => (
+            Say("CREATE TEMPORARY TABLE tmp AS SELECT 'x' AS v /* */"),
+            Say("DROP TEMPORARY TABLE tmp /* */"),
+        ),
+    }
+}
+
+/// A client is pinned to the only server, and others wait, here and on another worker: once the pin has
+/// lasted, another server is opened in its place, and not before.
+#[test]
+fn who_waits_behind_a_pinned_client_is_served_in_its_place() {
+    for protocol in Protocol::ALL {
+        for worker in 0..2 {
+            let (pins, _) = table_of(protocol);
+            let pinned = part(protocol, [at(1_000, pins), at(900_000, Say("SELECT 'x' /* */"))]);
+            let waits =
+                part(protocol, [at(20_000, Say("INSERT INTO t VALUES (1) /* */")), at(300_000, IsAnswered)]);
+            let cast = vec![pinned, Part { worker, ..waits }];
+            let plan = Plan { workers: 2, pinned_size: 1, ..Plan::scene(cast) };
+            play(&format!("{protocol:?}, on worker {worker}"), plan);
+        }
+    }
+}
+
+/// A pin ends, at each moment around the one at which somebody comes for a server on another worker, while
+/// the one in its place is in use: all are served, and no server is there too many.
+#[test]
+fn a_pin_that_ends_leaves_no_server_too_many() {
+    for protocol in Protocol::ALL {
+        for drops_us in 400_000..400_040 {
+            let (pins, drops) = table_of(protocol);
+            let pinned =
+                part(protocol, [at(1_000, pins), at(drops_us, drops), at(900_000, Say("SELECT 'x' /* */"))]);
+            let insert = "INSERT INTO t VALUES (1) /* */";
+            let uses = part(protocol, [at(20_000, Say(insert)), at(399_990, Say(insert))]);
+            let comes = part(protocol, [at(400_020, Say(insert)), at(600_000, IsAnswered)]);
+            let cast = vec![pinned, uses, Part { worker: 1, ..comes }];
+            let plan = Plan { workers: 2, pinned_size: 1, ..Plan::scene(cast) };
+            play(&format!("{protocol:?}, the pin ends after {drops_us} us"), plan);
+        }
+    }
+}

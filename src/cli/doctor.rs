@@ -186,7 +186,13 @@ fn explain(args: &Args) -> Result<ExitCode, Failure> {
 fn of_snapshot(snapshot: &Snapshot) -> Question {
     let databases =
         [&snapshot.postgres, &snapshot.mysql].into_iter().flat_map(|realm| realm.databases.values());
-    let servers: u64 = databases.map(|database| database.pool_size.map_or(SERVERS_EACH, |n| n as u64)).sum();
+    let pinned = snapshot.values.size(weir_config::Key::PinnedPoolSize);
+    let servers: u64 = databases
+        .map(|database| {
+            let pinned = database.pinned_pool_size.unwrap_or(pinned) as u64;
+            database.pool_size.map_or(SERVERS_EACH, |n| n as u64) + pinned
+        })
+        .sum();
     let ports = snapshot.listeners.iter().filter_map(|listener| match &listener.at {
         ListenAt::Tcp(address) => Some(address.port()),
         ListenAt::Unix { .. } => None,

@@ -53,6 +53,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
             .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::ScramSha256))),
         limits: limits(&values),
         timeouts: timeouts(&values),
+        pins: crate::pins::in_general(&values),
         client_tls,
         tcp: tcp_options(&values),
         log: log(&values, draft.folder.as_deref()),
@@ -217,6 +218,7 @@ fn timeouts(values: &Values) -> Timeouts {
         catalogue_check_ms: values.millis(Key::CatalogueCheckInterval),
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
+        log_pins_after_ms: values.millis(Key::LogPinsAfter),
     }
 }
 

@@ -36,6 +36,10 @@ impl Snapshot {
             Some(min) => format!("{min} to {} connections by trial", sizes.pool_size),
             None => format!("{} connections", sizes.pool_size),
         };
+        let pinned = match sizes.pinned_pool_size {
+            0 => String::new(),
+            more => format!(" and {more} pinned ones"),
+        };
         let whose = match &database.forced_user {
             Some(user) => format!("as {} for all users", user.name),
             None => "for each user".to_owned(),
@@ -44,7 +48,7 @@ impl Snapshot {
         let limit = database.max_db_connections.filter(|&n| n > 0);
         let limit = limit.map_or_else(String::new, |n| format!(", {n} in total"));
         format!(
-            "database {} at {}: {} mode, up to {size} {whose}{limit}, {tls}",
+            "database {} at {}: {} mode, up to {size}{pinned} {whose}{limit}, {tls}",
             database.name,
             database.server,
             sizes.pool_mode.name()

@@ -117,6 +117,20 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         "Maximum number of server connections for each user of this database, or auto. Overrides default_pool_size.",
     ),
     database(
+        "pinned_pool_size",
+        SIZE_OR_NONE,
+        true,
+        false,
+        "Maximum number of pinned server connections beyond pool_size, for each user of this database. Overrides the general pinned_pool_size.",
+    ),
+    database(
+        "pins",
+        Kind::List,
+        true,
+        false,
+        "What happens to clients of this database that pin, by reason, such as `pins = [\"session_lock = error\", \"listen = warn\"]`. Overrides [pins].",
+    ),
+    database(
         "min_pool_size",
         SIZE_OR_NONE,
         true,
@@ -208,6 +222,20 @@ pub static ENTRY_KEYS: &[EntryKey] = &[
         true,
         true,
         "Maximum number of server connections of this user for each database, or auto. Overrides the database's.",
+    ),
+    user(
+        "pinned_pool_size",
+        SIZE_OR_NONE,
+        true,
+        false,
+        "Maximum number of pinned server connections beyond pool_size, of this user for each database. Overrides the database's.",
+    ),
+    user(
+        "pins",
+        Kind::List,
+        true,
+        false,
+        "What happens to this user's clients that pin, by reason, such as `pins = [\"session_lock = error\"]`. Overrides the database's.",
     ),
     user(
         "max_user_connections",

@@ -210,7 +210,7 @@ impl Reader<'_> {
 fn parse_ini(kind: Kind, value: &str) -> Result<Value, String> {
     let octal = value.len() > 1 && value.starts_with('0');
     match kind {
-        Kind::Word(_) => parse_text(kind, &value.to_ascii_lowercase()),
+        Kind::Word(_) | Kind::Policy { .. } => parse_text(kind, &value.to_ascii_lowercase()),
         Kind::Mode if !octal => {
             Err(format!("must begin with 0, as in 0777: PgBouncer reads `{value}` as a decimal number"))
         }

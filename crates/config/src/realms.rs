@@ -4,6 +4,7 @@ use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::hba::{Hba, read_hba};
 use crate::ident::{IdentMap, accounts, read_map};
+use crate::pins;
 use crate::problem::{Findings, Place, WarningKind, read, relative_to};
 use crate::registry::Key;
 use crate::secrets::password;
@@ -226,6 +227,8 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         let user = users.entry(name.clone()).or_insert_with(|| User::nobody(&name));
         user.pool_mode = entry.text("pool_mode").and_then(PoolMode::from_name);
         user.pool_size = entry.count("pool_size");
+        user.pinned_pool_size = entry.count("pinned_pool_size");
+        user.pins = pins::of_entry(draft, &entry);
         user.share = entry.count("share");
         user.reserved_connections = entry.count("reserved_connections");
         user.max_user_connections = entry.count("max_user_connections");
@@ -316,6 +319,8 @@ fn database(draft: &mut Draft, key: &str, entry: &Entry) -> Option<(Protocol, Da
         server_database: if whole_server { None } else { url.database },
         forced_user: user.map(|name| ForcedUser { name, secret: password.as_deref().and_then(secret) }),
         pool_size: entry.count("pool_size"),
+        pinned_pool_size: entry.count("pinned_pool_size"),
+        pins: pins::of_entry(draft, entry),
         share: entry.count("share"),
         reserved_connections: entry.count("reserved_connections"),
         min_pool_size: entry.count("min_pool_size"),

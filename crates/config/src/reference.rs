@@ -23,6 +23,9 @@ fn section_text(section: &str) -> &'static str {
         "pool" => {
             "Pools of server connections: sizes, modes and timeouts. Sizes and the mode can also be set for a database or a user."
         }
+        "pins" => {
+            "What happens to clients whose session state cannot move, by reason. Not in session mode. `error` refuses a statement whose text tells that it would pin (SQLSTATE 0A000, errno 1235). `pass` trusts the application: the client is not pinned, and what it leaves behind meets the next client, as behind PgBouncer; PostgreSQL only; for MySQL and MariaDB it means `warn`. See [What an operator decides](pins.md#what-an-operator-decides)."
+        }
         "limits" => "Limits for clients.",
         "socket" => "Socket options, towards clients and servers.",
         "log" => "Logging.",
@@ -91,7 +94,9 @@ fn kind_text(kind: Kind) -> String {
         Kind::Size { max, unit } => format!("number of {unit}, 1 to {max}, or `auto`"),
         Kind::Seconds { .. } => "time".to_owned(),
         Kind::Mode => "permissions in octal, as text".to_owned(),
-        Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Word(words) | Kind::Policy { words, .. } => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
         Kind::Text => "text".to_owned(),
         Kind::Path => "file".to_owned(),
         Kind::List => "array of text".to_owned(),
@@ -170,7 +175,7 @@ fn unit_of(kind: Kind) -> &'static str {
         Kind::Seconds { .. } => "seconds",
         Kind::Count { unit, .. } | Kind::Size { unit, .. } => unit,
         Kind::Mode => "octal",
-        Kind::Bool | Kind::Word(_) | Kind::Text | Kind::Path | Kind::List => "",
+        Kind::Bool | Kind::Word(_) | Kind::Policy { .. } | Kind::Text | Kind::Path | Kind::List => "",
     }
 }
 

@@ -40,6 +40,13 @@ pub enum Kind {
     Mode,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words; there are others, which this setting refuses, and why.
+    Policy {
+        /// What it may be.
+        words: &'static [&'static str],
+        /// Why it cannot be what others of its section can.
+        why: &'static str,
+    },
     /// Any text.
     Text,
     /// A file or directory; empty: none.
@@ -168,6 +175,24 @@ const fn servers(min: u64) -> Kind {
     Kind::Count { min, max: SERVERS_MAX, unit: "connections" }
 }
 
+/// A reason for pins that the text of a statement tells, and that another client may find.
+const fn passes() -> Kind {
+    Kind::Policy { words: &["default", "pin", "warn", "error", "pass"], why: "" }
+}
+
+/// A reason for pins that the text of a statement tells.
+const fn refuses(why: &'static str) -> Kind {
+    Kind::Policy { words: &["default", "pin", "warn", "error"], why }
+}
+
+/// A reason for pins that is known only afterwards.
+const fn pins() -> Kind {
+    Kind::Policy {
+        words: &["default", "pin", "warn"],
+        why: "whether a statement pins for this reason is known only when it has run, and another client would get wrong answers",
+    }
+}
+
 settings! {
     Workers "" "workers", Kind::Count { min: 0, max: 1024, unit: "threads" }, "0", Restart, All,
         "Worker threads. 0: one for each core.";
@@ -228,6 +253,8 @@ settings! {
         "Minimum size of a pool whose size is auto.";
     AutoSizeMax "pool" "auto_size_max", servers(1), "64", Live, All,
         "Maximum size of a pool whose size is auto.";
+    PinnedPoolSize "pool" "pinned_pool_size", servers(0), "0", Live, All,
+        "Maximum number of server connections of a pool, beyond its size, that clients keep because of a pin: for each of them the pool may open another one, so that pinned clients take none from the others. A pool then has up to pool_size + pinned_pool_size connections; max_db_connections and max_user_connections still apply. 0: pinned connections count against pool_size.";
     PipelineDepth "pool" "pipeline_depth", Kind::Count { min: 1, max: 1024, unit: "requests" }, "16", Live, All,
         "Maximum number of requests of different clients that Weir sends back to back on one server connection when none is free. Only whole statements that read and leave no trace are sent this way. 1 disables it.";
     LateBegin "pool" "late_begin", Kind::Bool, "true", Live, All,
@@ -307,6 +334,37 @@ settings! {
         Kind::Count { min: 0, max: DAY_MS, unit: "milliseconds" }, "0", Restart, All,
         "Maximum time that sent data may stay unacknowledged. 0: the system's value.";
 
+    PinsDefault "pins" "default", Kind::Word(&["pin", "warn"]), "pin", Live, All,
+        "What happens for each reason below that is set to `default`. pin: the client keeps its server connection. warn: the same, and a line in the log names the client, the reason and the statement, at most once a minute for each pool, reason and worker thread.";
+    PinsTemporaryTable "pins" "temporary_table", passes(), "default", Live, All,
+        "Temporary tables, views and sequences.";
+    PinsSessionLock "pins" "session_lock", passes(), "default", Live, All,
+        "Advisory locks of the session, GET_LOCK, LOCK TABLES.";
+    PinsCursor "pins" "cursor", refuses("an open cursor is its client's, and would hold its snapshot on a connection of others"), "default", Live, All,
+        "Cursors WITH HOLD, HANDLER, open cursors of MySQL statements.";
+    PinsListen "pins" "listen", refuses("notifications would reach other clients; pool.shared_listen serves clients that only listen without a pin"), "default", Live, All,
+        "LISTEN.";
+    PinsSqlPrepare "pins" "sql_prepare", refuses("a name would mean another client's statement"), "default", Live, All,
+        "PREPARE in SQL.";
+    PinsLoad "pins" "load", refuses("the server process is another one afterwards"), "default", Live, All,
+        "LOAD and other changes of the server process.";
+    PinsReplication "pins" "replication", refuses("a replication slot is its session's"), "default", Live, All,
+        "Functions that create replication slots.";
+    PinsUnrecognised "pins" "unrecognised", refuses("what such a statement leaves behind is not known"), "default", Live, All,
+        "Statements that Weir does not recognise.";
+    PinsCode "pins" "code", refuses("pool.unknown_code = pass decides that"), "default", Live, All,
+        "Code of the database's users whose effects are not known.";
+    PinsSetting "pins" "setting", pins(), "default", Live, All,
+        "Settings that do not move.";
+    PinsLastResult "pins" "last_result", pins(), "default", Live, All,
+        "The next request may ask about the last one: currval, LAST_INSERT_ID and others.";
+    PinsSequence "pins" "sequence", pins(), "default", Live, All,
+        "MariaDB: a value drawn from a sequence.";
+    PinsUserVariable "pins" "user_variable", pins(), "default", Live, All,
+        "User variables that do not move.";
+    PinsPrepared "pins" "prepared", pins(), "default", Live, All,
+        "More prepared statements or long data than Weir can move.";
+
     ClientTlsSslmode "tls.client" "sslmode" = "client_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES),
         "prefer" ini "disable", Live, All,
         "TLS with clients. disable: none. allow, prefer: clients may use TLS. require: clients must use TLS, except on Unix sockets. verify-ca, verify-full: clients must also present a certificate signed by a CA in ca_file.";
@@ -365,6 +423,8 @@ settings! {
         "Log each client that disconnects.";
     LogPoolerErrors "log" "log_pooler_errors" = "log_pooler_errors", Kind::Bool, "true", Live, All,
         "Log errors that Weir itself sends to clients: refused logins and closed clients.";
+    LogPinsAfter "log" "log_pins_after", seconds(), "60", Live, All,
+        "Log each client that has kept its server connection for this time because of a pin while other clients of the pool wait: once for each pin, with the reason and the statement. 0 disables it.";
     Logfile "log" "logfile" = "logfile", Kind::Path, "", Restart, All,
         "File to append the log to, in addition to standard error.";
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use weir_auth::Secret;
 use weir_auth::secret::SecretKind;
 use weir_session::{Admission, AuthMethod, Login};
+use weir_wire::PinPolicies;
 
 /// Where a client's requests go: everything the proxy needs to find or make the pool.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub struct Route {
     pub pool_size: usize,
     /// Weir finds the size itself, between this and `pool_size`.
     pub auto_size_min: Option<usize>,
+    /// Servers beyond that which clients keep because of a pin, at most.
+    pub pinned_pool_size: usize,
     /// Servers to keep open.
     pub min_pool_size: usize,
     /// Servers of all pools of this database, at most; 0: no limit.
@@ -47,6 +50,8 @@ pub struct Route {
     pub share_answers: bool,
     /// What becomes of a server on which unknown code has run: `pin`, `reset` or `pass`.
     pub unknown_code: &'static str,
+    /// What is decided of reasons for pins; nothing in session mode.
+    pub pins: PinPolicies,
     /// Time for which a client that listens keeps its server, in milliseconds; `None`: for ever.
     pub listen_linger_ms: Option<u64>,
     /// Its share in limits that several pools have; 0: none was set.
@@ -182,6 +187,8 @@ impl Snapshot {
         };
         let max_user_connections = realm.users.get(&server_user).and_then(|user| user.max_user_connections);
         let sizes = Sizes::of(&self.values, database, client);
+        let of_database = database.pins.over(self.pins);
+        let pins = client.map_or(of_database, |user| user.pins.over(of_database));
         Some(Route {
             pool,
             server: database.server.clone(),
@@ -192,6 +199,7 @@ impl Snapshot {
             pool_mode: sizes.pool_mode,
             pool_size: sizes.pool_size,
             auto_size_min: sizes.auto_size_min,
+            pinned_pool_size: sizes.pinned_pool_size,
             min_pool_size: sizes.min_pool_size,
             max_db_connections: database
                 .max_db_connections
@@ -205,6 +213,11 @@ impl Snapshot {
                 .into_iter()
                 .find(|word| *word == self.values.text(Key::UnknownCode))
                 .unwrap_or("pin"),
+            pins: match (sizes.pool_mode, protocol) {
+                (PoolMode::Session, _) => PinPolicies::default(),
+                (_, Protocol::Postgres) => pins,
+                (_, Protocol::Mysql) => pins.warning_of_passed(),
+            },
             listen_linger_ms: self
                 .values
                 .bool(Key::SharedListen)
@@ -224,6 +237,7 @@ pub(crate) struct Sizes {
     pub(crate) pool_mode: PoolMode,
     pub(crate) pool_size: usize,
     pub(crate) auto_size_min: Option<usize>,
+    pub(crate) pinned_pool_size: usize,
     min_pool_size: usize,
     pipeline_depth: usize,
 }
@@ -242,6 +256,10 @@ impl Sizes {
             auto_size_min,
             pool_mode: user.and_then(|u| u.pool_mode).or(database.pool_mode).unwrap_or(general),
             pool_size,
+            pinned_pool_size: user
+                .and_then(|u| u.pinned_pool_size)
+                .or(database.pinned_pool_size)
+                .unwrap_or_else(|| values.size(Key::PinnedPoolSize)),
             min_pool_size: database
                 .min_pool_size
                 .unwrap_or_else(|| values.size(Key::MinPoolSize))

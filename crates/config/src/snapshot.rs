@@ -4,6 +4,7 @@
 //! limit"; every size is a count of connections, 0 means "no limit" where the field says so.
 
 use crate::Values;
+use crate::pins::OwnPins;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use weir_auth::Secret;
 use weir_session::AuthMethod;
 use weir_session::Protocol;
+use weir_wire::PinPolicies;
 
 /// When a server goes back to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,6 +63,8 @@ pub struct Snapshot {
     pub limits: Limits,
     /// All waiting times.
     pub timeouts: Timeouts,
+    /// What is decided of reasons for pins.
+    pub pins: PinPolicies,
     /// TLS with clients.
     pub client_tls: crate::ClientTls,
     /// Options of TCP sockets, on both sides.
@@ -167,6 +171,10 @@ pub struct Database {
     pub forced_user: Option<ForcedUser>,
     /// Servers of one (database, user).
     pub pool_size: Option<usize>,
+    /// Servers of each beyond that which clients keep because of a pin.
+    pub pinned_pool_size: Option<usize>,
+    /// What is decided of reasons for pins.
+    pub pins: OwnPins,
     /// Its pools' share in limits that several pools have.
     pub share: Option<usize>,
     /// Connections of each of its pools that others leave to it.
@@ -232,6 +240,10 @@ pub struct User {
     pub pool_mode: Option<PoolMode>,
     /// Overrides the database's pool size.
     pub pool_size: Option<usize>,
+    /// Overrides what the database has beyond that for pinned clients.
+    pub pinned_pool_size: Option<usize>,
+    /// What is decided of reasons for pins.
+    pub pins: OwnPins,
     /// Its pools' share in limits that several pools have.
     pub share: Option<usize>,
     /// Connections of each of its pools that others leave to it.
@@ -250,6 +262,8 @@ impl User {
             local_trust: false,
             pool_mode: None,
             pool_size: None,
+            pinned_pool_size: None,
+            pins: OwnPins::default(),
             share: None,
             reserved_connections: None,
             max_user_connections: None,
@@ -303,6 +317,8 @@ pub struct Timeouts {
     pub drain_timeout_ms: u64,
     /// Interval at which names are resolved again.
     pub dns_max_ttl_ms: u64,
+    /// A client that has kept its server for this long because of a pin is logged while others wait.
+    pub log_pins_after_ms: u64,
 }
 
 impl Timeouts {
@@ -363,6 +379,8 @@ impl PartialEq for User {
             && self.local_trust == other.local_trust
             && self.pool_mode == other.pool_mode
             && self.pool_size == other.pool_size
+            && self.pinned_pool_size == other.pinned_pool_size
+            && self.pins == other.pins
             && self.share == other.share
             && self.reserved_connections == other.reserved_connections
             && self.max_user_connections == other.max_user_connections

@@ -25,7 +25,7 @@ pub enum Value {
     Count(u64),
     /// [`Kind::Seconds`], in milliseconds.
     Millis(u64),
-    /// [`Kind::Word`], [`Kind::Text`] and [`Kind::Path`].
+    /// [`Kind::Word`], [`Kind::Policy`], [`Kind::Text`] and [`Kind::Path`].
     Text(String),
     /// [`Kind::List`].
     List(Vec<String>),
@@ -118,7 +118,7 @@ impl Values {
         }
     }
 
-    /// The value of a [`Kind::Word`], [`Kind::Text`] or [`Kind::Path`].
+    /// The value of a [`Kind::Word`], [`Kind::Policy`], [`Kind::Text`] or [`Kind::Path`].
     pub fn text(&self, key: Key) -> &str {
         match self.value(key) {
             Value::Text(value) => value,
@@ -194,6 +194,10 @@ pub fn parse_text(kind: Kind, text: &str) -> Result<Value, String> {
                 Err(format!("must be {}, not `{text}`{}", one_of(words), did_you_mean(text, words)))
             }
         }
+        Kind::Policy { words, why } => parse_text(Kind::Word(words), text).map_err(|error| {
+            let is_another = matches!(text, "error" | "pass");
+            if is_another { format!("must be {}, not `{text}`: {why}", one_of(words)) } else { error }
+        }),
         Kind::Text | Kind::Path => Ok(Value::Text(text.to_owned())),
         Kind::List => Ok(Value::List(
             text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect(),

@@ -66,6 +66,39 @@ fn weir_toml() {
             "weir.toml:4:1: unknown key `urk` in [databases.NAME]; did you mean `url`?",
         ),
         (
+            "[pins]\nsession_lok = 'warn'",
+            "weir.toml:4:1: unknown key `session_lok` in [pins]; did you mean `session_lock`?",
+        ),
+        (
+            "[pins]\nsession_lock = 'never'",
+            "weir.toml:4:16: session_lock must be default, pin, warn, error or pass, not `never`",
+        ),
+        (
+            "[pins]\nlisten = 'pass'",
+            "weir.toml:4:10: listen must be default, pin, warn or error, not `pass`: notifications would reach \
+             other clients; pool.shared_listen serves clients that only listen without a pin",
+        ),
+        (
+            "[pins]\nsetting = 'error'",
+            "weir.toml:4:11: setting must be default, pin or warn, not `error`: whether a statement pins for this \
+             reason is known only when it has run, and another client would get wrong answers",
+        ),
+        (
+            "[users.ann]\npassword = 'x'\npins = ['session_lock = warn', 'listen = pass']",
+            "weir.toml:5:1: pins: listen must be default, pin, warn or error, not `pass`: notifications would reach \
+             other clients; pool.shared_listen serves clients that only listen without a pin",
+        ),
+        (
+            "[users.ann]\npassword = 'x'\npins = ['lock = warn']",
+            "weir.toml:5:1: pins must be a list such as [\"session_lock = warn\"], not `lock = warn`; the reasons are \
+             setting, temporary_table, session_lock, cursor, listen, sql_prepare, last_result, user_variable, load, \
+             prepared, replication, unrecognised, code, sequence",
+        ),
+        (
+            "[pool]\npinned_pool_size = 'auto'",
+            "weir.toml:4:20: pinned_pool_size must be a number of connections from 0 to 262143, not text in quotes",
+        ),
+        (
             "[databases.b]\npool_size = 2",
             "weir.toml:3:12: a database needs a url, such as url = \"postgres://user:password@host:5432/database\"",
         ),

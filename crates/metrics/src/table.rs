@@ -187,6 +187,10 @@ cells! {
         /// The limit, as one worker has told it.
         pool_size;
     }
+    Gauge "weir_pinned_pool_servers", "Pinned server connections of a pool beyond weir_pool_size (pinned_pool_size), updated twice a second." {
+        /// Servers outside the limit, as one worker has told it.
+        pinned_pool_servers;
+    }
     Gauge "weir_server_connections", "Server connections, by state." {
         /// Connecting or logging in.
         servers_connecting "state" = "connecting";

@@ -26,7 +26,7 @@ use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::UnknownCode;
 use weir_sql::{Class, Uses, Verb};
-use weir_wire::{Boundary, Fault, FaultKind, Owner, limits};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, limits};
 
 /// Of warnings that cannot be had.
 pub(crate) const NOT_KNOWN: &str =
@@ -117,6 +117,15 @@ impl Back {
         }
     }
 
+    /// Why the operator refuses this request: its text says that it would pin.
+    fn refused_pin(&self, entry: &Entry, front: &Front) -> Option<Pin> {
+        let pins = front.request.class.pins;
+        if pins.is_empty() || !matches!(entry.command, Command::Query | Command::StmtExecute) {
+            return None;
+        }
+        self.knowledge.pin_policies().refuses(pins)
+    }
+
     /// Puts the check of a client's login settings at the end of the queue.
     ///
     /// # Errors
@@ -144,6 +153,10 @@ impl Back {
         request: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
+        if let Some(pin) = self.refused_pin(entry, front) {
+            refuse_pin(entry, pin);
+            return Ok(());
+        }
         let missing = self.find_statement(entry, front, request)?;
         self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
@@ -820,10 +833,25 @@ fn refuse(entry: &mut Entry, text: &str) {
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
 }
 
+/// The same: the operator refuses statements that pin for this reason.
+fn refuse_pin(entry: &mut Entry, pin: Pin) {
+    let text = format!(
+        "This statement is refused: its client would keep the server connection beyond the transaction ({0}). \
+         Weir's setting pins.{0} = error refuses it; change the setting, or connect to the database server directly",
+        pin.label()
+    );
+    refuse(entry, "");
+    give_up_with(entry, &ErrPacket { code: 1235, sqlstate: b"42000", message: text.as_bytes() });
+}
+
 /// The same, where something that goes ahead is still under way.
 pub(crate) fn give_up(entry: &mut Entry, text: &str) {
+    give_up_with(entry, &ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() });
+}
+
+fn give_up_with(entry: &mut Entry, words: &ErrPacket<'_>) {
     let mut error = Vec::new();
-    ErrPacket { code: 1105, sqlstate: b"HY000", message: text.as_bytes() }.write(&mut error);
+    words.write(&mut error);
     entry.refusal = Some(error.clone().into());
     entry.ahead_error = Some(error.into());
 }

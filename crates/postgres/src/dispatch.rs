@@ -13,7 +13,7 @@ use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::late::Late;
 use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
-use crate::queue::{Internal, Kind, Owed};
+use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
@@ -454,6 +454,10 @@ impl Back {
                 front.judge().text(text).0
             }
         };
+        if let Some(pin) = effects.refused {
+            self.refuse_query(pin, out);
+            return Ok(());
+        }
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let effects = self.in_its_path(front, effects);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
@@ -471,6 +475,16 @@ impl Back {
             self.queue.push(Owed::HiddenSync);
         }
         Ok(())
+    }
+}
+
+impl Back {
+    /// In the place of a text that the operator refuses goes one that fails before anything of it runs, as
+    /// the database's own refusal would; its error is replaced. So the transaction fails as well.
+    fn refuse_query(&mut self, pin: Pin, out: &mut Vec<u8>) {
+        let text = format!("refused by Weir (pins.{} = error)", pin.label());
+        put_query(out, text.as_bytes());
+        self.queue.push(Owed::Query { effects: None, undo: Some(Box::new(Undo::Refused(pin))) });
     }
 }
 

@@ -6,7 +6,7 @@
 //! Invariant: in doubt a trace is kept. Removing one too early could give a client another client's answer.
 
 use crate::role::{AUTHORIZATION, ROLE};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
@@ -76,6 +76,8 @@ pub struct Effects {
     pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
     pub doubtful: bool,
+    /// It would pin for this reason, and the operator refuses that: it is not sent.
+    pub refused: Option<Pin>,
 }
 
 /// One name of a SET or RESET.
@@ -101,7 +103,27 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// What a text does, its fingerprint, and the state of the catalogue that this was judged by.
     pub fn text(self, text: &[u8]) -> (Arc<Effects>, u32, u64) {
-        Effects::of_text(self.dialect, text, self.knowledge.proof())
+        let (effects, fingerprint, state) = Effects::of_text(self.dialect, text, self.knowledge.proof());
+        (self.decided(effects), fingerprint, state)
+    }
+
+    /// What the operator has decided of the reasons for pins in a text.
+    #[inline]
+    fn decided(self, effects: Arc<Effects>) -> Arc<Effects> {
+        if effects.pins.is_empty() {
+            return effects;
+        }
+        let policies = self.knowledge.pin_policies();
+        if policies.is_default() {
+            return effects;
+        }
+        let (refused, pins) = (policies.refuses(effects.pins), policies.without_passed(effects.pins));
+        if refused.is_none() && pins == effects.pins {
+            return effects;
+        }
+        // Locks that nobody keeps a server for are not counted either.
+        let takes = if pins.contains(Pin::SessionLock) { effects.takes } else { Locks::default() };
+        Arc::new(Effects { refused, pins, takes, ..Effects::clone(&effects) })
     }
 
     /// The state that texts are judged by now.
@@ -211,6 +233,7 @@ impl Effects {
             creates: ddl && !(alone && only_changes(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
+            refused: None,
         };
         thread_local! {
             static PLAIN: [Arc<Effects>; 14] = {
@@ -237,6 +260,13 @@ impl Effects {
             Some(known) => Arc::clone(known),
             None => Arc::new(effects),
         })
+    }
+
+    /// What it does in a request that has its text: nothing if that is refused.
+    #[inline]
+    pub fn if_sent(&self) -> &Effects {
+        static NOTHING: LazyLock<Effects> = LazyLock::new(Effects::default);
+        if self.refused.is_some() { &NOTHING } else { self }
     }
 
     /// Settings go back to the server's defaults, which are not those of a client that named some.

@@ -6,7 +6,7 @@
 //! says what to do, and leaks nothing.
 
 use crate::frame::{put, put_cstr};
-use weir_wire::{FaultKind, Reader};
+use weir_wire::{FaultKind, Pin, Reader};
 
 /// How bad it is, as field `S` and `V` say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,6 +253,49 @@ pub fn put_error(out: &mut Vec<u8>, severity: Severity, words: Words) {
         }
         out.push(0);
     });
+}
+
+/// What an application can do in the place of what pins: a sentence and a blank, or nothing.
+fn instead_of(pin: Pin) -> &'static str {
+    match pin {
+        Pin::SessionLock => "Use locks that end with the transaction, such as pg_advisory_xact_lock(). ",
+        Pin::TemporaryTable => "Use a common table expression or a permanent table. ",
+        Pin::Cursor => "Use a cursor that ends with its transaction. ",
+        Pin::SqlPrepare => "Prepare statements through the driver. ",
+        Pin::Setting
+        | Pin::Listen
+        | Pin::LastResult
+        | Pin::UserVariable
+        | Pin::Load
+        | Pin::Prepared
+        | Pin::Replication
+        | Pin::Unrecognised
+        | Pin::Code
+        | Pin::Sequence => "",
+    }
+}
+
+/// The body of an ErrorResponse: the operator refuses statements that pin for this reason.
+pub fn refusal_of_pin(pin: Pin) -> Box<[u8]> {
+    let message = format!(
+        "this statement is refused: its client would keep the server connection beyond the transaction ({})",
+        pin.label()
+    );
+    let hint = format!(
+        "Weir's setting pins.{} = error refuses it. {}Change the setting, or connect to the database server directly.",
+        pin.label(),
+        instead_of(pin)
+    );
+    let mut body = Vec::new();
+    let error = Severity::Error.word().as_bytes();
+    let fields: [(u8, &[u8]); 5] =
+        [(b'S', error), (b'V', error), (b'C', b"0A000"), (b'M', message.as_bytes()), (b'H', hint.as_bytes())];
+    for (field, text) in fields {
+        body.push(field);
+        put_cstr(&mut body, text);
+    }
+    body.push(0);
+    body.into()
 }
 
 /// The fields of an ErrorResponse or NoticeResponse body, in order, until its end or its first broken field.

@@ -13,7 +13,7 @@ use crate::prepared::{Names, ServerPrepared, Statement};
 use crate::session_state::Settings;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_wire::{INTERNAL, Owner};
+use weir_wire::{INTERNAL, Owner, Pin};
 
 /// A request of Weir's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +126,8 @@ pub(crate) enum Undo {
     /// The statement of this number was prepared again under its client's name for it; see
     /// `dispatch/own_names.rs`.
     Brought(u64),
+    /// Nothing: the text was refused for this reason, and its error is replaced.
+    Refused(Pin),
     /// The unnamed statement was replaced by this one, or closed. What was there before is known from
     /// replies.
     Replaced(Option<Arc<Statement>>),
@@ -300,7 +302,7 @@ pub(crate) fn put_right(undo: Option<Box<Undo>>, failed: bool, front: Option<&mu
             }
         }
         Undo::AllUnnamed(names) => prepared.restore_names(names),
-        Undo::Brought(_) => {}
+        Undo::Brought(_) | Undo::Refused(_) => {}
         // A Parse that fails has already dropped the statement it was to replace.
         Undo::Replaced(_) if failed => prepared.answered = None,
         Undo::Replaced(_) => {}

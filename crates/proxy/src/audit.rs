@@ -8,7 +8,7 @@ use crate::client::{Client, Phase};
 use crate::hall::Hall;
 use crate::ids::Key;
 use crate::pool::shared::NOBODY;
-use crate::server::{ServerPhase, ServerState};
+use crate::server::{Server, ServerPhase, ServerState};
 use crate::wing::{Back, Wing};
 use crate::worker::Worker;
 use std::sync::Arc;
@@ -246,6 +246,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             "{name} counts {} connects of {connecting}",
             pool.connecting()
         );
+        let aside = || of_pool().filter(|(_, server)| server.post.is_aside());
+        must!(pool.aside() == aside().count(), "{name} counts {} servers set aside", pool.aside());
+        let is_kept = |server: &Server<W, N::Socket>| match server.state() {
+            ServerState::Leased(client) => {
+                self.clients.get(client).is_some_and(|client| !client.claim.pinned().is_empty())
+            }
+            _ => false,
+        };
+        must!(aside().all(|(_, server)| is_kept(server)), "{name} has set a server aside that nothing pins");
         let mut waiting: Vec<_> = self
             .clients
             .iter()

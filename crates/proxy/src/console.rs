@@ -448,6 +448,8 @@ pub struct PoolRow {
     pub spec: Arc<PoolSpec>,
     /// Servers it has.
     pub opened: usize,
+    /// Those of them that clients keep and that do not count against its size.
+    pub outside: usize,
     /// Servers it may have, were it not paused.
     pub size: usize,
     /// It is paused.
@@ -634,6 +636,7 @@ fn rows_of<'a, W: Wing>(
             id: entry.id,
             spec: entry.spec(),
             opened: shared.opened(),
+            outside: shared.inside_and_outside().1,
             size: shared.size(),
             paused: shared.is_paused(),
             waiting: shared.waiting(),

@@ -321,10 +321,14 @@ fn berths(plan: &TablePlan) -> Berths {
 /// Servers that may be open at a time, more or less.
 fn server_room(snapshot: &Snapshot) -> u64 {
     let auto = snapshot.values.size(weir_config::Key::AutoSizeMax);
+    let pinned = snapshot.values.size(weir_config::Key::PinnedPoolSize);
     let pools: usize = [&snapshot.postgres, &snapshot.mysql]
         .iter()
         .flat_map(|realm| realm.databases.values().chain(&realm.fallback))
-        .map(|database| database.pool_size.unwrap_or(0).max(DEFAULT_POOL_ROOM).max(auto))
+        .map(|database| {
+            let pinned = database.pinned_pool_size.unwrap_or(pinned);
+            database.pool_size.unwrap_or(0).max(DEFAULT_POOL_ROOM).max(auto) + pinned
+        })
         .sum();
     pools as u64
 }

@@ -152,7 +152,7 @@ pub enum Kind {
     Server,
     /// A connection that carries a cancel request to a server.
     Canceller,
-    /// A pool's retry timer; the slot is its index.
+    /// A pool's timers; the slot is its index, and the generation says which ([`Tag::of_pins`]).
     Pool,
     /// A client whose batch has no end yet: its timer.
     Batch,
@@ -202,6 +202,14 @@ impl Tag {
     /// A tag for something that stays in an indexed list permanently.
     pub fn fixed(kind: Kind, protocol: Protocol, index: u32) -> Tag {
         Tag { kind, protocol, key: Key::new(1, index) }
+    }
+    /// The timer that looks at the pinned clients of a pool.
+    pub fn of_pins(protocol: Protocol, index: u32) -> Tag {
+        Tag { kind: Kind::Pool, protocol, key: Key::new(2, index) }
+    }
+    /// It is that one.
+    pub fn is_of_pins(self) -> bool {
+        self == Tag::of_pins(self.protocol, self.key.slot())
     }
 }
 
@@ -271,6 +279,9 @@ mod tests {
             }
         }
         assert_eq!(Tag::unpack(Token::MAIL.0), None);
+        let (retry, pins) = (Tag::fixed(Kind::Pool, Protocol::Mysql, 7), Tag::of_pins(Protocol::Mysql, 7));
+        assert!(pins.is_of_pins() && !retry.is_of_pins());
+        assert_eq!(Tag::unpack(pins.pack()), Some(pins));
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct ServerFlags {
     pub due: bool,
     /// A request of a client has been sent to it.
     pub used: bool,
+    /// That its client keeps it while others wait is in the log.
+    pub pin_logged: bool,
 }
 
 /// Login or life.

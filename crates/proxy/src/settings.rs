@@ -15,7 +15,7 @@ use weir_session::login::{Secured, TlsOffer, Trust};
 use weir_session::{Admission, Login};
 use weir_sql::catalogue::UnknownCode;
 use weir_tls::Acceptor;
-use weir_wire::Fault;
+use weir_wire::{Fault, PinPolicies};
 
 /// When a server is free for the next client. The words and meanings are PgBouncer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +91,8 @@ pub struct PoolSpec {
     pub size: usize,
     /// The size is found by trial, between these.
     pub auto: Option<Bounds>,
+    /// Servers that clients keep for long and that do not count against the size, at most.
+    pub pinned_size: usize,
     /// Servers of all pools of this database at most; 0: no limit of its own.
     pub max_of_database: usize,
     /// Servers of all pools of this user at most; 0: no limit of its own.
@@ -105,6 +107,8 @@ pub struct PoolSpec {
     pub share_answers: bool,
     /// What becomes of a server on which code has run that nobody can read.
     pub unknown_code: UnknownCode,
+    /// What is decided of reasons for pins.
+    pub pins: PinPolicies,
     /// Time for which a client that only listens keeps its server; `None`: for ever.
     pub listen_linger_ms: Option<u64>,
     /// Its share in limits that several pools have; 0: none was set.

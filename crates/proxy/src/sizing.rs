@@ -1,7 +1,7 @@
 //! Maintains the sizes of all pools: measures what the workers have served and lets [`AutoSize`] decide. Also
 //! removes pools that are no longer used.
 //!
-//! Owns: one [`AutoSize`] for each pool whose size is `auto`, the size that workers were last told for any
+//! Owns: one [`AutoSize`] for each pool whose size is `auto`, what workers were last told of any
 //! pool, and how long a pool has been unused. Runs on the control thread, a few times per second. Must not
 //! know: how a server is opened or closed; it tells the workers that a size has changed.
 //!
@@ -32,7 +32,8 @@ pub struct Sizing {
 
 #[derive(Debug, Default)]
 struct Pool {
-    told: usize,
+    /// Its limit, and its servers beyond the size.
+    told: (usize, usize),
     served: Served,
     auto: Option<AutoSize>,
     /// For how long nobody has used it, as far as can be seen from here.
@@ -84,8 +85,8 @@ impl Sizing {
             } else if self.trying == Some(name) {
                 self.trying = None;
             }
-            let limit = entry.shared.limit();
-            if std::mem::replace(&mut pool.told, limit) != limit {
+            let now = (entry.shared.limit(), entry.shared.inside_and_outside().1);
+            if std::mem::replace(&mut pool.told, now) != now {
                 for worker in shared.berths.open() {
                     (shared.post)(worker, W::mail(WingMail::Sized { pool: entry.clone() }));
                 }
@@ -158,7 +159,7 @@ impl Pool {
             took_ns: sum.took_ns.saturating_add(served.took_ns),
             waited_ns: sum.waited_ns.saturating_add(served.waited_ns),
         });
-        let most = with_hope(sum, entry.shared.limit(), time, patience);
+        let most = with_hope(sum, entry.shared.size(), time, patience);
         entry.shared.set_max_waiting(most.unwrap_or(usize::MAX));
     }
 
@@ -177,7 +178,7 @@ impl Pool {
             return;
         };
         let (waiting, active) = (entry.shared.waiting(), entry.shared.active());
-        let auto = self.auto.get_or_insert_with(|| AutoSize::new(bounds, entry.shared.limit()));
+        let auto = self.auto.get_or_insert_with(|| AutoSize::new(bounds, entry.shared.size()));
         let rebound = auto.set_bounds(bounds);
         let slot = Slot {
             elapsed_ns: elapsed.as_nanos() as u64,
@@ -198,8 +199,8 @@ impl Pool {
                 change.why
             );
         }
-        if auto.size() != entry.shared.limit() {
-            entry.shared.set_limit(auto.size());
+        if auto.size() != entry.shared.size() {
+            entry.shared.set_size(auto.size());
         }
     }
 }

@@ -19,4 +19,4 @@ pub mod relay;
 
 pub use cursor::{Reader, Short};
 pub use fault::{Fault, FaultKind, Whose, name_of};
-pub use relay::{Boundary, Found, INTERNAL, Needs, Owner, Pin, Pins, Step};
+pub use relay::{Boundary, Found, INTERNAL, Needs, Owner, Pin, PinPolicies, Pins, Step};

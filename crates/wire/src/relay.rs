@@ -215,3 +215,94 @@ impl From<Pin> for Pins {
         Pins(1 << pin as u32)
     }
 }
+
+/// What an operator has decided of the reasons for pins, beyond that they pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PinPolicies {
+    /// A client that is pinned is logged.
+    pub warned: Pins,
+    /// A statement that would pin is refused, where its text says so.
+    pub refused: Pins,
+    /// They are no reason: what is left behind meets the next client.
+    pub passed: Pins,
+}
+
+/// Bits of each set of [`PinPolicies`] in one number.
+const POLICY_BITS: u32 = 20;
+const _: () = assert!(Pin::ALL.len() <= POLICY_BITS as usize);
+
+impl PinPolicies {
+    /// Nothing is decided.
+    #[inline]
+    pub fn is_default(self) -> bool {
+        self == PinPolicies::default()
+    }
+    /// The first of these reasons that is refused.
+    pub fn refuses(self, pins: Pins) -> Option<Pin> {
+        Pins(self.refused.0 & pins.0).iter().next()
+    }
+    /// Those of these reasons that are logged: a refused one pins where the text did not say so.
+    pub fn tells(self, pins: Pins) -> Pins {
+        Pins((self.warned.0 | self.refused.0) & pins.0)
+    }
+    /// What is left of these reasons.
+    pub fn without_passed(self, pins: Pins) -> Pins {
+        Pins(pins.0 & !self.passed.0)
+    }
+    /// What `other` says of these reasons, and this of all others.
+    pub fn replaced(self, reasons: Pins, other: PinPolicies) -> PinPolicies {
+        let join = |own: Pins, other: Pins| Pins(own.0 & !reasons.0 | other.0 & reasons.0);
+        PinPolicies {
+            warned: join(self.warned, other.warned),
+            refused: join(self.refused, other.refused),
+            passed: join(self.passed, other.passed),
+        }
+    }
+    /// The same where nothing can be passed on to other clients.
+    pub fn warning_of_passed(self) -> PinPolicies {
+        let mut warned = self.warned;
+        warned.union(self.passed);
+        PinPolicies { warned, passed: Pins::NONE, ..self }
+    }
+    /// As one number.
+    pub fn pack(self) -> u64 {
+        let [warned, refused, passed] =
+            [self.warned, self.refused, self.passed].map(|pins| u64::from(pins.0));
+        warned | refused << POLICY_BITS | passed << (2 * POLICY_BITS)
+    }
+    /// From what [`PinPolicies::pack`] gave.
+    pub fn unpack(packed: u64) -> PinPolicies {
+        let set = |n: u32| Pins((packed >> (n * POLICY_BITS)) as u32 & ((1 << POLICY_BITS) - 1));
+        PinPolicies { warned: set(0), refused: set(1), passed: set(2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_survive_packing_and_say_what_is_decided() {
+        let policies = PinPolicies {
+            warned: Pin::Listen.into(),
+            refused: Pin::ALL.iter().rev().take(2).fold(Pins::NONE, |mut pins, &pin| {
+                pins.insert(pin);
+                pins
+            }),
+            passed: Pin::SessionLock.into(),
+        };
+        assert_eq!(PinPolicies::unpack(policies.pack()), policies);
+        assert!(PinPolicies::unpack(0).is_default() && !policies.is_default());
+        let mut pins = Pins::from(Pin::SessionLock);
+        pins.insert(Pin::Code);
+        assert_eq!(policies.refuses(pins), Some(Pin::Code));
+        assert_eq!(policies.refuses(Pin::Setting.into()), None);
+        assert_eq!(policies.tells(pins), Pin::Code.into());
+        assert_eq!(policies.without_passed(pins), Pin::Code.into());
+        let less =
+            policies.replaced(pins, PinPolicies { warned: Pin::Code.into(), ..PinPolicies::default() });
+        assert_eq!((less.refuses(pins), less.without_passed(pins)), (None, pins));
+        assert_eq!(less.tells(pins), Pin::Code.into());
+        assert!(less.warned.contains(Pin::Listen) && less.refuses(Pin::Sequence.into()).is_some());
+    }
+}

@@ -71,6 +71,8 @@ type ByPool = BTreeMap<(Protocol, String, String), (Counts, PoolFacts)>;
 struct PoolFacts {
     mode: PoolMode,
     waits_since_ns: Option<u64>,
+    /// Pinned servers beyond its size.
+    outside: usize,
 }
 
 impl Console {
@@ -166,8 +168,9 @@ impl Console {
         for pool in self.proxy.pools().into_iter().filter(|pool| view.has(pool.protocol)) {
             let name = (pool.protocol, pool.spec.database.clone(), pool.spec.user.clone());
             of_id.insert((pool.protocol, pool.id), name.clone());
-            let facts = PoolFacts { mode: pool.spec.mode, waits_since_ns: None };
+            let facts = PoolFacts { mode: pool.spec.mode, waits_since_ns: None, outside: 0 };
             let (_, facts) = pools.entry(name).or_insert((Counts::default(), facts));
+            facts.outside += pool.outside;
             facts.waits_since_ns = [facts.waits_since_ns, pool.waits_since_ns].into_iter().flatten().min();
         }
         for part in parts.iter() {
@@ -184,13 +187,18 @@ impl Console {
     async fn pools(&self, view: View) -> Result<Table, Refusal> {
         let (pools, _) = self.by_pool(view).await?;
         let now_ns = self.proxy.clock_ns();
-        let mut table = view.table(tables::POOLS);
+        let own: &[Column] = if view.both { tables::PINNED_POOLS } else { &[] };
+        let columns: Vec<Column> = tables::POOLS.iter().chain(own).copied().collect();
+        let mut table = view.table(&columns);
         for ((protocol, database, user), (counts, facts)) in &pools {
             view.begin(&mut table, *protocol);
             table.text(database).text(user);
             let wait_us = facts.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns) / 1_000);
             put_counts(&mut table, counts, wait_us);
             table.text(mode_name(facts.mode)).null();
+            if view.both {
+                table.number(facts.outside);
+            }
         }
         if !view.both {
             table.text(PGBOUNCER).text(PGBOUNCER);
@@ -519,7 +527,11 @@ impl Console {
         for pool in pools.iter().filter(|pool| view.has(pool.protocol)) {
             let (database, user) = (pool.spec.database.as_str(), pool.spec.user.as_str());
             table.text("pool_size").text(pool.protocol.name()).text(database).text(user);
-            table.number(pool.opened).number(pool.size);
+            table.number(pool.opened - pool.outside).number(pool.size);
+            if pool.spec.pinned_size > 0 {
+                table.text("pinned_pool_size").text(pool.protocol.name()).text(database).text(user);
+                table.number(pool.outside).number(pool.spec.pinned_size);
+            }
         }
         let mut shared: BTreeMap<(&str, Protocol, &str), (usize, usize)> = BTreeMap::new();
         for pool in pools.iter().filter(|pool| view.has(pool.protocol)) {

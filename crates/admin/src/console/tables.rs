@@ -29,6 +29,8 @@ columns! {
         int cl_active cl_waiting cl_active_cancel_req cl_waiting_cancel_req sv_active sv_active_cancel sv_being_canceled
             sv_idle sv_used sv_tested sv_login maxwait maxwait_us;
         text pool_mode load_balance_hosts; }
+    /// What SHOW POOLS has beyond that in the database `weir`.
+    PINNED_POOLS { int sv_pinned_pool; }
     /// SHOW CLIENTS and SHOW SERVERS.
     CLIENTS { text type user database replication state addr; int port; text local_addr; int local_port;
         text connect_time request_time; int wait wait_us close_needed; text ptr link; int remote_pid;

@@ -8,6 +8,7 @@ use super::own_names::effects_of_named;
 use super::{Message, malformed};
 use crate::back::{Back, Unnamed};
 use crate::effects::Effects;
+use crate::error::refusal_of_pin;
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
 use crate::message::query::{
@@ -138,6 +139,15 @@ impl Back {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
+        if let Some(pin) = effects.refused {
+            if parse.name.is_empty() {
+                let prepared = front.prepared_mut();
+                (prepared.unnamed, prepared.answered, prepared.unnamed_is_raw) = (None, None, false);
+            }
+            put_bind_nobody(out);
+            self.queue.push(Owed::Doomed(Some(refusal_of_pin(pin))));
+            return Ok(());
+        }
         let otherwise = self.is_read_otherwise(front, parse.content, &effects);
         if parse.name.is_empty() {
             let statement = self.parse_unnamed(front, parse.content, effects, otherwise);

@@ -131,26 +131,27 @@ impl Front {
         match tag {
             ClientTag::Query => {
                 let text = read_query(body).map_err(|_| malformed(tag))?;
-                let (effects, fingerprint, state) = self.judge().text(text);
+                let (found, fingerprint, state) = self.judge().text(text);
+                let effects = found.if_sent();
                 self.scan.batch.note_fingerprint(fingerprint);
                 self.scan.batch.note_state(state);
                 self.scan.batch.shareable &= effects.shareable && end == message.len() && !self.scan.open;
                 self.scan.batch.texts.runs(effects.shareable);
                 self.scan.batch.texts.note_alike(effects.alike);
                 self.scan.batch.texts.note_execute();
-                self.note_wishes(&effects);
-                self.scan.batch.note_sequences(&effects);
+                self.note_wishes(effects);
+                self.scan.batch.note_sequences(effects);
                 self.scan.batch.resets |= effects.resets_settings();
-                self.scan.batch.note_names(&effects);
-                if let Some(executed) = self.executed(&effects) {
+                self.scan.batch.note_names(effects);
+                if let Some(executed) = self.executed(effects) {
                     self.scan.batch.note_sequences(&executed.effects(self.judge()));
                 }
-                self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
+                self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                 self.scan.batch.late = effects.controls
                     && end == message.len()
                     && !self.scan.open
                     && self.control_of(text).is_some();
-                self.texts.push(effects, state);
+                self.texts.push(found, state);
                 Ok(Some(self.request(end)))
             }
             ClientTag::FunctionCall => {
@@ -182,7 +183,8 @@ impl Front {
             }
             ClientTag::Parse => {
                 let parse = read_parse(body).map_err(|_| malformed(tag))?;
-                let (effects, state) = self.effects_of_parse(parse.name, parse.text, parse.content);
+                let (found, state) = self.effects_of_parse(parse.name, parse.text, parse.content);
+                let effects = found.if_sent();
                 self.scan.batch.note_fingerprint(fingerprint_of(parse.content));
                 self.scan.batch.note_state(state);
                 // A name that is given or taken cannot be taken back when the request goes elsewhere.
@@ -190,20 +192,20 @@ impl Front {
                 self.scan.batch.texts.parses(effects.shareable);
                 let is_first = !self.scan.batch.parses;
                 self.scan.batch.texts.note_alike(effects.alike && is_first);
-                self.note_wishes_of_parse(&effects, parse.name.is_empty());
-                self.scan.batch.note_sequences(&effects);
+                self.note_wishes_of_parse(effects, parse.name.is_empty());
+                self.scan.batch.note_sequences(effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();
                 let names_matter = self.scan.batch.names_matter;
-                self.scan.batch.note_names(&effects);
+                self.scan.batch.note_names(effects);
                 self.scan.batch.names_will_matter |= effects.statement_names;
                 // What it is like is asked before it runs, when no other statement can stand in.
                 self.scan.batch.names_matter = names_matter || effects.executes.is_some();
-                self.scan.batch.changes_dialect |= self.may_change_dialect(&effects);
+                self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
                 self.scan.batch.parses_unnamed |= parse.name.is_empty();
-                self.texts.push(effects, state);
+                self.texts.push(found, state);
                 Ok(None)
             }
             ClientTag::Bind => {

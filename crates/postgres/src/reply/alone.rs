@@ -5,7 +5,7 @@
 
 use super::{Way, protocol};
 use crate::back::Back;
-use crate::error::{PLAN_MUST_NOT_CHANGE, Severity, field, fields, put_as_fatal, put_error};
+use crate::error::{PLAN_MUST_NOT_CHANGE, Severity, field, fields, put_as_fatal, put_error, refusal_of_pin};
 use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::listen::lost;
@@ -175,6 +175,9 @@ impl Back {
         let mut taken_name = None;
         let doomed = match self.queue.next_mut() {
             Some(Owed::Doomed(told)) => Some(told.take()),
+            Some(Owed::Query { undo: Some(undo), .. }) if let Undo::Refused(pin) = **undo => {
+                Some(Some(refusal_of_pin(pin)))
+            }
             // Weir had brought it in front of this request, and knows why it is not there.
             Some(Owed::Shape { statement, .. }) if field(body, b'C') == Some(b"26000") => {
                 self.own_names.as_deref().and_then(|own| own.why_lost(statement)).map(|why| Some(why.into()))

@@ -10,11 +10,12 @@
 //!
 //! Invariants: a server is leased to at most one client, and the two name each other; a client waits, follows
 //! one that asks the same, has a lease or rides, never two of these; a client begins to follow only while the
-//! other one waits; a server is shared while a client rides on it or it is about to be
-//! filled, and no client rides on any other; a server is in the idle list exactly while it is idle; a server
-//! that a cancel may still hit changes hands only to the client that the cancel is for; the gauges equal the
-//! entries.
+//! other one waits; a server is shared while a client rides on it or it is about to be filled, and no client
+//! rides on any other; a server that is set aside is the lease of a client that is pinned; a server is in the
+//! idle list exactly while it is idle; a server that a cancel may still hit changes hands only to the client
+//! that the cancel is for; the gauges equal the entries.
 
+mod aside;
 mod broken;
 mod claim;
 mod follow;
@@ -334,6 +335,7 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
         if let Some(pool) = id.and_then(|id| pool_in(self.pools, id)) {
             pool.pinned(!before.is_empty(), !pins.is_empty());
         }
+        self.come_back(client, pins);
         before
     }
 
@@ -474,13 +476,13 @@ impl<'a, C: Claimant, S: Tenant, X> Books<'a, C, S, X> {
 
     /// A lease ends: here and nowhere else.
     fn release_to(&mut self, client: Key, server: Key, state: ServerState) {
-        self.hold(client, Holding::Nothing);
         if let Some(held) = self.clients.get_mut(client) {
             held.claim_mut().quick = false;
             if !held.claim().pinned.is_empty() {
                 self.pin(client, Pins::NONE);
             }
         }
+        self.hold(client, Holding::Nothing);
         self.change(server, state);
     }
 

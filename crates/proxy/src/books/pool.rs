@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use weir_metrics::PoolCells;
+use weir_wire::Pin;
 
 /// Others are told of so many missing servers at most: so a long queue, which lacks more than it can get,
 /// need not tell of each client that comes and goes.
@@ -55,6 +56,12 @@ pub struct Pool<X> {
     studying: usize,
     /// Servers of this worker, in every state, connecting ones included.
     servers: usize,
+    /// Those of them that are set aside.
+    aside: usize,
+    /// Earliest timer that is set to look at the clients that keep their servers; `u64::MAX`: none.
+    pub watched_ms: u64,
+    /// When clients that are pinned for a reason are logged again (milliseconds of the worker's clock).
+    pub warned_ms: HashMap<Pin, u64>,
     /// Connects that failed in a row.
     failures: u32,
     /// No connect before this time (milliseconds of the worker's clock).
@@ -67,6 +74,8 @@ pub struct Pool<X> {
     pub next_target: usize,
     /// The size that was last added to its gauge, by the worker that keeps it.
     pub told_size: usize,
+    /// The same for its servers beyond the size.
+    pub told_outside: usize,
     worker: usize,
     /// What this worker counts for it.
     pub cells: Arc<PoolCells>,
@@ -92,12 +101,16 @@ impl<X> Pool<X> {
             connecting: 0,
             studying: 0,
             servers: 0,
+            aside: 0,
+            watched_ms: u64::MAX,
+            warned_ms: HashMap::new(),
             failures: 0,
             retry_at_ms: 0,
             pauses: false,
             told_lacks: 0,
             next_target: 0,
             told_size: 0,
+            told_outside: 0,
             worker,
             cells,
         }
@@ -112,13 +125,18 @@ impl<X> Pool<X> {
         shared.publish_idle(self.worker, 0);
         shared.publish_lacks(self.worker, 0);
         shared.note_waiting(self.worker, 0);
+        shared.come_back(self.aside);
         let now = [&self.cells.servers_connecting, &self.cells.servers_idle, &self.cells.servers_active];
         let now = now.into_iter().chain([&self.cells.servers_cleaning, &self.cells.waiting_clients]);
         let held =
             [&self.cells.pinned_servers, &self.cells.empty_transactions, &self.cells.listening_clients];
         now.chain(held).for_each(|gauge| gauge.set(0));
-        let told_size = self.told_size;
-        *self = Pool { told_size, ..Pool::new(self.entry.clone(), self.worker, self.cells.clone()) };
+        let (told_size, told_outside) = (self.told_size, self.told_outside);
+        *self = Pool {
+            told_size,
+            told_outside,
+            ..Pool::new(self.entry.clone(), self.worker, self.cells.clone())
+        };
     }
 
     /// Idle servers on this worker.
@@ -232,6 +250,26 @@ impl<X> Pool<X> {
             (true, false) => self.cells.pinned_servers.dec(),
             (true, true) | (false, false) => {}
         }
+    }
+
+    /// A server is kept for long. Returns whether another one may be opened in its place.
+    pub(super) fn set_aside(&mut self) -> bool {
+        self.aside += 1;
+        let outside = self.entry.shared.inside_and_outside().1;
+        self.entry.shared.set_aside();
+        outside < self.entry.shared.allowance()
+    }
+
+    /// It is kept no longer.
+    pub(super) fn come_back(&mut self) {
+        debug_assert!(self.aside > 0);
+        self.aside = self.aside.saturating_sub(1);
+        self.entry.shared.come_back(1);
+    }
+
+    /// Servers of this worker that are set aside.
+    pub fn aside(&self) -> usize {
+        self.aside
     }
 
     /// The number of a group that nobody has.

@@ -40,6 +40,7 @@ pub struct Post {
     pub(super) meant_for: Option<Key>,
     pub(super) listed: bool,
     pub(super) studies: bool,
+    pub(super) aside: bool,
 }
 
 /// Something that a client can hold.
@@ -55,7 +56,8 @@ pub trait Tenant {
 impl Post {
     /// That of a server whose connect begins, perhaps for this client alone.
     pub fn connecting(meant_for: Option<Key>) -> Self {
-        Post { state: ServerState::Login, riders: 0, holds: 0, meant_for, listed: false, studies: false }
+        let state = ServerState::Login;
+        Post { state, riders: 0, holds: 0, meant_for, listed: false, studies: false, aside: false }
     }
 
     /// That of a server that comes from another worker.
@@ -78,6 +80,11 @@ impl Post {
     /// Clients whose requests it carries.
     pub fn riders(&self) -> u32 {
         self.riders
+    }
+
+    /// Its client keeps it for long: another one may be opened in its place, within the pool's allowance.
+    pub fn is_aside(&self) -> bool {
+        self.aside
     }
 
     /// The client it was opened for, until anybody has it.

@@ -10,15 +10,19 @@ use crate::pool::registry::tests::spec;
 use crate::pool::{Opening, PoolId, Registry, Right, shared::NOBODY};
 use crate::settings::PoolSpec;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_metrics::Metrics;
 use weir_wire::{Pin, Pins};
+
+mod aside;
 
 /// Steps of one walk.
 const WALK: usize = 2_000;
 /// Clients, and servers that the pool may have.
 const CLIENTS: usize = 12;
 const LIMIT: usize = 5;
+/// Servers set aside that do not count against that.
+const ALLOWANCE: usize = 2;
 
 struct Guest {
     claim: Claim,
@@ -72,6 +76,8 @@ struct House {
     /// Idle servers, as they came.
     idle: Vec<Key>,
     pinned: BTreeMap<Key, bool>,
+    /// Clients whose servers should be set aside.
+    aside: BTreeSet<Key>,
     /// Those who ask for others, and for which.
     leads: BTreeMap<Key, GroupId>,
     /// Who has begun to follow, in the order in which they did.
@@ -81,7 +87,7 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let entry = Registry::<()>::new(1).enter(PoolSpec { size: LIMIT, ..spec() });
+        let entry = Registry::<()>::new(1).enter(PoolSpec { size: LIMIT, pinned_size: ALLOWANCE, ..spec() });
         let cells = Metrics::new(1, &["postgres"]).pool(0, "postgres", "app", "me");
         let id = entry.id;
         let mut pools = Vec::new();
@@ -97,6 +103,7 @@ impl House {
             queue: Vec::new(),
             idle: Vec::new(),
             pinned: BTreeMap::new(),
+            aside: BTreeSet::new(),
             leads: BTreeMap::new(),
             followed: BTreeMap::new(),
             now_ns: 1,
@@ -142,6 +149,7 @@ impl House {
 
     fn unpin(&mut self, client: Key) {
         self.pinned.insert(client, false);
+        self.aside.remove(&client);
     }
 
     /// The next in line, by the model.
@@ -328,12 +336,31 @@ impl House {
         let entry = self.pool().entry.clone();
         match Right::take(&entry) {
             Ok(right) => {
-                assert!(self.state.len() < LIMIT, "the limit is exceeded");
+                assert!(self.state.len() < self.limit(), "the limit is exceeded");
                 let host = Host { post: Post::connecting(None), pool: entry.id, _right: Some(right) };
                 let server = self.books().enter(host);
                 self.state.insert(server, ServerState::Login);
             }
-            Err(full) => assert_eq!((full, self.state.len()), (Opening::PoolIsFull, LIMIT)),
+            Err(full) => {
+                assert!(full == Opening::PoolIsFull && self.state.len() >= self.limit());
+            }
+        }
+    }
+
+    fn limit(&self) -> usize {
+        LIMIT + self.aside.len().min(ALLOWANCE)
+    }
+
+    /// A client keeps its server for long, or was thought to.
+    fn set_aside(&mut self, client: Key) {
+        let (before, may) = (self.limit(), self.pinned[&client]);
+        let was = self.aside.contains(&client);
+        if may {
+            self.aside.insert(client);
+        }
+        match self.books().set_aside(client) {
+            Ok(grows) => assert_eq!((may, grows), (true, !was && self.limit() > before)),
+            Err(_) => assert!(!may),
         }
     }
 
@@ -445,6 +472,7 @@ impl House {
                 let held = self.held.entry(server).or_default();
                 *held = held.saturating_sub(1);
             }
+            3 if self.pinned[&client] || server.slot().is_multiple_of(4) => self.set_aside(client),
             3 if matches!(self.holding[&client], Holding::Leased(_)) => {
                 let mut pins = Pins::NONE;
                 pins.insert(Pin::TemporaryTable);
@@ -507,6 +535,7 @@ impl House {
             assert!(state == ServerState::Shared || carried == 0, "somebody rides on what is not shared");
             if let ServerState::Leased(client) = state {
                 assert_eq!(self.holding[&client], Holding::Leased(key), "the two name each other");
+                assert_eq!(post.is_aside(), self.aside.contains(&client));
                 leased += 1;
             }
         }
@@ -536,7 +565,9 @@ impl House {
         assert_eq!((told.0, told.1), (oldest, self.idle.len()));
         assert_eq!(pool.entry.shared.waiting(), self.queue.len());
         assert_eq!(pool.entry.shared.opened(), self.state.len());
-        assert!(pool.entry.shared.opened() <= LIMIT);
+        assert!(pool.entry.shared.opened() <= LIMIT + ALLOWANCE);
+        assert_eq!((pool.aside(), pool.entry.shared.limit()), (self.aside.len(), self.limit()));
+        assert_eq!(pool.entry.shared.is_over_limit(), self.state.len() > self.limit());
     }
 
     /// Whoever waits is served in the end, in the order of those who came.
@@ -898,6 +929,7 @@ fn a_worker_that_begins_anew_has_told_others_that_it_has_nothing() {
     let client = house.clients.keys()[5];
     house.books().lease(other, client).expect("it is free");
     house.books().pin(client, Pins::from(Pin::Listen));
+    assert_eq!((house.books().set_aside(client), entry.shared.limit()), (Ok(true), LIMIT + 1));
     house.dial();
     for since_ns in [10, 20, 30] {
         waiter(&mut house, since_ns, false);
@@ -913,6 +945,7 @@ fn a_worker_that_begins_anew_has_told_others_that_it_has_nothing() {
         (0, 0, 0, 0, 0)
     );
     assert_eq!((pool.told_size, pool.head_ns), (3, 0));
+    assert_eq!((pool.aside(), entry.shared.limit()), (0, LIMIT));
     let told = entry.shared.published(0);
     assert_eq!((told.0, told.1), (NOBODY, 0));
     assert_eq!((entry.shared.queue_since(0), entry.shared.waiting()), (NOBODY, 0));

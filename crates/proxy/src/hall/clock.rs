@@ -22,6 +22,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Kind::Listen => self.listen_timer(cx, tag.key),
             Kind::Server => self.server_timer(cx, tag.key),
             Kind::Canceller => self.canceller_timer(cx, tag.key),
+            Kind::Pool if tag.is_of_pins() => self.look_at_pins(cx, crate::pool::PoolId(tag.key.slot())),
             Kind::Pool => {
                 let id = crate::pool::PoolId(tag.key.slot());
                 self.open_for_waiters(cx, id);
@@ -140,7 +141,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let age_ms = now_ms.saturating_sub(server.opened_ms);
         let is_old = lifetime_ms.is_some_and(|most_ms| most_ms > 0 && age_ms >= most_ms);
         let pool = self.pools.get(server.pool.0 as usize).and_then(|pool| pool.as_deref());
-        let needed = pool.is_some_and(|pool| pool.entry.shared.opened() <= pool.spec.min_size);
+        let needed = pool.is_some_and(|pool| pool.entry.shared.inside_and_outside().0 <= pool.spec.min_size);
         if needed && !is_old {
             server.since_ms = now_ms;
             self.arm_server(cx, key);

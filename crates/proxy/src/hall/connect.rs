@@ -60,7 +60,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn fill(&mut self, cx: &mut Cx<'_, N>, id: PoolId) {
         let (now_ms, draining) = (cx.now_ms(), self.draining);
         let Some(pool) = self.pool(id) else { return };
-        let wanted = pool.entry.shared.opened() < pool.spec.min_size;
+        let wanted = pool.entry.shared.inside_and_outside().0 < pool.spec.min_size;
         if wanted && !draining && pool.may_connect(now_ms) {
             self.open_unasked(cx, id);
         }

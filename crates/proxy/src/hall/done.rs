@@ -143,7 +143,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if pins.is_empty() {
                 self.end_lease(cx, key);
             } else {
-                self.count_pins(key, pins);
+                self.count_pins(cx, key, pins);
                 self.await_question(cx, key);
                 self.await_parting(cx, key);
             }
@@ -165,9 +165,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// A server stays with its client beyond the boundary: counts the reasons that are new.
-    fn count_pins(&mut self, key: Key, pins: Pins) {
+    fn count_pins(&mut self, cx: &mut Cx<'_, N>, key: Key, pins: Pins) {
         let before = self.books().pin(key, pins);
+        if before == pins {
+            return;
+        }
         let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return };
+        self.note_pins(cx, id, key, before, pins);
         self.count_pool(id, |cells| {
             pins.iter().filter(|&pin| !before.contains(pin)).for_each(|pin| cells.pins(pin).inc());
         });

@@ -22,6 +22,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             held.since_ms = now_ms;
             held.cleaning = Cleaning::default();
             held.is.used |= served.want != Some(Want::Welcome);
+            held.is.pin_logged = false;
         }
         if let Some(client) = self.clients.get_mut(key) {
             if client.is.empty {

@@ -10,10 +10,10 @@
 //! logins), `console` (clients of the administration console, and its orders), `listing` (what it shows),
 //! `reload`, `room` (who uses room under a limit), `echo` (one answer for several), `settle` (a server is
 //! free, and who gets it), `share` (one server for the requests of several clients), `lead` (who follows
-//! whom), `kept`, `cancel`, `connect` (servers are opened), `seclude` (a server is no longer shared), `moves`
-//! (servers between workers), `lease` (requests on their way), `away` (clients for whom another connection
-//! listens), `caps`, `choosy`, `study`, `handshake`, `close` (servers are closed), `leave` (clients are
-//! closed), `alike` (who asks the same), `deadline`, `cause`, `desk` (what all use), `who`.
+//! whom), `pinned`, `kept`, `cancel`, `connect` (servers are opened), `seclude` (a server is no longer
+//! shared), `moves` (servers between workers), `lease` (requests on their way), `away` (clients for whom
+//! another connection listens), `caps`, `choosy`, `study`, `handshake`, `close` (servers are closed), `leave`
+//! (clients are closed), `alike` (who asks the same), `deadline`, `cause`, `desk` (what all use), `who`.
 //!
 //! Invariants: an idle server is clean; bytes of a reply go to the owner that the back names and to nobody
 //! else; no order is executed in the middle of a step or of another order; a worker never waits.
@@ -46,6 +46,7 @@ mod listen;
 mod listing;
 mod login;
 mod moves;
+mod pinned;
 mod reload;
 mod reply;
 mod request;

@@ -65,6 +65,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 && let Some(pool) = self.pools[at].take_if(idle)
             {
                 pool.cells.pool_size.add(-(pool.told_size as i64));
+                pool.cells.pinned_pool_servers.add(-(pool.told_outside as i64));
             }
         }
     }
@@ -76,8 +77,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let pool = self.pool_of(cx, entry);
         let idle = pool.idle_keys().to_vec();
         if worker == 0 {
-            let size = entry.shared.limit();
+            let size = if entry.shared.is_paused() { 0 } else { entry.shared.size() };
             pool.cells.pool_size.add(size as i64 - std::mem::replace(&mut pool.told_size, size) as i64);
+            let outside = entry.shared.inside_and_outside().1;
+            let told = std::mem::replace(&mut pool.told_outside, outside);
+            pool.cells.pinned_pool_servers.add(outside as i64 - told as i64);
         }
         for key in idle {
             if entry.shared.is_over_limit() {
@@ -108,6 +112,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.close_server(cx, key, "the settings have changed");
             }
         }
+        self.look_at_pins(cx, id);
         self.room_for_waiters(cx, &entry);
         if entry.shared.has_caps() {
             self.cap_freed(cx, &entry);

@@ -102,7 +102,7 @@ mod tests {
         assert!(Place::leave(right_of(&from), &to, 1).is_none());
         to.shared.caps()[1].give_back();
         assert_eq!(from.shared.try_open(), Opening::Granted);
-        from.shared.set_limit(0);
+        from.shared.set_size(0);
         assert!(Place::leave(right_of(&from), &to, 1).is_none(), "a limit that was lowered is reached first");
         assert_eq!((from.shared.opened(), to.shared.opened()), (0, 0), "then it is free");
         assert_eq!(from.shared.caps()[0].figures().0, 0);

@@ -74,7 +74,9 @@ impl<X> PoolEntry<X> {
         // A size that was found is still the best guess.
         let limit = spec.auto.map_or(spec.size, |bounds| self.shared.size().clamp(bounds.min, bounds.max));
         self.knowledge.set_unknown_code(spec.unknown_code);
-        self.shared.set_limit(limit);
+        self.knowledge.set_pin_policies(spec.pins);
+        self.shared.set_size(limit);
+        self.shared.set_allowance(spec.pinned_size);
         self.shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
         database.set_limit(spec.max_of_database);
         user.set_limit(spec.max_of_user);
@@ -171,6 +173,7 @@ impl<X: Default> Registry<X> {
             PoolShared::growing(limit, caps, *first, *most, shown.clone())
         };
         shared.set_max_waiting(spec.max_waiting.unwrap_or(usize::MAX));
+        shared.set_allowance(spec.pinned_size);
         // Users may see different parts of a catalogue, but a change by any of them concerns all. What is one
         // server of MySQL's is not known here, so there all databases are together.
         let same = |other: &PoolSpec| match spec.protocol {
@@ -182,6 +185,7 @@ impl<X: Default> Registry<X> {
         let spec = PoolSpec { servers_since: spec.epoch, ..spec };
         let knowledge = Knowledge::new(group);
         knowledge.set_unknown_code(spec.unknown_code);
+        knowledge.set_pin_policies(spec.pins);
         let entry = Arc::new(PoolEntry {
             id: free_number(&all),
             shared,
@@ -254,6 +258,7 @@ pub(crate) mod tests {
             mode: PoolMode::Transaction,
             size: 1,
             auto: None,
+            pinned_size: 0,
             max_waiting: None,
             share: 0,
             reserved: 0,
@@ -264,6 +269,7 @@ pub(crate) mod tests {
             late_begin: true,
             share_answers: true,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+            pins: weir_wire::PinPolicies::default(),
             listen_linger_ms: None,
             variant: 0,
             max_prepared_statements: 0,

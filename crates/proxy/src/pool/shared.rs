@@ -7,10 +7,15 @@
 //! Workers that start later than the others ([`crate::berths`]) have separate entries in each pool, created
 //! when one of them is first used or looked up.
 //!
+//! Servers that clients keep for long ([`PoolShared::set_aside`]) are outside the size, as many as the
+//! allowance (`pinned_pool_size`) says. Which of them that are is nobody's business: the limit is higher by
+//! their number, and falls when one comes back. Both numbers are in one atomic, so that nobody opens a server
+//! in the place of one that has just come back.
+//!
 //! Invariant: `opened` is the number of server connections of this pool in the process, in every state from
-//! the start of a connect to the close, and never exceeds the limit. A waiter that finds nothing and a server
-//! that finds no waiter cannot miss each other: each publishes itself first and looks second, both
-//! sequentially consistent.
+//! the start of a connect to the close, and never exceeds the limit, except after that has fallen. A waiter
+//! that finds nothing and a server that finds no waiter cannot miss each other: each publishes itself first
+//! and looks second, both sequentially consistent.
 
 use super::Cap;
 use crate::sync::Arc;
@@ -39,12 +44,16 @@ pub enum Opening {
 /// The part of a pool that all workers see.
 #[derive(Debug)]
 pub struct PoolShared {
-    limit: AtomicUsize,
+    /// Its size: the limit, but for servers that are set aside.
+    size: AtomicUsize,
+    /// Servers set aside that do not count against the size, at most.
+    allowance: AtomicUsize,
     /// It may have no server for now, whatever the limit says.
     paused: AtomicBool,
     /// Servers that were opened by then are to be replaced (milliseconds of the process's clock); 0: none.
     reconnected_ms: AtomicU64,
-    opened: AtomicUsize,
+    /// A [`Tenancy`].
+    tenancy: AtomicU64,
     /// Clients that may wait.
     max_waiting: AtomicUsize,
     /// Limits it shares with other pools: its database's, its user's.
@@ -54,6 +63,41 @@ pub struct PoolShared {
     further: OnceLock<Places>,
     /// How many of these there can be; no worker with this number or a higher one has begun.
     beyond: Option<(usize, Arc<AtomicUsize>)>,
+}
+
+/// Servers of a pool, packed into one number: the lower half counts all of them, the upper half those set
+/// aside.
+#[derive(Debug, Clone, Copy)]
+struct Tenancy(u64);
+
+impl Tenancy {
+    const ONE: u64 = 1;
+    const ASIDE: u64 = 1 << 32;
+
+    fn opened(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn aside(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+}
+
+/// Servers that a pool may have: so many, and so many of those set aside beyond that.
+#[derive(Debug, Clone, Copy)]
+struct Allowed {
+    size: usize,
+    outside: usize,
+}
+
+impl Allowed {
+    fn limit(self, tenancy: Tenancy) -> usize {
+        self.size + tenancy.aside().min(self.outside)
+    }
+
+    fn has_room(self, tenancy: Tenancy) -> bool {
+        tenancy.opened() < self.limit(tenancy)
+    }
 }
 
 /// What some workers say and count.
@@ -129,10 +173,11 @@ impl PoolShared {
     /// A pool with room for `limit` servers, for `workers` workers.
     pub fn new(limit: usize, caps: [Arc<Cap>; 2], workers: usize) -> Self {
         PoolShared {
-            limit: AtomicUsize::new(limit),
+            size: AtomicUsize::new(limit),
+            allowance: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             reconnected_ms: AtomicU64::new(0),
-            opened: AtomicUsize::new(0),
+            tenancy: AtomicU64::new(0),
             max_waiting: AtomicUsize::new(usize::MAX),
             caps,
             first: Places::new(workers),
@@ -194,14 +239,31 @@ impl PoolShared {
         &places.tallies[number]
     }
 
-    /// Servers the pool may have now: none while it is paused.
+    /// Servers the pool may have now, those set aside included: none while it is paused.
     pub fn limit(&self) -> usize {
-        if self.is_paused() { 0 } else { self.size() }
+        self.allowed().limit(self.tenancy())
     }
 
-    /// Servers it may have while it is not paused.
+    /// What the settings allow now.
+    fn allowed(&self) -> Allowed {
+        if self.is_paused() {
+            return Allowed { size: 0, outside: 0 };
+        }
+        Allowed { size: self.size(), outside: self.allowance() }
+    }
+
+    fn tenancy(&self) -> Tenancy {
+        Tenancy(self.tenancy.load(SeqCst))
+    }
+
+    /// Servers it may have while it is not paused, beside those set aside.
     pub fn size(&self) -> usize {
-        self.limit.load(SeqCst)
+        self.size.load(SeqCst)
+    }
+
+    /// Servers set aside that do not count against the size, at most.
+    pub fn allowance(&self) -> usize {
+        self.allowance.load(SeqCst)
     }
 
     /// It may have no server for now.
@@ -225,24 +287,60 @@ impl PoolShared {
         since_ms > 0 && opened_ms <= since_ms
     }
 
-    /// Changes the limit. Servers over a smaller limit go when they are next free.
-    pub fn set_limit(&self, limit: usize) {
-        self.limit.store(limit, SeqCst);
+    /// Changes the size. Servers over a smaller limit go when they are next free.
+    pub fn set_size(&self, size: usize) {
+        self.size.store(size, SeqCst);
+    }
+
+    /// Changes how many servers set aside do not count against the size.
+    pub fn set_allowance(&self, most: usize) {
+        self.allowance.store(most, SeqCst);
     }
 
     /// Servers the pool has.
     pub fn opened(&self) -> usize {
-        self.opened.load(SeqCst)
+        self.tenancy().opened()
+    }
+
+    /// Those that count against its size, and those that do not.
+    pub fn inside_and_outside(&self) -> (usize, usize) {
+        let tenancy = self.tenancy();
+        let outside = tenancy.aside().min(self.allowance());
+        (tenancy.opened().saturating_sub(outside), outside)
+    }
+
+    /// A client keeps one of its servers for long. There may be room for another one now.
+    pub fn set_aside(&self) {
+        self.tenancy.fetch_add(Tenancy::ASIDE, SeqCst);
+    }
+
+    /// So many of these servers are kept no longer. They are too many if others are there in their place.
+    pub fn come_back(&self, servers: usize) {
+        let before = Tenancy(self.tenancy.fetch_sub(Tenancy::ASIDE * servers as u64, SeqCst));
+        debug_assert!(before.aside() >= servers, "a server comes back that was not set aside");
+    }
+
+    /// One more server, if the limit allows it.
+    fn enter(&self) -> bool {
+        let allowed = self.allowed();
+        let more = |n| allowed.has_room(Tenancy(n)).then_some(n + Tenancy::ONE);
+        self.tenancy.fetch_update(SeqCst, SeqCst, more).is_ok()
+    }
+
+    /// One server less.
+    fn go(&self) {
+        let before = Tenancy(self.tenancy.fetch_sub(Tenancy::ONE, SeqCst));
+        debug_assert!(before.opened() > 0, "a server was closed that was never opened");
     }
 
     /// Takes the right to open one server.
     pub fn try_open(&self) -> Opening {
         // Most who find no room find it here, without having held what another might have had.
         if self.is_capped() {
-            return if self.opened() < self.limit() { Opening::CapIsFull } else { Opening::PoolIsFull };
+            let has_room = self.allowed().has_room(self.tenancy());
+            return if has_room { Opening::CapIsFull } else { Opening::PoolIsFull };
         }
-        let limit = self.limit();
-        if self.opened.fetch_update(SeqCst, SeqCst, |n| (n < limit).then_some(n + 1)).is_err() {
+        if !self.enter() {
             return Opening::PoolIsFull;
         }
         let taken = self.caps.iter().take_while(|cap| cap.take()).count();
@@ -250,15 +348,14 @@ impl PoolShared {
             return Opening::Granted;
         }
         self.caps[..taken].iter().for_each(|cap| cap.give_back());
-        self.opened.fetch_sub(1, SeqCst);
+        self.go();
         Opening::CapWasQuicker
     }
 
     /// Gives the right back: the server is closed or never came to be.
     pub fn closed(&self) {
         self.caps.iter().for_each(|cap| cap.give_back());
-        let before = self.opened.fetch_sub(1, SeqCst);
-        debug_assert!(before > 0, "a server was closed that was never opened");
+        self.go();
     }
 
     /// Makes the place of a closed server one of another pool: `true` instead of [`PoolShared::closed`].
@@ -268,21 +365,19 @@ impl PoolShared {
         if self.is_over_limit() {
             return false;
         }
-        let limit = other.limit();
-        if other.opened.fetch_update(SeqCst, SeqCst, |n| (n < limit).then_some(n + 1)).is_err() {
+        if !other.enter() {
             return false;
         }
         let own: Vec<_> = other.caps.iter().filter(|cap| !shares(cap)).collect();
         let taken = own.iter().take_while(|cap| cap.take()).count();
         if taken < own.len() {
             own[..taken].iter().for_each(|cap| cap.give_back());
-            other.opened.fetch_sub(1, SeqCst);
+            other.go();
             return false;
         }
         let also = |cap: &&Arc<Cap>| other.caps.iter().any(|theirs| Arc::ptr_eq(cap, theirs));
         self.caps.iter().filter(|cap| !also(cap)).for_each(|cap| cap.give_back());
-        let before = self.opened.fetch_sub(1, SeqCst);
-        debug_assert!(before > 0, "a server was closed that was never opened");
+        self.go();
         true
     }
 
@@ -325,7 +420,8 @@ impl PoolShared {
 
     /// What all workers have served so far.
     pub fn served(&self) -> Served {
-        // Also by workers that have ended since: a sum that falls would be taken for one that has passed its end.
+        // Also by workers that have ended since: a sum that falls would be taken for one that has passed its
+        // end.
         let ended = self.further.get().into_iter().flat_map(|places| &places.tallies);
         self.first.tallies.iter().chain(ended).fold(Served::default(), |sum, tally| Served {
             answered: sum.answered.wrapping_add(tally.answered.load(Relaxed)),
@@ -340,10 +436,10 @@ impl PoolShared {
         self.opened() == 0 && self.waiting() == 0 && self.longest_waiting() == NOBODY && !promised
     }
 
-    /// Servers that are not idle.
+    /// Servers that count against its size and are not idle.
     pub fn active(&self) -> usize {
         let idle: usize = self.desks().map(|desk| desk.idle.load(SeqCst) as usize).sum();
-        self.opened().saturating_sub(idle)
+        self.inside_and_outside().0.saturating_sub(idle)
     }
 
     /// A place is on its way to a worker.
@@ -356,9 +452,10 @@ impl PoolShared {
         self.desk(worker).promised.fetch_sub(1, SeqCst);
     }
 
-    /// More servers are open than a limit allows (it was lowered).
+    /// More servers are open than a limit allows (it has fallen).
     pub fn is_over_limit(&self) -> bool {
-        self.opened() > self.limit() || self.caps.iter().any(|cap| cap.is_over())
+        let tenancy = self.tenancy();
+        tenancy.opened() > self.allowed().limit(tenancy) || self.caps.iter().any(|cap| cap.is_over())
     }
 
     /// The limits it shares with other pools.
@@ -418,7 +515,7 @@ impl PoolShared {
 
     /// Another server may be opened.
     pub fn has_room(&self) -> bool {
-        self.opened() < self.limit() && !self.is_capped()
+        self.allowed().has_room(self.tenancy()) && !self.is_capped()
     }
 
     /// Since when the oldest waiter of all workers waits.
@@ -535,8 +632,40 @@ mod tests {
         assert_eq!(pool.try_open(), Opening::PoolIsFull);
         pool.closed();
         assert_eq!(pool.try_open(), Opening::Granted);
-        pool.set_limit(1);
+        pool.set_size(1);
         assert!(pool.is_over_limit());
+    }
+
+    #[test]
+    fn servers_set_aside_are_outside_the_size_as_many_as_the_allowance_says() {
+        let none = Arc::new(Cap::new(0));
+        let pool = pool(2, [&none, &none], 1);
+        assert_eq!([pool.try_open(), pool.try_open()], [Opening::Granted; 2]);
+        pool.set_aside();
+        assert_eq!(pool.try_open(), Opening::PoolIsFull, "the allowance is 0");
+        pool.set_allowance(1);
+        assert_eq!(pool.try_open(), Opening::Granted);
+        pool.set_aside();
+        assert_eq!(pool.try_open(), Opening::PoolIsFull, "the allowance is used up");
+        assert_eq!((pool.inside_and_outside(), pool.limit(), pool.size()), ((2, 1), 3, 2));
+        pool.come_back(1);
+        assert!(!pool.is_over_limit(), "the other one takes the place outside");
+        pool.come_back(1);
+        assert!(pool.is_over_limit(), "one is too many");
+        pool.closed();
+        assert_eq!((pool.inside_and_outside(), pool.is_over_limit()), ((2, 0), false));
+    }
+
+    #[test]
+    fn a_limit_of_several_pools_holds_for_servers_set_aside() {
+        let (database, none) = (Arc::new(Cap::new(2)), Arc::new(Cap::new(0)));
+        let pool = pool(2, [&database, &none], 1);
+        pool.set_allowance(5);
+        assert_eq!([pool.try_open(), pool.try_open()], [Opening::Granted; 2]);
+        pool.set_aside();
+        assert_eq!(pool.try_open(), Opening::CapIsFull);
+        pool.set_paused(true);
+        assert_eq!((pool.limit(), pool.is_over_limit()), (0, true));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
 };
+use weir_wire::PinPolicies;
 
 /// How long clients wait for a server that meets a lock in the catalogue, in ms.
 const LOCK_PATIENCE_MS: u64 = 200;
@@ -80,6 +81,8 @@ pub struct Knowledge {
     unlocked_ms: AtomicU64,
     /// An [`UnknownCode`].
     unknown_code: AtomicU8,
+    /// [`PinPolicies`].
+    pin_policies: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -170,6 +173,20 @@ impl Knowledge {
     /// An operator says so. Texts that were judged by another policy are judged anew.
     pub fn set_unknown_code(&self, policy: UnknownCode) {
         if self.unknown_code.swap(policy as u8, SeqCst) != policy as u8 {
+            self.group.changes.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// What is decided of reasons for pins.
+    #[inline]
+    pub fn pin_policies(&self) -> PinPolicies {
+        PinPolicies::unpack(self.pin_policies.load(SeqCst))
+    }
+
+    /// An operator says so. Texts that were judged by others are judged anew.
+    pub fn set_pin_policies(&self, policies: PinPolicies) {
+        let packed = policies.pack();
+        if self.pin_policies.swap(packed, SeqCst) != packed {
             self.group.changes.fetch_add(1, SeqCst);
         }
     }
