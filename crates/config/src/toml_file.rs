@@ -219,7 +219,13 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         (Kind::Seconds { .. }, DeValue::Float(number)) => parse_text(kind, number.as_str()),
         (Kind::Mode, DeValue::Integer(number)) if number.radix() == 8 => parse_text(kind, number.as_str()),
         (
-            Kind::Seconds { .. } | Kind::Mode | Kind::Word(_) | Kind::Text | Kind::Path | Kind::List,
+            Kind::Seconds { .. }
+            | Kind::Mode
+            | Kind::Word(_)
+            | Kind::Text
+            | Kind::Path
+            | Kind::Secret
+            | Kind::List,
             DeValue::String(text),
         ) => parse_text(kind, text),
         (Kind::List, DeValue::Array(items)) => {
@@ -234,6 +240,8 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         }
         (Kind::List, other) => Err(format!("must be an array of strings, not {}", describe(other))),
         (Kind::Text | Kind::Path, other) => Err(format!("must be text in quotes, not {}", describe(other))),
+        // It is not repeated.
+        (Kind::Secret, _) => Err("must be text in quotes".to_owned()),
         (Kind::Size { .. }, DeValue::String(text)) if text == "auto" => parse_text(kind, text),
         (
             Kind::Count { .. } | Kind::Size { .. } | Kind::Seconds { .. } | Kind::Mode | Kind::Word(_),
