@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -118,9 +119,13 @@ def json_is_what_the_console_shows(_context):
                 wanted = shown(wire, name.upper())
                 found = rows_of(w, name)
                 as_text = [["" if v is None else str(v) for v in r.values()] for r in found]
-                # Averages and the time of the console's own last request go on between the two looks.
                 assert not found or list(found[0]) == wanted[0], (name, list(found[0]), wanted[0])
-                return as_text == [["" if v is None else v for v in r] for r in wanted[1]]
+                as_shown = [["" if v is None else v for v in r] for r in wanted[1]]
+                # The client of the console is busy with its own question, and with that only.
+                if name in ("clients", "sockets", "active_sockets"):
+                    as_text, as_shown = ([r for r in rows if "boss" not in r] for rows in (as_text, as_shown))
+                # What goes on between the two looks is the same at one of the next ones.
+                return as_text == as_shown
             eventually(same, f"/api/{name} and SHOW {name} are the same")
         pins = rows_of(w, "pins")
         assert len(pins) == 1 and pins[0]["reasons"] == "temp_table" and isinstance(pins[0]["held"], int), pins
@@ -252,7 +257,8 @@ def figures_under_load_are_those_of_the_load(_context):
         report = crowd.report()
         for f in [f for f in looks.values() if f["all"]["requests_per_s"] > 100]:
             assert 0 < f["all"]["query"]["p50_us"] <= f["all"]["query"]["p95_us"] <= f["all"]["query"]["p99_us"], f["all"]
-            assert f["all"]["wait"]["p99_us"] <= f["all"]["query"]["p99_us"] * 1.3, f["all"]
+            # Of those that waited: fewer than all, each by itself.
+            assert f["all"]["waits_per_s"] <= f["all"]["requests_per_s"] * 1.1, f["all"]
             assert f["servers"]["open"] <= 4 and 900 <= f["period_ms"] <= 10_000, f
         best = max(f["all"]["requests_per_s"] for f in looks.values())
         assert best < report["queries"], (best, report["queries"])
@@ -295,7 +301,7 @@ def wide(browser):
 
 
 def looks(browser, count):
-    eventually(lambda: int(browser.evaluate("document.documentElement.dataset.looks || 0")) >= count, f"{count} looks", 60)
+    eventually(lambda: int(browser.evaluate("document.documentElement?.dataset.looks || 0")) >= count, f"{count} looks", 60)
 
 
 def pictures(browser, name):
@@ -420,7 +426,8 @@ def top_prints_one_screen(_context):
             f.write(TOKEN + "\n")
             f.flush()
             assert top("--once", "--url", address(w), "--token-file", f.name).returncode == 0
-            f.write("x")
+            f.truncate(0)
+            f.write("another-token-of-them")
             f.flush()
             done = top("--once", "--url", address(w), "--token-file", f.name)
             assert done.returncode == 1 and b"the token is wrong" in done.stderr, done
@@ -430,6 +437,9 @@ def top_prints_one_screen(_context):
                                          (("--once", "--url", f"127.0.0.1:{w.port}"), 1, "answer")):
             done = top(*arguments)
             assert done.returncode == status and words in done.stderr.decode(), (arguments, done)
+
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
 
 
 class Screen:
@@ -489,7 +499,7 @@ def top_follows_on_a_terminal(_context):
         with Screen("--url", address(w)) as screen:
             screen.shows("app_scram")
             screen.shows("sort: activity")
-            assert b"\x1b[38;5;" in screen.written or b"\x1b[3" in screen.written, "in colours"
+            assert COLOUR.search(screen.written), "in colours"
             screen.press("s")
             screen.shows("waiting")
             screen.press("/")
@@ -506,8 +516,7 @@ def top_follows_on_a_terminal(_context):
                 else:
                     screen.process.send_signal(how)
                 screen.ends()
-                for colour in (b"\x1b[31", b"\x1b[32", b"\x1b[33", b"\x1b[38;", b"\x1b[9"):
-                    assert colour not in screen.written, (colour, screen.written)
+                assert not COLOUR.search(screen.written), COLOUR.search(screen.written)
     with Screen("--url", address(w)) as screen:
         screen.shows("cannot reach")
         screen.press("q")

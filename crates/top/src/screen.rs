@@ -163,6 +163,10 @@ fn summary(live: &Live, paint: Paint) -> Vec<Line<'static>> {
         if queue.waiting > 0 { format!(", longest {}", time(queue.longest_us)) } else { String::new() };
     let waiting = format!("{} clients{longest}", whole(queue.waiting));
     let style = if queue.longest_us > LONG_WAIT_US { paint.bad() } else { Style::new() };
+    let waits = match all.waits_per_s {
+        0.0 => "no request had to wait for a server".to_owned(),
+        n => format!("{}, of {} requests per second that waited", times(&all.wait), rate(n)),
+    };
     let flow = format!(
         "{} per second, {}/s in, {}/s out",
         rate(all.requests_per_s),
@@ -188,7 +192,7 @@ fn summary(live: &Live, paint: Paint) -> Vec<Line<'static>> {
     let mut lines = vec![
         Line::from(vec![name("queries"), flow.into()]),
         Line::from(vec![name("query"), times(&all.query).into()]),
-        Line::from(vec![name("wait"), times(&all.wait).into()]),
+        Line::from(vec![name("wait"), waits.into()]),
         Line::from(vec![name("waiting"), Span::styled(waiting, style)]),
         Line::from(vec![name("servers"), open.into()]),
         Line::from(vec![name("clients"), there.into()]),

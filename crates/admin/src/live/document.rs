@@ -148,7 +148,9 @@ pub struct ProtocolFigures {
     pub sent_bytes_per_s: f64,
     /// From the arrival of a request to the end of its answer, the wait included.
     pub query: Times,
-    /// Until a request had a server.
+    /// Requests that had to wait for a server.
+    pub waits_per_s: f64,
+    /// How long these waited.
     pub wait: Times,
 }
 
@@ -188,9 +190,11 @@ pub enum DatabaseState {
     Paused,
     /// An operator has disabled it for new clients.
     Disabled,
+    /// Its first server is being opened.
+    Connecting,
     /// It has servers.
     Up,
-    /// It has none, and none was refused: nobody uses it.
+    /// It has none, and the last attempt to open one, if there was any, has succeeded: nobody uses it.
     #[default]
     Unused,
 }
@@ -202,6 +206,7 @@ impl DatabaseState {
             DatabaseState::Failing => "failing",
             DatabaseState::Paused => "paused",
             DatabaseState::Disabled => "disabled",
+            DatabaseState::Connecting => "connecting",
             DatabaseState::Up => "up",
             DatabaseState::Unused => "unused",
         }

@@ -5,7 +5,8 @@ use super::document::{
     ProtocolFigures, Queue, Servers, Times,
 };
 use crate::console::mode_name;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_config::Snapshot;
 use weir_metrics::{HistogramTotals, Totals};
@@ -13,6 +14,7 @@ use weir_proxy::Proxy;
 use weir_proxy::console::{Decrees, PoolRow};
 use weir_proxy::pool::{Failure, PoolId, Served};
 use weir_session::Protocol;
+use weir_wire::limits::NAMED_POOLS;
 use weir_wire::{FaultKind, Pin};
 
 /// The last look and what came of it.
@@ -25,8 +27,15 @@ pub(crate) struct Pulse {
     /// All but what is chosen for each request.
     figures: Live,
     pools: Vec<PoolFigures>,
-    databases: BTreeMap<(Protocol, String), Database>,
+    databases: BTreeMap<Name, Database>,
+    /// The last failure of each database, also of pools that nobody uses any more.
+    failures: BTreeMap<Name, Arc<Failure>>,
+    /// Databases whose last attempt has failed.
+    failing: BTreeSet<Name>,
 }
+
+/// A database by its protocol.
+type Name = (Protocol, String);
 
 /// What is summed up of a database's pools.
 #[derive(Debug, Default)]
@@ -34,8 +43,11 @@ struct Database {
     pools: usize,
     servers: usize,
     waiting: usize,
+    /// The last attempt of one of them has failed.
     failing: bool,
-    failure: Option<std::sync::Arc<Failure>>,
+    /// One of them has had a server.
+    proven: bool,
+    failure: Option<Arc<Failure>>,
 }
 
 impl Pulse {
@@ -49,6 +61,8 @@ impl Pulse {
             figures: Live::default(),
             pools: Vec::new(),
             databases: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            failing: BTreeSet::new(),
         }
     }
 
@@ -74,6 +88,7 @@ impl Pulse {
         let waits_since_ns = rows.iter().filter_map(|row| row.waits_since_ns).min();
         figures.queue.longest_us = since_us(clock_ns, waits_since_ns);
         self.databases = databases(&rows);
+        self.remember();
         let pinned: HashMap<(&'static str, String, String), u64> = metrics
             .pool_totals()
             .into_iter()
@@ -89,6 +104,29 @@ impl Pulse {
         }
         self.served = rows.iter().map(|row| ((row.protocol, row.id), row.served)).collect();
         self.figures = figures;
+    }
+
+    /// Pools that nobody uses are forgotten, and with them why their databases could not be reached: it is
+    /// kept here.
+    fn remember(&mut self) {
+        for (name, database) in &self.databases {
+            if let Some(failure) = &database.failure {
+                self.failures.insert(name.clone(), failure.clone());
+            }
+            if database.failing {
+                self.failing.insert(name.clone());
+            } else if database.proven {
+                self.failing.remove(name);
+            }
+        }
+        // Clients may name any database where there is one of the name `*`.
+        while self.failures.len() > NAMED_POOLS {
+            let oldest = self.failures.iter().min_by_key(|(_, failure)| failure.at_ms);
+            let Some(name) = oldest.map(|(name, _)| name.clone()) else { break };
+            self.failures.remove(&name);
+        }
+        let failures = &self.failures;
+        self.failing.retain(|name| failures.contains_key(name));
     }
 
     /// The document as it is asked for. `details`: with the log's words about faults.
@@ -110,7 +148,8 @@ impl Pulse {
         let mut databases: Vec<(DatabaseState, Protocol, &str)> = Vec::new();
         for protocol in Protocol::ALL {
             let configured = snapshot.realm(protocol).databases.keys().map(String::as_str);
-            let used = self.databases.keys().filter(|(of, _)| *of == protocol).map(|(_, name)| name.as_str());
+            let used = self.databases.keys().chain(&self.failing).filter(|(of, _)| *of == protocol);
+            let used = used.map(|(_, name)| name.as_str());
             databases.extend(
                 configured.chain(used).map(|name| (self.state(protocol, name, decrees), protocol, name)),
             );
@@ -135,17 +174,20 @@ impl Pulse {
     }
 
     fn state(&self, protocol: Protocol, name: &str, decrees: &Decrees) -> DatabaseState {
-        let found = self.databases.get(&(protocol, name.to_owned()));
-        if found.is_some_and(|database| database.failing) {
+        let key = (protocol, name.to_owned());
+        let found = self.databases.get(&key).filter(|database| database.servers > 0);
+        if self.failing.contains(&key) {
             DatabaseState::Failing
         } else if decrees.is_paused(name) {
             DatabaseState::Paused
         } else if decrees.is_disabled(name) {
             DatabaseState::Disabled
-        } else if found.is_some_and(|database| database.servers > 0) {
-            DatabaseState::Up
         } else {
-            DatabaseState::Unused
+            match found {
+                Some(database) if database.proven => DatabaseState::Up,
+                Some(_) => DatabaseState::Connecting,
+                None => DatabaseState::Unused,
+            }
         }
     }
 
@@ -163,15 +205,16 @@ impl Pulse {
             state,
             ..DatabaseFigures::default()
         };
-        if let Some(found) = self.databases.get(&(protocol, name.to_owned())) {
+        let key = (protocol, name.to_owned());
+        if let Some(found) = self.databases.get(&key) {
             (figures.pools, figures.servers, figures.waiting) = (found.pools, found.servers, found.waiting);
-            figures.fault = found.failure.as_ref().map(|failure| LastFault {
-                kind: failure.fault.kind.label().to_owned(),
-                meaning: failure.fault.kind.meaning().to_owned(),
-                ago_s: (clock_ns / 1_000_000).saturating_sub(failure.at_ms) / 1_000,
-                detail: details.then(|| failure.fault.detail.to_string()),
-            });
         }
+        figures.fault = self.failures.get(&key).map(|failure| LastFault {
+            kind: failure.fault.kind.label().to_owned(),
+            meaning: failure.fault.kind.meaning().to_owned(),
+            ago_s: (clock_ns / 1_000_000).saturating_sub(failure.at_ms) / 1_000,
+            detail: details.then(|| failure.fault.detail.to_string()),
+        });
         figures
     }
 }
@@ -222,9 +265,11 @@ fn flow(
             received_bytes_per_s: rate(now.wing.client_received_bytes, then.wing.client_received_bytes),
             sent_bytes_per_s: rate(now.wing.client_sent_bytes, then.wing.client_sent_bytes),
             query: times(&query),
+            waits_per_s: per_second(wait.count(), period),
             wait: times(&wait),
         };
         all.requests_per_s += one.requests_per_s;
+        all.waits_per_s += one.waits_per_s;
         all.received_bytes_per_s += one.received_bytes_per_s;
         all.sent_bytes_per_s += one.sent_bytes_per_s;
         if now.wing.client_accepts > 0 {
@@ -318,15 +363,18 @@ fn grown_by(now: Served, then: Served) -> Served {
     }
 }
 
-fn databases(rows: &[PoolRow]) -> BTreeMap<(Protocol, String), Database> {
-    let mut found: BTreeMap<(Protocol, String), Database> = BTreeMap::new();
+fn databases(rows: &[PoolRow]) -> BTreeMap<Name, Database> {
+    let mut found: BTreeMap<Name, Database> = BTreeMap::new();
     for row in rows {
         let database = found.entry((row.protocol, row.spec.database.clone())).or_default();
         database.pools += 1;
         database.servers += row.opened;
         database.waiting += row.waiting;
         database.failing |= row.failing;
-        let is_later = |failure: &std::sync::Arc<Failure>| {
+        // Servers are there before it is known whether they can be; idle ones, and answers, prove it.
+        let has_had_one = row.opened > row.active || row.served.answered > 0 || row.failure.is_some();
+        database.proven |= has_had_one && !row.failing;
+        let is_later = |failure: &Arc<Failure>| {
             database.failure.as_ref().is_none_or(|known| known.at_ms < failure.at_ms)
         };
         if let Some(failure) = row.failure.clone().filter(is_later) {
@@ -375,5 +423,34 @@ mod tests {
         let served = |answered| Served { answered, took_ns: answered, waited_ns: answered };
         assert_eq!(grown_by(served(7), served(5)), served(2));
         assert_eq!(grown_by(served(3), served(5)), served(3));
+    }
+
+    #[test]
+    fn a_failing_database_is_remembered_when_its_pool_is_not() {
+        let mut pulse = Pulse::new();
+        let name = (Protocol::Postgres, "app".to_owned());
+        let failure = |at_ms| Arc::new(Failure { at_ms, fault: FaultKind::ServerUnavailable.into() });
+        let mut look = |failing, proven, failure| {
+            let servers = usize::from(proven);
+            let database = Database { pools: 1, servers, failing, proven, failure, ..Database::default() };
+            pulse.databases = BTreeMap::from([(name.clone(), database)]);
+            pulse.remember();
+            pulse.state(Protocol::Postgres, "app", &Decrees::default())
+        };
+        assert_eq!(look(true, false, Some(failure(5))), DatabaseState::Failing);
+        assert_eq!(look(false, false, None), DatabaseState::Failing, "another pool has not tried yet");
+        assert_eq!(look(false, true, None), DatabaseState::Up);
+        pulse.databases.clear();
+        pulse.remember();
+        assert_eq!(pulse.state(Protocol::Postgres, "app", &Decrees::default()), DatabaseState::Unused);
+        let shown = pulse.database(DatabaseState::Unused, Protocol::Postgres, "app", 2_005_000_000, false);
+        let fault = shown.fault.unwrap();
+        assert_eq!((fault.kind.as_str(), fault.ago_s, fault.detail), ("server_unavailable", 2, None));
+        for n in 0..2 * NAMED_POOLS as u64 {
+            let database = Database { failing: true, failure: Some(failure(n)), ..Database::default() };
+            pulse.databases = BTreeMap::from([((Protocol::Mysql, format!("d{n}")), database)]);
+            pulse.remember();
+        }
+        assert_eq!((pulse.failures.len(), pulse.failing.len()), (NAMED_POOLS, NAMED_POOLS));
     }
 }

@@ -3,6 +3,7 @@
 "use strict";
 
 const KEEP_MS = 300_000;
+const LEAST_MS = 60_000;
 const EVERY_MS = 1_000;
 // A look that is missing is drawn as a gap.
 const GAP_MS = 4_500;
@@ -16,10 +17,11 @@ let points = [];
 // --- Words -------------------------------------------------------------------------------------------------------
 
 const plain = new Intl.NumberFormat("en", {maximumFractionDigits: 1});
+const fine = new Intl.NumberFormat("en", {maximumFractionDigits: 2});
 function number(n) {
-  if (n >= 1e10) return `${plain.format(n / 1e9)}G`;
-  if (n >= 1e7) return `${plain.format(n / 1e6)}M`;
-  if (n >= 1e5) return `${plain.format(n / 1e3)}k`;
+  if (n >= 1e9) return `${fine.format(n / 1e9)}G`;
+  if (n >= 1e6) return `${fine.format(n / 1e6)}M`;
+  if (n >= 1e5) return `${Math.round(n / 1e3)}k`;
   return plain.format(n >= 100 ? Math.round(n) : n);
 }
 function time(us) {
@@ -28,6 +30,11 @@ function time(us) {
   if (us >= 1e5) return `${Math.round(us / 1e3)} ms`;
   if (us >= 1e3) return `${(us / 1e3).toFixed(us >= 1e4 ? 1 : 2)} ms`;
   return `${Math.round(us)} µs`;
+}
+// The same for the ends of steps, which need no digits.
+function roundTime(us) {
+  if (us >= 1e6) return `${fine.format(us / 1e6)} s`;
+  return us >= 1e3 ? `${fine.format(us / 1e3)} ms` : `${fine.format(us)} µs`;
 }
 function bytes(n) {
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -131,19 +138,21 @@ class Chart {
     const end = points[points.length - 1].at_ms;
     const most = Math.max(this.least, ...points.flatMap((p) => this.series.map((s) => s.of(p) ?? 0)));
     const {top: highest, step} = scale(most);
-    const x = (at) => left + (width - left - right) * (1 - (end - at) / KEEP_MS);
+    // A page that was opened just now has no use for five minutes of nothing.
+    const span = Math.min(KEEP_MS, Math.max(LEAST_MS, Math.ceil((end - points[0].at_ms) / LEAST_MS) * LEAST_MS));
+    const x = (at) => left + (width - left - right) * (1 - (end - at) / span);
     const y = (value) => top + (height - top - bottom) * (1 - value / highest);
     const parts = [];
     for (let value = 0; value <= highest * 1.001; value += step) {
       parts.push(draw("line", {class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value)}));
       const label = draw("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"});
-      label.textContent = this.unit(value);
+      label.textContent = this.unit === time ? roundTime(value) : this.unit(value);
       parts.push(label);
     }
-    for (let minute = 0; minute <= 5; minute++) {
-      const anchor = minute === 0 ? "end" : minute === 5 ? "start" : "middle";
-      const label = draw("text", {x: x(end - minute * 60_000), y: height - 4, "text-anchor": anchor});
-      label.textContent = minute ? `−${minute} min` : "now";
+    const apart = span <= 2 * LEAST_MS ? span / 4 : width < 420 && span > 3 * LEAST_MS ? 2 * LEAST_MS : LEAST_MS;
+    for (let back = 0; back <= span; back += apart) {
+      const label = draw("text", {x: x(end - back), y: height - 4, "text-anchor": back === 0 ? "end" : back === span ? "start" : "middle"});
+      label.textContent = back === 0 ? "now" : apart < LEAST_MS ? `−${back / 1_000} s` : `−${back / 60_000} min`;
       parts.push(label);
     }
     for (const s of this.series) {
@@ -163,7 +172,7 @@ class Chart {
     }
     let shown = points[points.length - 1];
     if (this.hover !== null) {
-      const at = end - (1 - (this.hover - left) / (width - left - right)) * KEEP_MS;
+      const at = end - (1 - (this.hover - left) / (width - left - right)) * span;
       shown = points.reduce((a, b) => (Math.abs(b.at_ms - at) < Math.abs(a.at_ms - at) ? b : a));
       parts.push(draw("line", {class: "cursor", x1: x(shown.at_ms), x2: x(shown.at_ms), y1: top, y2: height - bottom}));
     }
@@ -178,23 +187,23 @@ class Chart {
 }
 
 const protocol = (name) => (p) => p.protocols.length > 1 ? p.protocols.find((one) => one.protocol === name)?.requests_per_s : undefined;
-const percentiles = (of) => [["p99", 1], ["p95", 3], ["p50", 0]].map(([name, style]) =>
-  ({name, style, of: (p) => p.all.requests_per_s > 0 ? p.all[of][`${name}_us`] : undefined}));
+const percentiles = (of, count) => [["p99", 1], ["p95", 3], ["p50", 0]].map(([name, style]) =>
+  ({name, style, of: (p) => p.all[count] > 0 ? p.all[of][`${name}_us`] : undefined}));
 const charts = [
   new Chart("Queries per second", number, [
     {name: "all", style: 0, of: (p) => p.all.requests_per_s},
     {name: "PostgreSQL", style: 2, of: protocol("postgres")},
     {name: "MySQL", style: 1, of: protocol("mysql")},
-  ], 1),
-  new Chart("Query time, wait included", time, percentiles("query"), 100),
-  new Chart("Wait for a server", time, percentiles("wait"), 100),
+  ], 4),
+  new Chart("Query time, wait included", time, percentiles("query", "requests_per_s"), 100),
+  new Chart("Wait of the requests that waited", time, percentiles("wait", "waits_per_s"), 100),
   new Chart("Servers", number, [
     {name: "active", style: 0, of: (p) => p.servers.active},
     {name: "idle", style: 2, of: (p) => p.servers.idle},
     {name: "pinned", style: 1, of: (p) => p.servers.pinned},
     {name: "limit", style: 5, dashed: true, of: (p) => p.servers.limit},
-  ], 1),
-  new Chart("Clients waiting", number, [{name: "waiting", style: 1, of: (p) => p.queue.waiting}], 1),
+  ], 4),
+  new Chart("Clients waiting", number, [{name: "waiting", style: 1, of: (p) => p.queue.waiting}], 4),
   new Chart("Longest wait now", time, [{name: "longest", style: 1, of: (p) => p.queue.longest_us}], 100),
 ];
 
@@ -216,7 +225,8 @@ function showTiles(live) {
   const idle = !(all.requests_per_s > 0);
   tile("Queries per second", number(all.requests_per_s), `${bytes(all.received_bytes_per_s)}/s in, ${bytes(all.sent_bytes_per_s)}/s out`);
   tile("Query time p99", idle ? "–" : time(all.query.p99_us), idle ? "no queries" : `p50 ${time(all.query.p50_us)}, p95 ${time(all.query.p95_us)}`);
-  tile("Wait p99", idle ? "–" : time(all.wait.p99_us), idle ? "no queries" : `p50 ${time(all.wait.p50_us)}, p95 ${time(all.wait.p95_us)}`);
+  const waited = all.waits_per_s > 0;
+  tile("Wait p99", waited ? time(all.wait.p99_us) : "–", waited ? `of ${number(all.waits_per_s)} per second that waited` : "no request waited");
   tile("Clients waiting", number(queue.waiting), queue.waiting ? `longest ${time(queue.longest_us)}` : "nobody waits",
     queue.longest_us > 1e6 ? "bad" : "");
   tile("Servers active", number(servers.active), `${number(servers.open)} open, limit ${number(servers.limit)}`);
@@ -231,7 +241,7 @@ function showTiles(live) {
 const POOLS = [["database"], ["user"], ["protocol", "rare"], ["mode", "rare"], ["queries/s", "number"], ["query time", "number"],
   ["wait", "number rare"], ["waiting", "number"], ["longest wait", "number"], ["active", "number"], ["open", "number"],
   ["limit", "number"], ["pinned", "number rare"], ["state"]];
-const HEALTH = {failing: "bad", paused: "warn", disabled: "warn", up: "good", unused: ""};
+const HEALTH = {failing: "bad", paused: "warn", disabled: "warn", connecting: "", up: "good", unused: ""};
 
 function showTables(live) {
   const counted = live.pools_matching === live.pools_total ? number(live.pools_total)
