@@ -50,8 +50,8 @@ pub fn run(plan: Plan<'_>) -> Result<(), Failure> {
         .build()
         .context("cannot start the control thread")?;
     let flush = plan.logging.flusher();
-    // The signals are caught and the threads that wait for the workers would keep the process: without this one
-    // it would go on unseen, and deaf.
+    // The signals are caught and the threads that wait for the workers would keep the process: without this
+    // one it would go on unseen, and deaf.
     let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(control(plan)))).unwrap_or_else(|_| {
         tracing::error!("Weir ends with status 1: the control thread has panicked: this is a defect of Weir, please report it with the lines above");
         flush();

@@ -128,7 +128,7 @@ def json_is_what_the_console_shows(_context):
                 return as_text == as_shown
             eventually(same, f"/api/{name} and SHOW {name} are the same")
         pins = rows_of(w, "pins")
-        assert len(pins) == 1 and pins[0]["reasons"] == "temp_table" and isinstance(pins[0]["held"], int), pins
+        assert len(pins) == 1 and pins[0]["reasons"] == "temporary_table" and isinstance(pins[0]["held"], int), pins
         assert len(rows_of(w, "clients")) >= 3
 
 
@@ -426,7 +426,8 @@ def top_prints_one_screen(_context):
             f.write(TOKEN + "\n")
             f.flush()
             assert top("--once", "--url", address(w), "--token-file", f.name).returncode == 0
-            f.truncate(0)
+            f.seek(0)
+            f.truncate()
             f.write("another-token-of-them")
             f.flush()
             done = top("--once", "--url", address(w), "--token-file", f.name)
@@ -434,6 +435,7 @@ def top_prints_one_screen(_context):
         for arguments, status, words in ((("--once", "--url", "https://127.0.0.1:1"), 2, "no TLS"), ((), 2, "terminal"),
                                          (("--once", "--url", f"127.0.0.1:{free_port()}"), 1, "cannot reach"),
                                          (("--once", "--url", address(w), "--token-file", "/nowhere"), 2, "cannot read"),
+                                         (("--once", "--url", address(w), "--token-file", __file__), 2, "not a token"),
                                          (("--once", "--url", f"127.0.0.1:{w.port}"), 1, "answer")):
             done = top(*arguments)
             assert done.returncode == status and words in done.stderr.decode(), (arguments, done)

@@ -19,7 +19,7 @@ fn section_text(section: &str) -> &'static str {
         }
         "postgres" => "PostgreSQL clients.",
         "mysql" => "MySQL and MariaDB clients.",
-        "http" => "The HTTP endpoint: [dashboard](dashboard.md), JSON and [metrics](metrics.md).",
+        "http" => "The HTTP endpoint for monitoring. See [Dashboard](dashboard.md).",
         "pool" => {
             "Pools of server connections: sizes, modes and timeouts. Sizes and the mode can also be set for a database or a user."
         }

@@ -6,7 +6,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ const PLAIN_HEIGHT: u16 = 70;
 
 /// Watch a running Weir in the terminal.
 ///
-/// Shows throughput, latency, waiting clients, servers, pins, errors and the busiest pools once a second. Keys:
-/// q quits, s changes the order of the pools, / filters them, the arrow keys scroll.
+/// Shows throughput, latency, waiting clients, servers, pins, errors and the busiest pools once a second.
+/// Keys: q quits, s changes the order of the pools, / filters them, the arrow keys scroll.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of Weir's HTTP endpoint (http.listen).
@@ -64,11 +64,7 @@ pub enum Failure {
 /// The arguments are wrong; with `--once`, Weir does not answer; without, the terminal cannot be used.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let place = Place::parse(&args.url).map_err(|text| Failure::Usage(format!("--url: {text}")))?;
-    let token = args.token_file.as_ref().map(|path| {
-        let read = std::fs::read_to_string(path);
-        read.map_err(|error| Failure::Usage(format!("--token-file: cannot read {}: {error}", path.display())))
-    });
-    let token = token.transpose()?.map(|text| text.trim().to_owned());
+    let token = args.token_file.as_deref().map(token_of).transpose().map_err(Failure::Usage)?;
     let sort = Sort::ALL.into_iter().find(|sort| sort.name() == args.sort).unwrap_or_default();
     let wish = Wish { sort, filter: args.filter.chars().take(FILTER).collect(), top: MOST_ROWS };
     if args.once {
@@ -84,6 +80,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let outcome = Watch::new(place.name(), wish).follow(&mut terminal, &asker);
     ratatui::restore();
     outcome.map_err(|error| Failure::Runtime(format!("cannot use the terminal: {error}")))
+}
+
+fn token_of(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("--token-file: cannot read {}: {error}", path.display()))?;
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!("--token-file: what {} contains is not a token", path.display()));
+    }
+    Ok(token.to_owned())
 }
 
 fn once(place: &Place, token: Option<&str>, wish: &Wish) -> Result<(), Failure> {
