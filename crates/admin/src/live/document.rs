@@ -325,8 +325,7 @@ impl Sort {
             Sort::Servers => (b.servers, b.active).cmp(&(a.servers, a.active)),
             Sort::Name => Ordering::Equal,
         };
-        let name = |pool: &PoolFigures| (pool.protocol.clone(), pool.database.clone(), pool.user.clone());
-        first.then_with(|| name(a).cmp(&name(b)))
+        first.then_with(|| (&a.protocol, &a.database, &a.user).cmp(&(&b.protocol, &b.database, &b.user)))
     }
 }
 

@@ -289,6 +289,17 @@ fn flow(
     servers.open = servers.idle + servers.active + servers.other;
     (all.query, all.wait) = (times(&queries), times(&waits));
     (figures.all, figures.clients, figures.queue, figures.servers) = (all, clients, queue, servers);
+    kinds(figures, before, now, period);
+}
+
+/// What is counted by reason and by kind.
+fn kinds(
+    figures: &mut Live,
+    before: &BTreeMap<Protocol, Totals>,
+    now: &BTreeMap<Protocol, Totals>,
+    period: Duration,
+) {
+    let rate = |now: i64, then: i64| per_second(count(now - then), period);
     let sum =
         |totals: &BTreeMap<Protocol, Totals>, of: &dyn Fn(&Totals) -> i64| totals.values().map(of).sum();
     for &pin in Pin::ALL {
