@@ -327,6 +327,11 @@ def a_browser_shows_it(_context):
             ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (ground == "rgb(18, 22, 27)") == dark, ground
             assert wide(browser) <= 0 and not browser.complaints(address(w)), browser.complaints(address(w))
+            x, y = browser.evaluate("(() => { const box = document.querySelector('.chart svg').getBoundingClientRect();"
+                                    " return [box.right - 20, box.top + 60]; })()")
+            browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+            eventually(lambda: browser.evaluate("document.querySelectorAll('.cursor').length") == 1, "the mouse chooses a moment")
+            assert "s ago" in browser.evaluate("document.querySelector('.chart h2').textContent")
             pictures(browser, "dark" if dark else "light")
         browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
         browser.visit(address(w, "/"))

@@ -165,7 +165,7 @@ impl Console {
             } else {
                 self.stats().note(&self.proxy);
             }
-            self.pulse().beat(&self.proxy);
+            self.pulse().tick(&self.proxy);
             tokio::time::sleep(second).await;
         }
     }

@@ -10,8 +10,9 @@ use weir_config::Token;
 impl Source for Console {
     fn live(&self, asked: &Asked, details: bool) -> Live {
         let decrees = self.proxy.decrees();
-        let mut live =
-            self.pulse().document(asked, &self.snapshot(), &decrees, self.proxy.clock_ns(), details);
+        let mut pulse = self.pulse();
+        pulse.ask(&self.proxy);
+        let mut live = pulse.document(asked, &self.snapshot(), &decrees, self.proxy.clock_ns(), details);
         self.version.clone_into(&mut live.version);
         if decrees.all_paused {
             live.state = State::Paused;

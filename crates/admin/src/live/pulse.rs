@@ -17,10 +17,19 @@ use weir_session::Protocol;
 use weir_wire::limits::NAMED_POOLS;
 use weir_wire::{FaultKind, Pin};
 
+/// Somebody who looks comes again within this time.
+const WATCHED: Duration = Duration::from_secs(15);
+/// While nobody looks, the counters are looked at so often: rates of the first look are about this time.
+const REST: Duration = Duration::from_secs(10);
+/// A look that is older is made anew for who asks.
+const FRESH: Duration = Duration::from_millis(1_500);
+
 /// The last look and what came of it.
 pub(crate) struct Pulse {
     started: Instant,
     at: Instant,
+    /// When somebody asked last.
+    asked: Option<Instant>,
     /// By protocol.
     totals: BTreeMap<Protocol, Totals>,
     served: HashMap<(Protocol, PoolId), Served>,
@@ -56,6 +65,7 @@ impl Pulse {
         Pulse {
             started: now,
             at: now,
+            asked: None,
             totals: BTreeMap::new(),
             served: HashMap::new(),
             figures: Live::default(),
@@ -66,8 +76,30 @@ impl Pulse {
         }
     }
 
+    /// A second has passed. With thousands of pools a look costs milliseconds, so there are few while nobody
+    /// is interested.
+    pub(crate) fn tick(&mut self, proxy: &Proxy) {
+        if self.is_due(Instant::now()) {
+            self.beat(proxy);
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let is_watched = self.asked.is_some_and(|asked| now.saturating_duration_since(asked) < WATCHED);
+        is_watched || now.saturating_duration_since(self.at) + FRESH > REST
+    }
+
+    /// Somebody looks.
+    pub(crate) fn ask(&mut self, proxy: &Proxy) {
+        let now = Instant::now();
+        self.asked = Some(now);
+        if now.saturating_duration_since(self.at) > FRESH {
+            self.beat(proxy);
+        }
+    }
+
     /// Looks at all counters: what they have grown by since the last look is what is shown from now on.
-    pub(crate) fn beat(&mut self, proxy: &Proxy) {
+    fn beat(&mut self, proxy: &Proxy) {
         let now = Instant::now();
         let period = now - std::mem::replace(&mut self.at, now);
         let metrics = proxy.metrics();
@@ -463,5 +495,16 @@ mod tests {
             pulse.remember();
         }
         assert_eq!((pulse.failures.len(), pulse.failing.len()), (NAMED_POOLS, NAMED_POOLS));
+    }
+
+    #[test]
+    fn few_looks_are_taken_while_nobody_is_interested() {
+        let mut pulse = Pulse::new();
+        let at = |seconds| pulse.at + Duration::from_secs(seconds);
+        let due: Vec<u64> = (1..12).filter(|&second| pulse.is_due(at(second))).collect();
+        assert_eq!(due, [9, 10, 11]);
+        pulse.asked = Some(at(5));
+        let at = |seconds| pulse.at + Duration::from_secs(seconds);
+        assert!(pulse.is_due(at(6)) && pulse.is_due(at(7)));
     }
 }

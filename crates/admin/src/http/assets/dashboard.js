@@ -238,9 +238,9 @@ function showTiles(live) {
     clients.refusals_per_s ? "warn" : "");
 }
 
-const POOLS = [["database"], ["user"], ["protocol", "rare"], ["mode", "rare"], ["queries/s", "number"], ["query time", "number"],
-  ["wait", "number rare"], ["waiting", "number"], ["longest wait", "number"], ["active", "number"], ["open", "number"],
-  ["limit", "number"], ["pinned", "number rare"], ["state"]];
+const POOLS = [["database"], ["user"], ["state"], ["waiting", "number"], ["longest wait", "number"], ["queries/s", "number"],
+  ["query time", "number"], ["wait", "number"], ["active", "number"], ["open", "number"], ["limit", "number"], ["pinned", "number"],
+  ["protocol"], ["mode"]];
 const HEALTH = {failing: "bad", paused: "warn", disabled: "warn", connecting: "", up: "good", unused: ""};
 
 function showTables(live) {
@@ -248,16 +248,16 @@ function showTables(live) {
     : `${number(live.pools_matching)} of ${number(live.pools_total)} match`;
   say(byId("pools-count"), live.pools.length < live.pools_matching ? `${live.pools.length} shown, ${counted}` : counted);
   table(byId("pools"), POOLS, live.pools.map((p) => [
-    [p.database, "", p.database], [p.user, "", p.user], p.protocol, p.mode, number(p.requests_per_s),
-    p.requests_per_s ? time(p.query_mean_us) : "", p.requests_per_s ? time(p.wait_mean_us) : "",
-    [p.waiting || "", p.longest_us > 1e6 ? "bad" : ""], [p.waiting ? time(p.longest_us) : "", p.longest_us > 1e6 ? "bad" : ""],
-    p.active, p.servers, p.limit, p.pinned || "",
+    [p.database, "", p.database], [p.user, "", p.user],
     p.failing ? ["failing", "bad"] : p.paused ? ["paused", "warn"] : p.waiting ? ["waiting", "warn"] : p.servers ? ["up", "good"] : "",
+    [p.waiting || "", p.longest_us > 1e6 ? "bad" : ""], [p.waiting ? time(p.longest_us) : "", p.longest_us > 1e6 ? "bad" : ""],
+    number(p.requests_per_s), p.requests_per_s ? time(p.query_mean_us) : "", p.requests_per_s ? time(p.wait_mean_us) : "",
+    p.active, p.servers, p.limit, p.pinned || "", p.protocol, p.mode,
   ]), live.pools_total ? "no pool matches" : "no pool yet: the first login makes one");
 
   say(byId("databases-count"), live.databases.length < live.databases_total
     ? `${live.databases.length} of ${number(live.databases_total)}` : number(live.databases_total));
-  table(byId("databases"), [["database"], ["protocol", "rare"], ["state"], ["servers", "number"], ["waiting", "number"], ["last fault", "free"]],
+  table(byId("databases"), [["database"], ["protocol", "rare"], ["state"], ["servers", "number rare"], ["waiting", "number"], ["last fault", "free"]],
     live.databases.map((d) => {
       const words = d.fault ? `${ago(d.fault.ago_s)} ago: ${d.fault.detail || d.fault.meaning}` : "";
       return [[d.database, "", d.database], d.protocol, [d.state, HEALTH[d.state] || ""], d.servers, d.waiting || "", [words, "", words]];
