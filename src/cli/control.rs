@@ -15,8 +15,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-use weir_admin::Pages;
 use weir_admin::console::{Act, Console};
+use weir_admin::http::{self, Pages};
 use weir_config::{SetArgument, Snapshot, Sources, diff, load};
 use weir_net::Target;
 use weir_net::listener::cure_of_taken_port;
@@ -33,6 +33,8 @@ pub struct Plan<'a> {
     pub ready: Ready,
     /// To be opened again on SIGHUP.
     pub logging: &'a Logging,
+    /// What the doctor says of this start.
+    pub warnings: Vec<String>,
 }
 
 /// Runs the proxy until it has ended.
@@ -78,12 +80,12 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let draining = Arc::new(AtomicBool::new(false));
     // It is to end, when its clients have.
     let leaving = Arc::new(AtomicBool::new(false));
-    let pages = pages(&proxy, [&draining, &leaving]);
+    let pages = pages(&proxy, [&draining, &leaving], &console, plan.warnings);
     for listener in http {
         if let Ok(address) = listener.local_addr() {
-            tracing::info!("listens on http://{address}: /metrics, /healthz, /readyz");
+            tracing::info!("listens on http://{address}: dashboard, /metrics, /api, /healthz, /readyz");
         }
-        tokio::spawn(weir_admin::serve(listener, pages.clone()));
+        tokio::spawn(http::serve(listener, pages.clone()));
     }
     plan.ready.tell();
     let waiting = proxy.clone();
@@ -168,7 +170,12 @@ fn stop(proxy: &Proxy, draining: &AtomicBool, order: Order, ready: Ready) {
     proxy.stop();
 }
 
-fn pages(proxy: &Arc<Proxy>, ends: [&Arc<AtomicBool>; 2]) -> Arc<Pages> {
+fn pages(
+    proxy: &Arc<Proxy>,
+    ends: [&Arc<AtomicBool>; 2],
+    console: &Arc<Console>,
+    warnings: Vec<String>,
+) -> Arc<Pages> {
     let metrics = proxy.metrics().clone();
     let ends = ends.map(Arc::clone);
     Arc::new(Pages {
@@ -181,7 +188,8 @@ fn pages(proxy: &Arc<Proxy>, ends: [&Arc<AtomicBool>; 2]) -> Arc<Pages> {
                 Ok(())
             }
         }),
-        version: VERSION,
+        warnings,
+        source: console.clone(),
     })
 }
 

@@ -13,6 +13,7 @@ mod logging;
 mod process;
 mod reach;
 mod serve;
+mod top;
 
 use clap::{Parser, Subcommand};
 use std::fmt;
@@ -84,6 +85,7 @@ Examples:
   weir doctor --connections 100000
   weir advise --url postgres://app:secret@127.0.0.1:5432/app
   weir lab knee
+  weir top
   weir demo";
 
 /// A connection pooler for PostgreSQL, MySQL and MariaDB.
@@ -105,6 +107,7 @@ enum Command {
     Advise(advise::Args),
     Demo(weir_bench::demo::DemoArgs),
     Lab(weir_bench::lab::LabArgs),
+    Top(weir_top::Args),
     #[command(hide = true)]
     Generate(generate::Args),
 }
@@ -127,6 +130,7 @@ pub fn main() -> ExitCode {
             Command::Bench(args) => return bench::run(&args),
             Command::Demo(args) => return demo::run(&args),
             Command::Lab(args) => return lab::run(&args),
+            Command::Top(args) => top::run(&args),
             Command::Generate(args) => generate::run(&args),
         }
     };

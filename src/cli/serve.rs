@@ -95,8 +95,10 @@ pub fn run_loaded(sources: Sources, loaded: Loaded, output: Output, ready: Ready
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    super::doctor::before_serve(&loaded.snapshot).iter().for_each(|line| tracing::warn!("doctor: {line}"));
-    let outcome = control::run(Plan { sources, snapshot: loaded.snapshot, ready, logging: &logging });
+    let warnings = super::doctor::before_serve(&loaded.snapshot);
+    warnings.iter().for_each(|line| tracing::warn!("doctor: {line}"));
+    let outcome =
+        control::run(Plan { sources, snapshot: loaded.snapshot, ready, logging: &logging, warnings });
     if let Err(failure) = &outcome {
         tracing::error!("{failure}");
     }

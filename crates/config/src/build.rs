@@ -30,6 +30,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
     let listeners = all_listeners(&mut draft, &realms);
     let client_tls = crate::tls::client_tls(&mut draft, &listeners);
     let http = http(&mut draft);
+    let http_token = crate::token::token(&mut draft);
     check_log_level(&mut draft);
     if !draft.findings.problems.is_empty() {
         return Err(Problems(draft.findings.problems));
@@ -45,6 +46,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
         listeners,
         http_required: values.is_given(Key::HttpListen),
         http,
+        http_token,
         mysql: realms
             .remove(&Protocol::Mysql)
             .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::CachingSha2))),

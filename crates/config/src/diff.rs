@@ -67,7 +67,8 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Difference {
     let mut difference = Difference::default();
     for row in SETTINGS {
         let (before, after) = (old.values.show(row.key), new.values.show(row.key));
-        if before != after {
+        // What is hidden looks the same before and after.
+        if old.values.value(row.key) != new.values.value(row.key) {
             let restart = row.change == Change::Restart;
             difference.settings.push(ChangedSetting {
                 name: row.name_in(new.values.flavour()),

@@ -34,6 +34,7 @@ mod route;
 mod secrets;
 mod snapshot;
 mod tls;
+mod token;
 mod toml_file;
 mod url;
 mod userlist;
@@ -56,6 +57,7 @@ pub use snapshot::{
     Tcp, Timeouts, User,
 };
 pub use tls::{ClientTls, ServerTls, secured, tls_wishes, trust_of_url};
+pub use token::Token;
 pub use url::{DatabaseUrl, UrlTls};
-pub use values::{ConfigRow, Flavour, Value, Values};
+pub use values::{ConfigRow, Flavour, Hidden, Value, Values};
 pub use weir_session::Protocol;

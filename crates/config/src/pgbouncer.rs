@@ -224,6 +224,7 @@ fn parse_ini(kind: Kind, value: &str) -> Result<Value, String> {
         | Kind::Mode
         | Kind::Text
         | Kind::Path
+        | Kind::Secret
         | Kind::List => parse_text(kind, value),
     }
 }

@@ -19,7 +19,7 @@ fn section_text(section: &str) -> &'static str {
         }
         "postgres" => "PostgreSQL clients.",
         "mysql" => "MySQL and MariaDB clients.",
-        "http" => "The HTTP endpoint for monitoring.",
+        "http" => "The HTTP endpoint for monitoring. See [Dashboard](dashboard.md).",
         "pool" => {
             "Pools of server connections: sizes, modes and timeouts. Sizes and the mode can also be set for a database or a user."
         }
@@ -99,6 +99,7 @@ fn kind_text(kind: Kind) -> String {
         }
         Kind::Text => "text".to_owned(),
         Kind::Path => "file".to_owned(),
+        Kind::Secret => "text that is never shown".to_owned(),
         Kind::List => "array of text".to_owned(),
     }
 }
@@ -175,7 +176,13 @@ fn unit_of(kind: Kind) -> &'static str {
         Kind::Seconds { .. } => "seconds",
         Kind::Count { unit, .. } | Kind::Size { unit, .. } => unit,
         Kind::Mode => "octal",
-        Kind::Bool | Kind::Word(_) | Kind::Policy { .. } | Kind::Text | Kind::Path | Kind::List => "",
+        Kind::Bool
+        | Kind::Word(_)
+        | Kind::Policy { .. }
+        | Kind::Text
+        | Kind::Path
+        | Kind::Secret
+        | Kind::List => "",
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Kind {
     Text,
     /// A file or directory; empty: none.
     Path,
+    /// Text that is shown to nobody, such as a token.
+    Secret,
     /// Addresses: an array in weir.toml, separated by commas elsewhere.
     List,
 }
@@ -242,7 +244,11 @@ settings! {
         "Server version that MySQL clients are told. Empty: the version of the server.";
 
     HttpListen "http" "listen", Kind::List, "127.0.0.1:9930", Restart, All,
-        "Addresses for /metrics, /healthz and /readyz. An empty list disables the HTTP endpoint.";
+        "Addresses for the dashboard, /metrics, /api, /healthz and /readyz. An empty list disables the HTTP endpoint.";
+    HttpToken "http" "token", Kind::Secret, "", Live, All,
+        "Token for the tables of /api, which name clients, statements and settings. Requests send it as `Authorization: Bearer TOKEN`. At least 16 characters: letters, digits and `-._~+/=`. Empty, without token_file: these tables are refused; the dashboard's figures, /api/live and /metrics need no token.";
+    HttpTokenFile "http" "token_file", Kind::Path, "", Live, All,
+        "File that contains only that token.";
 
     PoolMode "pool" "pool_mode" = "pool_mode", Kind::Word(&["session", "transaction", "statement"]), "transaction" ini "session",
         Live, All,

@@ -15,17 +15,17 @@ pub(crate) fn password(draft: &mut Draft, entry: &Entry, from_url: Option<String
         return here.or(from_url);
     }
     if let Some(path) = entry.text("password_file") {
-        let place = entry.place_of("password_file");
+        let place = Some(entry.place_of("password_file"));
         if here.is_some() || from_url.is_some() {
             draft.findings.problem(place, "give a password or a password_file, not both");
             return None;
         }
-        return from_file(draft, path, place);
+        return line_of_file(draft, path, place, "a password");
     }
     let place = entry.place_of(if here.is_some() { "password" } else { "url" });
     let password = here.or(from_url)?;
     match variable(&password) {
-        Some(name) => from_environment(name, &place, &mut draft.findings),
+        Some(name) => from_environment(name, Some(&place), &mut draft.findings),
         None => Some(password),
     }
 }
@@ -66,8 +66,8 @@ fn is_name(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn from_environment(name: &str, place: &Place, findings: &mut Findings) -> Option<String> {
-    value_of(name).map_err(|why| findings.problem(place.clone(), why)).ok()
+fn from_environment(name: &str, place: Option<&Place>, findings: &mut Findings) -> Option<String> {
+    value_of(name).map_err(|why| findings.problem(place.cloned(), why)).ok()
 }
 
 fn value_of(name: &str) -> Result<String, String> {
@@ -81,24 +81,29 @@ fn value_of(name: &str) -> Result<String, String> {
     }
 }
 
-/// The only line of a file. Its name may begin with a variable, as `${CREDENTIALS_DIRECTORY}/app` of systemd
-/// does.
-fn from_file(draft: &mut Draft, path: &str, place: Place) -> Option<String> {
+/// The only line of a file, which is to hold `what`. Its name may begin with a variable, as
+/// `${CREDENTIALS_DIRECTORY}/app` of systemd does.
+pub(crate) fn line_of_file(
+    draft: &mut Draft,
+    path: &str,
+    place: Option<Place>,
+    what: &str,
+) -> Option<String> {
     let path = match path.strip_prefix("${").and_then(|rest| rest.split_once('}')) {
         Some((name, rest)) if is_name(name) => {
-            format!("{}{rest}", from_environment(name, &place, &mut draft.findings)?)
+            format!("{}{rest}", from_environment(name, place.as_ref(), &mut draft.findings)?)
         }
         _ => path.to_owned(),
     };
     let path = relative_to(draft.folder.as_deref(), &path);
-    let text = read(&path, Some(place.clone()), &mut draft.findings)?;
+    let text = read(&path, place.clone(), &mut draft.findings)?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.is_empty() || line.contains('\n') {
         let wrong = if line.is_empty() { "is empty" } else { "has more than one line" };
         draft
             .findings
-            .problem(place, format!("{} {wrong}; it must hold a password and nothing else", path.display()));
+            .problem(place, format!("{} {wrong}; it must hold {what} and nothing else", path.display()));
         return None;
     }
     Some(line.to_owned())

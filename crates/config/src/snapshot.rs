@@ -55,6 +55,8 @@ pub struct Snapshot {
     /// Somebody asked for `http`: not to be able to listen there is an error. Else it is a warning, because
     /// another Weir on this machine may have the default address.
     pub http_required: bool,
+    /// What a request for a table of `/api` must bear; `None`: these tables are refused.
+    pub http_token: Option<crate::Token>,
     /// Databases and users of PostgreSQL clients.
     pub postgres: Realm,
     /// Databases and users of MySQL clients.

@@ -225,6 +225,7 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
             | Kind::Policy { .. }
             | Kind::Text
             | Kind::Path
+            | Kind::Secret
             | Kind::List,
             DeValue::String(text),
         ) => parse_text(kind, text),
@@ -240,6 +241,8 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         }
         (Kind::List, other) => Err(format!("must be an array of strings, not {}", describe(other))),
         (Kind::Text | Kind::Path, other) => Err(format!("must be text in quotes, not {}", describe(other))),
+        // It is not repeated.
+        (Kind::Secret, _) => Err("must be text in quotes".to_owned()),
         (Kind::Size { .. }, DeValue::String(text)) if text == "auto" => parse_text(kind, text),
         (
             Kind::Count { .. }

@@ -27,8 +27,27 @@ pub enum Value {
     Millis(u64),
     /// [`Kind::Word`], [`Kind::Policy`], [`Kind::Text`] and [`Kind::Path`].
     Text(String),
+    /// [`Kind::Secret`].
+    Secret(Hidden),
     /// [`Kind::List`].
     List(Vec<String>),
+}
+
+/// Text that no message shows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl Hidden {
+    /// What stands for it: nothing, or the same stars for every text.
+    pub fn shown(&self) -> &'static str {
+        if self.0.is_empty() { "" } else { "********" }
+    }
 }
 
 /// The values of all settings.
@@ -126,6 +145,14 @@ impl Values {
         }
     }
 
+    /// The value of a [`Kind::Secret`].
+    pub fn secret(&self, key: Key) -> &str {
+        match self.value(key) {
+            Value::Secret(Hidden(value)) => value,
+            other => wrong_type(key, other),
+        }
+    }
+
     /// The value of a [`Kind::List`].
     pub fn list(&self, key: Key) -> &[String] {
         match self.value(key) {
@@ -199,6 +226,7 @@ pub fn parse_text(kind: Kind, text: &str) -> Result<Value, String> {
             if is_another { format!("must be {}, not `{text}`: {why}", one_of(words)) } else { error }
         }),
         Kind::Text | Kind::Path => Ok(Value::Text(text.to_owned())),
+        Kind::Secret => Ok(Value::Secret(Hidden(text.to_owned()))),
         Kind::List => Ok(Value::List(
             text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect(),
         )),
@@ -269,6 +297,7 @@ pub fn show(kind: Kind, value: &Value) -> String {
         Value::Millis(ms) if ms % 1000 == 0 => (ms / 1000).to_string(),
         Value::Millis(ms) => format!("{}.{:03}", ms / 1000, ms % 1000).trim_end_matches('0').to_owned(),
         Value::Text(text) => text.clone(),
+        Value::Secret(hidden) => hidden.shown().to_owned(),
         Value::List(items) => items.join(","),
     }
 }

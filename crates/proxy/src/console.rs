@@ -450,6 +450,8 @@ pub struct PoolRow {
     pub opened: usize,
     /// Those of them that clients keep and that do not count against its size.
     pub outside: usize,
+    /// Those of them that are not idle.
+    pub active: usize,
     /// Servers it may have, were it not paused.
     pub size: usize,
     /// It is paused.
@@ -460,6 +462,10 @@ pub struct PoolRow {
     pub waits_since_ns: Option<u64>,
     /// What it has served.
     pub served: crate::pool::Served,
+    /// The last attempt to open a server has failed.
+    pub failing: bool,
+    /// The last failure of such an attempt, whatever came behind it.
+    pub failure: Option<Arc<crate::pool::Failure>>,
 }
 
 impl Proxy {
@@ -637,11 +643,14 @@ fn rows_of<'a, W: Wing>(
             spec: entry.spec(),
             opened: shared.opened(),
             outside: shared.inside_and_outside().1,
+            active: shared.active(),
             size: shared.size(),
             paused: shared.is_paused(),
             waiting: shared.waiting(),
             waits_since_ns: Some(shared.longest_waiting()).filter(|&it| it != crate::pool::shared::NOBODY),
             served: shared.served(),
+            failing: entry.health.is_failing(),
+            failure: entry.health.last_failure(),
         }
     }));
 }

@@ -74,6 +74,12 @@ pub const PUBLIC_KEY_BYTES: usize = 4 * 1024;
 /// or three, and somebody who opens thousands must not take the descriptors of database clients.
 pub const HTTP_CONNECTIONS: usize = 128;
 
+/// Bytes of the head of an HTTP request. Browsers send some hundreds.
+pub const HTTP_HEADER_BYTES: usize = 16 * 1024;
+
+/// Headers of an HTTP request.
+pub const HTTP_HEADERS: usize = 64;
+
 /// Bytes of a server's message that must be read whole to be understood (errors, parameter status,
 /// prepare replies, column definitions). Rows are never gathered.
 pub const SERVER_GATHER_BYTES: usize = 1024 * 1024;

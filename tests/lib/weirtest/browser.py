@@ -100,8 +100,14 @@ class Browser:
         self.evaluate("new Promise(done => setTimeout(done))")
         return int(drawn)
 
-    def complaints(self):
-        """What a person would see as errors in the console, and requests for anything but the file."""
+    def visit(self, url, dark=False):
+        """Opens a page of a server."""
+        self.events.clear()
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url=url)
+
+    def complaints(self, own="file:"):
+        """What a person would see as errors in the console, and requests for anything that is not the page's own."""
         self.evaluate("0")
         found = []
         for event in self.events:
@@ -112,7 +118,7 @@ class Browser:
                 found.append(params["entry"]["text"])
             elif event["method"] == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
                 found.append(params["args"])
-            elif event["method"] == "Network.requestWillBeSent" and not params["request"]["url"].startswith("file:"):
+            elif event["method"] == "Network.requestWillBeSent" and not params["request"]["url"].startswith(own):
                 found.append(params["request"]["url"])
         return found
 

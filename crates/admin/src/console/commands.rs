@@ -4,7 +4,7 @@ use super::{Act, Console, LOOK_TIME, Outcome, Refusal, Wanted, invalid, show};
 use tokio::sync::oneshot;
 use weir_config::Change;
 use weir_config::console::{PGBOUNCER, WEIR};
-use weir_config::registry::{by_full_name, by_ini_name};
+use weir_config::registry::{Kind, by_full_name, by_ini_name};
 use weir_proxy::console::{Decrees, Statement};
 use weir_session::Protocol;
 use weir_wire::console::Answer;
@@ -240,11 +240,15 @@ impl Console {
         if row.change == Change::Restart {
             return Err(format!("SET failed: {key} takes a restart").into());
         }
-        tracing::info!(user = statement.user, "SET {key}={value} command issued");
+        let shown = match row.kind {
+            Kind::Secret => "********",
+            _ => value,
+        };
+        tracing::info!(user = statement.user, "SET {key}={shown} command issued");
         let (done, outcome) = oneshot::channel();
         drop(self.acts.send(Act::Set(row.full_name(), value.to_owned(), done)));
         match outcome.await {
-            Ok(true) => Ok(Answer::done(&format!("SET {key}={value}"))),
+            Ok(true) => Ok(Answer::done(&format!("SET {key}={shown}"))),
             Ok(false) | Err(_) => Err("SET failed".into()),
         }
     }

@@ -13,12 +13,15 @@ mod commands;
 mod grammar;
 pub mod registry;
 mod show;
+mod source;
 mod stats;
 mod tables;
 mod time;
 
+use crate::live::Pulse;
 use grammar::Parsed;
 use registry::{Who, find};
+pub(crate) use show::mode_name;
 use stats::Stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -58,6 +61,8 @@ pub struct Console {
     /// The settings in force.
     snapshot: RwLock<Arc<Snapshot>>,
     stats: Mutex<Stats>,
+    /// The figures of `/api/live`.
+    pulse: Mutex<Pulse>,
     acts: mpsc::UnboundedSender<Act>,
     version: &'static str,
     seats: Arc<Semaphore>,
@@ -109,6 +114,7 @@ impl Console {
             proxy: proxy.clone(),
             snapshot: RwLock::new(snapshot),
             stats: Mutex::new(Stats::new()),
+            pulse: Mutex::new(Pulse::new()),
             acts,
             version,
             seats: Arc::new(Semaphore::new(STATEMENTS)),
@@ -142,6 +148,10 @@ impl Console {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pulse(&self) -> MutexGuard<'_, Pulse> {
+        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks at the counters often enough for no pool to come and go unseen, and ends periods.
     async fn count(&self) {
         let second = Duration::from_secs(1);
@@ -155,6 +165,7 @@ impl Console {
             } else {
                 self.stats().note(&self.proxy);
             }
+            self.pulse().tick(&self.proxy);
             tokio::time::sleep(second).await;
         }
     }

@@ -24,6 +24,9 @@ const PRETENDED: [(&str, &str); 6] = [
     ("extra_float_digits", "2"),
 ];
 
+/// The one SHOW that has no table.
+pub(super) const HELP: &str = "show help";
+
 /// The answer to `SHOW timezone` and its like.
 pub(super) fn pretended(name: &str) -> Option<Answer> {
     let &(name, value) = PRETENDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
@@ -77,12 +80,16 @@ struct PoolFacts {
 
 impl Console {
     pub(super) async fn show(&self, statement: &Statement, name: &'static str) -> Outcome {
-        let view = View::of(statement);
-        let table = match name {
-            "show help" => {
-                let notice = Some(("Console usage", registry::help()));
-                return Ok(Answer::Done { tag: "SHOW".to_owned(), notice });
-            }
+        if name == HELP {
+            let notice = Some(("Console usage", registry::help()));
+            return Ok(Answer::Done { tag: "SHOW".to_owned(), notice });
+        }
+        self.table(View::of(statement), name).await.map(Answer::Rows)
+    }
+
+    /// The table of this SHOW; HELP has none.
+    async fn table(&self, view: View, name: &str) -> Result<Table, Refusal> {
+        Ok(match name {
             "show version" => self.version_table(),
             "show config" => self.config(),
             "show databases" => self.databases(view).await?,
@@ -106,9 +113,13 @@ impl Console {
             "show pins" => self.pins(view).await?,
             "show queue" => self.queue(view).await?,
             "show limits" => self.limits(view),
-            _ => return Err(super::invalid(&statement.text)),
-        };
-        Ok(Answer::Rows(table))
+            _ => return Err(super::invalid(name)),
+        })
+    }
+
+    /// The same with both protocols, as the database `weir` shows it.
+    pub(super) async fn whole_table(&self, name: &str) -> Result<Table, Refusal> {
+        self.table(View { both: true }, name).await
     }
 
     fn version_table(&self) -> Table {
@@ -574,7 +585,8 @@ fn rows<'a, T: 'a>(
         .flat_map(move |part| of(part).iter().map(move |row| (part.protocol, row)))
 }
 
-fn mode_name(mode: PoolMode) -> &'static str {
+/// A mode as the console writes it.
+pub(crate) fn mode_name(mode: PoolMode) -> &'static str {
     match mode {
         PoolMode::Session => "session",
         PoolMode::Transaction => "transaction",

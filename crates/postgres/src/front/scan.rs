@@ -70,9 +70,9 @@ impl Scan {
     }
 }
 
-/// What is behind the end of the data of a COPY. A server in copy-in mode ignores Sync (section 55.2.3), so it
-/// answers the request that has begun the COPY at the Sync behind the data, and sends nothing before: up to
-/// there nothing may wait for that answer.
+/// What is behind the end of the data of a COPY. A server in copy-in mode ignores Sync (section 55.2.3), so
+/// it answers the request that has begun the COPY at the Sync behind the data, and sends nothing before: up
+/// to there nothing may wait for that answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     No,

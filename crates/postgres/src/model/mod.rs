@@ -565,8 +565,8 @@ fn a_statement_that_executes_in_a_failed_transaction_is_refused_once() {
     }
 }
 
-/// What its client named at its start comes back behind the request that takes it away: what follows waits for
-/// that, but not the data for which the server waits, nor the end of the batch behind them.
+/// What its client named at its start comes back behind the request that takes it away: what follows waits
+/// for that, but not the data for which the server waits, nor the end of the batch behind them.
 #[test]
 fn the_data_of_a_copy_do_not_wait_for_the_answer_of_its_request() {
     let data = [c::copy_data(b"1\n"), c::copy_data(b"22\n"), c::copy_done()].concat();
@@ -631,8 +631,8 @@ fn an_unnamed_statement_outlives_a_refused_parse_of_a_name() {
     pool.check();
 }
 
-/// The server says nothing of what a batch with a COPY has done before its Sync: without one it waits for ever,
-/// and with a Sync of Weir's own it would keep what its client never asked it to keep.
+/// The server says nothing of what a batch with a COPY has done before its Sync: without one it waits for
+/// ever, and with a Sync of Weir's own it would keep what its client never asked it to keep.
 #[test]
 fn a_client_that_vanishes_between_its_data_and_their_sync_leaves_no_server_waiting() {
     let copies = [c::parse("", "copy t from stdin"), c::bind(""), c::execute(), c::sync()].concat();

@@ -238,6 +238,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(pool) = self.pools.get_mut(id.0 as usize).and_then(|p| p.as_deref_mut()) {
             pool.entry.learn(|welcomes| welcomes.observe(&mut back));
             back.know(&pool.entry.knowledge);
+            pool.entry.health.succeeded();
         }
         server.phase = ServerPhase::Live(back);
         let logged_in = self.books().logged_in(key);
@@ -302,6 +303,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             user = %spec.user,
             "no server connection: {fault}; next try in {pause_ms} ms"
         );
+        entry.health.failed(now_ms, &fault);
         drop(right);
         // While other servers of the pool live, those who wait will be served by them.
         if entry.shared.opened() == 0 {

@@ -6,6 +6,7 @@
 
 pub mod auto;
 pub mod cap;
+pub mod health;
 pub mod history;
 pub mod place;
 pub mod queue;
@@ -14,6 +15,7 @@ pub mod right;
 pub mod shared;
 
 pub use cap::{Cap, Standing};
+pub use health::{Failure, Health};
 pub use history::History;
 pub use place::Place;
 pub use queue::{Link, Linked, Queue};

@@ -3,7 +3,7 @@
 //! A worker uses it at a login, never while it serves. That is why a mutex is good enough here.
 
 use super::auto::Bounds;
-use super::{Cap, PoolShared, Standing};
+use super::{Cap, Health, PoolShared, Standing};
 use crate::berths::Berths;
 use crate::settings::PoolSpec;
 use arc_swap::ArcSwap;
@@ -25,6 +25,8 @@ pub struct PoolEntry<X> {
     pub id: PoolId,
     /// The limit and who waits longest.
     pub shared: PoolShared,
+    /// Whether its database can be reached.
+    pub health: Health,
     /// Where its servers are, by the latest settings. Workers keep a copy of the pointer.
     spec: ArcSwap<PoolSpec>,
     /// What is known of the catalogue of its database.
@@ -189,6 +191,7 @@ impl<X: Default> Registry<X> {
         let entry = Arc::new(PoolEntry {
             id: free_number(&all),
             shared,
+            health: Health::default(),
             spec: ArcSwap::from_pointee(spec),
             knowledge: Arc::new(knowledge),
             welcomes: ArcSwap::default(),
