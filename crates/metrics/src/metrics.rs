@@ -27,7 +27,7 @@ pub struct Metrics {
 pub struct WorkerCells {
     /// Counters and gauges.
     pub wing: WingCells,
-    /// From the arrival of a request to the end of its reply, waiting included.
+    /// From the moment a request is sent to a server to the end of its reply, without the wait.
     pub request_duration: Histogram,
     /// From the moment a request needs a server to the moment it has one.
     pub wait_duration: Histogram,

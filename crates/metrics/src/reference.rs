@@ -33,7 +33,7 @@ pub fn markdown() -> String {
     );
     rows(&mut out, WingTotals::FAMILIES);
     out.push_str(
-        "| `weir_request_duration_seconds` | histogram | Time from the arrival of a request to the end of its reply, including the wait for a server. |\n\
+        "| `weir_request_duration_seconds` | histogram | Time from the moment a request is sent to a server to the end of its reply, without the wait for a server. |\n\
          | `weir_wait_duration_seconds` | histogram | Time that a request waited for a server. |\n\n\
          Metrics of a pool, with the labels `protocol`, `database` and `user`. Beyond 1,000 pools the rest is counted together as `(other)`:\n\n\
          | name | kind | meaning |\n|---|---|---|\n",

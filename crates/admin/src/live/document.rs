@@ -146,7 +146,7 @@ pub struct ProtocolFigures {
     pub received_bytes_per_s: f64,
     /// To clients.
     pub sent_bytes_per_s: f64,
-    /// From the arrival of a request to the end of its answer, the wait included.
+    /// From the moment a request is sent to a server to the end of its reply, without the wait.
     pub query: Times,
     /// Requests that had to wait for a server.
     pub waits_per_s: f64,

@@ -195,7 +195,7 @@ const charts = [
     {name: "PostgreSQL", style: 2, of: protocol("postgres")},
     {name: "MySQL", style: 1, of: protocol("mysql")},
   ], 4),
-  new Chart("Query time, wait included", time, percentiles("query", "requests_per_s"), 100),
+  new Chart("Query time, without the wait", time, percentiles("query", "requests_per_s"), 100),
   new Chart("Wait of the requests that waited", time, percentiles("wait", "waits_per_s"), 100),
   new Chart("Servers", number, [
     {name: "active", style: 0, of: (p) => p.servers.active},
