@@ -59,8 +59,7 @@ impl prometheus_client::collector::Collector for Collector {
         }
         rows.encode(&mut encoder, PoolTotals::FAMILIES)?;
         let request: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.request_duration)).collect();
-        let help =
-            "Time from the moment a request is sent to a server to the end of its reply, without the wait for a server.";
+        let help = "Time from the moment a request is sent to a server to the end of its reply, without the wait for a server.";
         encode_histogram(&mut encoder, "weir_request_duration", help, &request)?;
         let wait: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.wait_duration)).collect();
         let help = "Time that a request waited for a server.";

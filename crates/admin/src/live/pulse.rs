@@ -14,13 +14,14 @@ use weir_proxy::Proxy;
 use weir_proxy::console::{Decrees, PoolRow};
 use weir_proxy::pool::{Failure, PoolId, Served};
 use weir_session::Protocol;
-use weir_wire::limits::NAMED_POOLS;
 use weir_wire::{FaultKind, Pin};
 
 /// Somebody who looks comes again within this time.
 const WATCHED: Duration = Duration::from_secs(15);
 /// While nobody looks, the counters are looked at so often: rates of the first look are about this time.
 const REST: Duration = Duration::from_secs(10);
+/// Databases whose last failure is kept when nobody uses their pools: clients may name any database.
+const REMEMBERED_FAILURES: usize = 200;
 /// A look that is older is made anew for who asks.
 const FRESH: Duration = Duration::from_millis(1_500);
 
@@ -152,7 +153,7 @@ impl Pulse {
             }
         }
         // Clients may name any database where there is one of the name `*`.
-        while self.failures.len() > NAMED_POOLS {
+        while self.failures.len() > REMEMBERED_FAILURES {
             let oldest = self.failures.iter().min_by_key(|(_, failure)| failure.at_ms);
             let Some(name) = oldest.map(|(name, _)| name.clone()) else { break };
             self.failures.remove(&name);
@@ -489,12 +490,12 @@ mod tests {
         let shown = pulse.database(DatabaseState::Unused, Protocol::Postgres, "app", 2_005_000_000, false);
         let fault = shown.fault.unwrap();
         assert_eq!((fault.kind.as_str(), fault.ago_s, fault.detail), ("server_unavailable", 2, None));
-        for n in 0..2 * NAMED_POOLS as u64 {
+        for n in 0..2 * REMEMBERED_FAILURES as u64 {
             let database = Database { failing: true, failure: Some(failure(n)), ..Database::default() };
             pulse.databases = BTreeMap::from([((Protocol::Mysql, format!("d{n}")), database)]);
             pulse.remember();
         }
-        assert_eq!((pulse.failures.len(), pulse.failing.len()), (NAMED_POOLS, NAMED_POOLS));
+        assert_eq!((pulse.failures.len(), pulse.failing.len()), (REMEMBERED_FAILURES, REMEMBERED_FAILURES));
     }
 
     #[test]
