@@ -123,7 +123,9 @@ fn seconds_of_all_agents_are_one_line() {
     .unwrap();
     assert_eq!(seconds.first(), Some(&(0, 4)), "one line a second, of all clients");
     assert_eq!((report.errors, report.rate_wanted), (0, Some(400.0)));
-    assert_eq!(report.latency.count, report.agents.iter().map(|agent| agent.queries).sum::<u64>());
+    // Replies that come after the end tell their latency and count as no query: at most one of each client.
+    let queries = report.agents.iter().map(|agent| agent.queries).sum::<u64>();
+    assert!((queries..=queries + 4).contains(&report.latency.count), "{queries}, {}", report.latency.count);
 }
 
 #[test]
