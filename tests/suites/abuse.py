@@ -437,7 +437,8 @@ def databases_that_do_not_exist_are_not_remembered(_context):
         before = w.rss_kb()
         ask_for(500, 2_000)
         grown = w.rss_kb() - before
-        assert grown < 2_000, f"memory grew by {grown} kB"
+        # Kept, 2,000 pools take 10 MB; those of the last seconds are not swept yet.
+        assert grown < 3_000, f"memory grew by {grown} kB"
 
 
 @weir
