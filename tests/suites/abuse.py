@@ -8,7 +8,6 @@ import random
 import socket
 import struct
 import threading
-import time
 
 from weirtest import mywire, pgwire
 from weirtest.case import Skip, eventually, weir
@@ -473,8 +472,8 @@ def half_requests_to_the_http_endpoint(_context):
         raise Skip("the endpoint is the same for all")
     with start() as w:
         # What its threads open when they begin is open when a client has been served.
-        WIRE.Wire(w.target()).close()
-        time.sleep(1)
+        with WIRE.Wire(w.target()) as wire:
+            wire.ask("select 1")
         before = w.open_files()
         halves = []
         for _ in range(100):

@@ -6,6 +6,7 @@ import functools
 import os
 import threading
 
+from weirtest import pinning
 from weirtest.case import eventually, in_threads, weir
 from weirtest.mywire import MULTI_STATEMENTS, BASIC, QUERY, STMT_EXECUTE, Closed, MyError, Wire, execute_payload
 from weirtest.private import PrivateServer
@@ -39,23 +40,8 @@ def connections(a):
     return int(a.ask("select count(*) from information_schema.processlist where user = 'app'")[0][0])
 
 
-@contextlib.contextmanager
 def sampled():
-    """The largest number of Weir's connections that the database has seen meanwhile."""
-    most, stop = [0], threading.Event()
-
-    def watch():
-        with admin() as a:
-            while not stop.is_set():
-                most[0] = max(most[0], connections(a))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield most
-    finally:
-        stop.set()
-        watcher.join()
+    return pinning.sampled(admin, connections)
 
 
 def pinned(w):
@@ -72,36 +58,10 @@ def pin(w, number, how=LOCK):
     return wire
 
 
-class Others:
-    """Clients that work all the while, in transactions, each of which needs a server to itself."""
-
-    def __init__(self, w, count=4):
-        self.w, self.done, self.stop, self.raised = w, [0] * count, threading.Event(), []
-        self.thread = threading.Thread(target=lambda: self.raised.extend(in_threads(count, self.work)))
-
-    def work(self, i):
-        with Wire(self.w.target()) as wire:
-            while not self.stop.is_set():
-                wire.ask("begin")
-                assert wire.ask(f"select {i}, count(*) from app.worked for update") == [[str(i), "0"]]
-                wire.ask("commit")
-                self.done[i] += 1
-
-    def all_go_on(self):
-        before = list(self.done)
-        eventually(lambda: all(now > then + 2 for now, then in zip(self.done, before)), "all others go on")
-
-    def __enter__(self):
-        with admin() as a:
-            a.ask("create table if not exists app.worked (i int)")
-        self.thread.start()
-        self.all_go_on()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.thread.join()
-        assert not self.raised, self.raised[:3]
+def others_at_work(w, count=4):
+    with admin() as a:
+        a.ask("create table if not exists app.worked (i int)")
+    return pinning.Others(w, Wire, "select {}, count(*) from app.worked for update", "0", count)
 
 
 @weir
@@ -109,7 +69,7 @@ def pinned_clients_starve_nobody(_context):
     """Six clients pin a pool of two, with room for six: the others are served, the database sees eight connections at most, and in the
     end two."""
     for workers, how, free in ((1, LOCK, UNLOCK), (2, TABLE, DROP)):
-        with start(2, 6, settings=[f"workers={workers}"]) as w, sampled() as most, admin() as a, Others(w) as others:
+        with start(2, 6, settings=[f"workers={workers}"]) as w, sampled() as most, admin() as a, others_at_work(w) as others:
             barrier, wires = threading.Barrier(6), [None] * 6
 
             def work(i, w=w, how=how, barrier=barrier, wires=wires):
@@ -133,7 +93,7 @@ def pinned_clients_starve_nobody(_context):
 @weir
 def pinned_clients_that_leave_give_their_places_back(_context):
     """By a goodbye, by silence, in a transaction; and whose server is lost."""
-    with start(2, 4, settings=["workers=2"]) as w, sampled() as most, admin() as a, Others(w) as others:
+    with start(2, 4, settings=["workers=2"]) as w, sampled() as most, admin() as a, others_at_work(w) as others:
         wires = [pin(w, i) for i in range(4)]
         eventually(lambda: outside(w) == 4, "all are outside")
         wires[0].close()

@@ -6,6 +6,7 @@ import functools
 import signal
 import threading
 
+from weirtest import pinning
 from weirtest.case import eventually, in_threads, weir
 from weirtest.pgwire import SYNC, Closed, LoginRefused, ServerError, Wire, bind, describe, execute, fields, parse, query
 from weirtest.private import PrivateServer
@@ -67,23 +68,8 @@ def admin():
         yield wire
 
 
-@contextlib.contextmanager
 def sampled():
-    """The largest number of Weir's connections that the database has seen meanwhile."""
-    most, stop = [0], threading.Event()
-
-    def watch():
-        with admin() as a:
-            while not stop.is_set():
-                most[0] = max(most[0], connections(a))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield most
-    finally:
-        stop.set()
-        watcher.join()
+    return pinning.sampled(admin, connections)
 
 
 def pinned(w):
@@ -123,34 +109,8 @@ class Late:
         assert not self.thread.is_alive() and not self.raised, self.raised
 
 
-class Others:
-    """Clients that work all the while, in transactions, each of which needs a server to itself."""
-
-    def __init__(self, w, count=4):
-        self.w, self.done, self.stop, self.raised = w, [0] * count, threading.Event(), []
-        self.thread = threading.Thread(target=lambda: self.raised.extend(in_threads(count, self.work)))
-
-    def work(self, i):
-        with Wire(self.w.target()) as wire:
-            while not self.stop.is_set():
-                wire.ask("begin")
-                assert wire.ask(f"select {i}, txid_current() > 0") == [[str(i), "t"]]
-                wire.ask("commit")
-                self.done[i] += 1
-
-    def all_go_on(self):
-        before = list(self.done)
-        eventually(lambda: all(now > then + 2 for now, then in zip(self.done, before)), "all others go on")
-
-    def __enter__(self):
-        self.thread.start()
-        self.all_go_on()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.thread.join()
-        assert not self.raised, self.raised[:3]
+def others_at_work(w, count=4):
+    return pinning.Others(w, Wire, "select {}, txid_current() > 0", "t", count)
 
 
 @weir
@@ -158,7 +118,7 @@ def pinned_clients_starve_nobody(_context):
     """Six clients pin a pool of two, with room for six: the others are served, the database sees eight connections at most, and in the
     end two."""
     for workers, how, free in ((1, LOCK, UNLOCK), (3, LOCK, UNLOCK), (2, "create temp table t{} (i int)", "drop table t{}")):
-        with start(2, 6, settings=[f"workers={workers}"]) as w, sampled() as most, admin() as a, Others(w) as others:
+        with start(2, 6, settings=[f"workers={workers}"]) as w, sampled() as most, admin() as a, others_at_work(w) as others:
             barrier, wires = threading.Barrier(6), [None] * 6
 
             def work(i, w=w, how=how, barrier=barrier, wires=wires):
@@ -215,7 +175,7 @@ def an_allowance_that_is_used_up_leaves_all_as_it_was(_context):
 @weir
 def pinned_clients_that_leave_give_their_places_back(_context):
     """By a goodbye, by silence, in a transaction; and whose server is lost."""
-    with start(2, 4, settings=["workers=2"]) as w, sampled() as most, admin() as a, Others(w) as others:
+    with start(2, 4, settings=["workers=2"]) as w, sampled() as most, admin() as a, others_at_work(w) as others:
         wires = [pin(w, i) for i in range(4)]
         eventually(lambda: outside(w) == 4, "all are outside")
         wires[0].close()
@@ -313,7 +273,7 @@ def limits_of_databases_and_users_hold_for_pinned_servers(_context):
 @weir
 def pools_that_find_their_size_count_pinned_servers_apart(_context):
     settings = ["pool.default_pool_size=auto", "pool.auto_size_min=1", "pool.auto_size_max=2", "workers=2"]
-    with start(2, 5, settings=settings) as w, sampled() as most, Others(w) as others:
+    with start(2, 5, settings=settings) as w, sampled() as most, others_at_work(w) as others:
         wires = [pin(w, i) for i in range(5)]
         eventually(lambda: outside(w) == 5, "all are outside")
         others.all_go_on()

@@ -108,21 +108,13 @@ impl Front {
 
     /// The request under way waits for what comes next: data of its COPY, or its end.
     fn is_of_copy(&self, input: &[u8]) -> Result<bool, Fault> {
-        let ends = matches!(self.scan.tail, Tail::Guess | Tail::Known);
-        Ok(ends
-            || client_header(input)?.is_some_and(|header| match header.tag {
-                ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail => true,
-                // Ignored there.
-                ClientTag::Sync | ClientTag::Flush => self.copy_in,
-                ClientTag::Query
-                | ClientTag::Parse
-                | ClientTag::Bind
-                | ClientTag::Describe
-                | ClientTag::Execute
-                | ClientTag::Close
-                | ClientTag::FunctionCall
-                | ClientTag::Terminate => false,
-            }))
+        if matches!(self.scan.tail, Tail::Guess | Tail::Known) {
+            return Ok(true);
+        }
+        let Some(tag) = client_header(input)?.map(|header| header.tag) else { return Ok(false) };
+        let is_data = matches!(tag, ClientTag::CopyData | ClientTag::CopyDone | ClientTag::CopyFail);
+        // These are ignored there.
+        Ok(is_data || (self.copy_in && matches!(tag, ClientTag::Sync | ClientTag::Flush)))
     }
 
     /// Looks at one whole message that ends at `end`. `None`: the batch goes on.
