@@ -71,6 +71,7 @@ class Model:
     tied: bool = False  # something that may keep it was sent inside a transaction
     reads: set = field(default_factory=set)  # in the open transaction
     writes: set = field(default_factory=set)
+    snaps: bool = False  # its transactions may see what was there at their first statement, also where that is not the rule
 
     def holds(self):
         return self.alive and (self.kept or self.status != "I")
@@ -235,6 +236,7 @@ class Generator:
         model.tied = model.tied or (drawn.keeps() and (model.status != "I" or "t" in drawn.flags))
         model.reads |= drawn.reads
         model.writes |= drawn.writes
+        model.snaps = model.snaps or "s" in drawn.flags
 
     def one(self, model, holding, reads, writes, calm=False):
         """A request that this client may send beside what others do in the same step and hold in open transactions."""
@@ -267,7 +269,11 @@ class Generator:
 
     def takes_snapshot(self, model, draw):
         """Whether a transaction of this client may see from here on what is there now, of whatever it reads later."""
-        return not self.waits_end and bool(draw.reads) and not model.reads and (model.status != "I" or "t" in draw.flags)
+        if model.status == "I" and "t" not in draw.flags:
+            return False
+        if self.waits_end:
+            return (model.snaps or "s" in draw.flags) and not (model.reads or model.writes)
+        return bool(draw.reads) and not model.reads
 
     def may_end(self, model, draw):
         """Whether an open transaction of this client may be over behind this."""

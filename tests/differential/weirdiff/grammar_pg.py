@@ -12,7 +12,8 @@ from .script import statements as texts_of
 
 # weight, class, text, what is known: `r:` and `w:` the objects read and written, `k` may keep its server (a pin, or user code of
 # which Weir cannot know), `t` begins or ends a transaction, `x` only inside one, `o` only outside one, `1` alone in its text, `Q` a text of
-# several statements, `e` gives effects to what it names, `T` keeps its server where it stands among others.
+# several statements, `e` gives effects to what it names, `T` keeps its server where it stands among others, `s` makes transactions see what
+# was there at their first statement.
 # {i} a number from 1 to 5, {n} a counter that never repeats in a session, {p} a server's setting of memory.
 STATEMENTS = [
     # Plain reads and writes
@@ -115,7 +116,7 @@ STATEMENTS = [
     (1, "set", "SET standard_conforming_strings = off", ""),
     (1, "set", "SET array_nulls = off", ""),
     (1, "set", "SET default_transaction_read_only = on", ""),
-    (1, "set", "SET default_transaction_isolation = 'repeatable read'", ""),
+    (1, "set", "SET default_transaction_isolation = 'repeatable read'", "s"),
     (1, "set", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", ""),
     (1, "set", "SET app.x = 'x{n}'", "k"),
     (1, "set", "SELECT set_config('app.tenant', 'A', false)", "k"),
@@ -231,9 +232,9 @@ STATEMENTS = [
     (1, "temp", "CREATE TABLE pg_temp.item (x text)", "k"),
     # Transactions and savepoints
     (8, "begin", "BEGIN", "t o"),
-    (1, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", "t o"),
+    (1, "begin", "BEGIN ISOLATION LEVEL REPEATABLE READ", "t o s"),
     (1, "begin", "BEGIN READ ONLY", "t o"),
-    (1, "begin", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE", "t o"),
+    (1, "begin", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE", "t o s"),
     (8, "end", "COMMIT", "t x"),
     (6, "end", "ROLLBACK", "t x"),
     (1, "end", "COMMIT AND CHAIN", "t x"),
@@ -250,7 +251,7 @@ STATEMENTS = [
     (1, "id", "SELECT currval('w_id_seq')", "k"),
     (1, "id", "SELECT setval('s1', {n})", "w:s1 k"),
     # Statements prepared by SQL
-    (2, "prepare", "PREPARE q1 AS SELECT v FROM t WHERE id = {i}", "k"),
+    (2, "prepare", "PREPARE q1 AS SELECT v FROM t WHERE id = {i}", "r:t k"),
     (1, "prepare", "PREPARE q1 (int) AS SELECT $1 + {n}", "k"),
     (1, "prepare", "PREPARE s1 AS SELECT 'by SQL'", "k"),
     (2, "prepare", "EXECUTE q1", "r:t k"),
