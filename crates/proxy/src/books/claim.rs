@@ -94,6 +94,9 @@ pub trait Claimant {
 }
 
 impl<T: Claimant> Linked for T {
+    fn link(&self) -> Link {
+        self.claim().link
+    }
     fn link_mut(&mut self) -> &mut Link {
         &mut self.claim_mut().link
     }

@@ -1,7 +1,8 @@
 //! Which client gets a free server, and when a shared server must become free.
 //!
-//! First come, first served, over all workers, with one exception: a server that would have to move to
-//! another worker stays if a client on its own worker has waited nearly as long.
+//! First come, first served, over all workers, with two exceptions: a server that would have to move to
+//! another worker stays if a client on its own worker has waited nearly as long; and whoever waits for another
+//! server that will be free in a moment is passed over, so that no server rests while anybody else waits.
 
 use super::{Books, Claimant, Pool, ServerState, Tenant};
 use crate::ids::{Arena, Key};
@@ -54,24 +55,25 @@ impl<X> Pool<X> {
         &self,
         clients: &Arena<C>,
         elsewhere: Option<(usize, u64)>,
-        fit: impl FnOnce(Key) -> Fit,
+        mut fit: impl FnMut(Key) -> Fit,
     ) -> Next {
-        let Some((key, own)) = self.oldest(clients).and_then(|key| Some((key, clients.get(key)?.claim())))
-        else {
-            return elsewhere.map_or(Next::Rest, |(worker, _)| Next::HandOver(worker));
-        };
-        if let Some(worker) = is_before(elsewhere, own.since_ns()) {
-            return Next::HandOver(worker);
+        for (passed, key) in self.waiting(clients).enumerate() {
+            let Some(own) = clients.get(key).map(Claimant::claim) else { break };
+            if let Some(worker) = is_before(elsewhere, own.since_ns()) {
+                return Next::HandOver(worker);
+            }
+            // A shared server would drain for whoever was passed over.
+            if own.shares() && passed == 0 {
+                return Next::Share;
+            }
+            match fit(key) {
+                Fit::Suits => return Next::Serve(key),
+                Fit::Outdated => return Next::Close,
+                Fit::Unsuitable => return Next::Renew(key),
+                Fit::Ignorant => {}
+            }
         }
-        if own.shares() {
-            return Next::Share;
-        }
-        match fit(key) {
-            Fit::Suits => Next::Serve(key),
-            Fit::Outdated => Next::Close,
-            Fit::Unsuitable => Next::Renew(key),
-            Fit::Ignorant => Next::Rest,
-        }
+        elsewhere.map_or(Next::Rest, |(worker, _)| Next::HandOver(worker))
     }
 }
 

@@ -344,6 +344,17 @@ impl<X> Pool<X> {
         }
     }
 
+    /// All who wait, the one who has waited longest first.
+    pub fn waiting<C: Claimant>(&self, clients: &Arena<C>) -> impl Iterator<Item = Key> {
+        let mut alone = self.alone.keys(clients).peekable();
+        let mut sharing = self.sharing.keys(clients).peekable();
+        std::iter::from_fn(move || match (alone.peek(), sharing.peek()) {
+            (Some(&one), Some(&other)) if since_ns(clients, other) < since_ns(clients, one) => sharing.next(),
+            (Some(_), _) => alone.next(),
+            (None, _) => sharing.next(),
+        })
+    }
+
     /// The client that has waited longest for a server of its own.
     pub fn oldest_alone<C>(&self, clients: &Arena<C>) -> Option<Key> {
         self.alone.front(clients)

@@ -15,6 +15,7 @@ use weir_metrics::Metrics;
 use weir_wire::{Pin, Pins};
 
 mod aside;
+mod next;
 
 /// Steps of one walk.
 const WALK: usize = 2_000;
@@ -305,31 +306,6 @@ impl House {
         }
         assert_eq!(self.books().next_follower(id, group), None);
         assert_eq!(self.pool().followers(group).count(), 0);
-    }
-
-    /// A server is free, or was thought to be: who gets it? Sometimes somebody waits elsewhere.
-    fn offer(&mut self, server: Key, who: u8, which: u8) {
-        let elsewhere_ns = self.now_ns.saturating_sub(u64::from(which) * HAND_OVER_NS / 16);
-        let elsewhere = who.is_multiple_of(3).then_some((1, elsewhere_ns));
-        let own = self.next();
-        let own_ns = own.and_then(|own| self.clients.get(own)).map(|own| own.claim.since_ns());
-        let fit = [Fit::Suits, Fit::Suits, Fit::Outdated, Fit::Unsuitable][usize::from(who / 64)];
-        let moves = elsewhere.is_some() && own_ns.is_none_or(|own_ns| elsewhere_ns + HAND_OVER_NS < own_ns);
-        let shares = own.is_some_and(|own| self.clients.get(own).is_some_and(|own| own.claim.shares()));
-        match self.pool().next(&self.clients, elsewhere, |_| fit) {
-            Next::HandOver(worker) => assert!(moves && worker == 1),
-            Next::Rest => assert_eq!((own, elsewhere), (None, None), "somebody is passed over"),
-            Next::Share => assert!(shares && !moves),
-            Next::Close => assert!(own.is_some() && fit == Fit::Outdated && !shares && !moves),
-            Next::Renew(next) => {
-                assert!(own == Some(next) && fit == Fit::Unsuitable && !shares && !moves);
-            }
-            Next::Serve(next) => {
-                assert_eq!(Some(next), own, "whoever has waited longest is next");
-                assert!(fit == Fit::Suits && !shares && !moves);
-                self.lease(server, next);
-            }
-        }
     }
 
     fn dial(&mut self) {

@@ -34,6 +34,8 @@ impl Link {
 /// Something that can stand in a queue.
 pub trait Linked {
     /// Its place.
+    fn link(&self) -> Link;
+    /// The same, to change it.
     fn link_mut(&mut self) -> &mut Link;
 }
 
@@ -59,6 +61,12 @@ impl Queue {
     /// The oldest.
     pub fn front<T>(&self, arena: &Arena<T>) -> Option<Key> {
         self.head.and_then(|slot| arena.key_of(unpack(slot)))
+    }
+
+    /// All of them, the oldest first.
+    pub fn keys<T: Linked>(&self, arena: &Arena<T>) -> impl Iterator<Item = Key> {
+        let behind = |key: &Key| arena.key_of(unpack(arena.get(*key)?.link().next?));
+        std::iter::successors(self.front(arena), behind)
     }
 
     /// Puts a thing at the end. It must not be in a queue.
@@ -137,6 +145,9 @@ mod tests {
     #[derive(Default)]
     struct Thing(Link);
     impl Linked for Thing {
+        fn link(&self) -> Link {
+            self.0
+        }
         fn link_mut(&mut self) -> &mut Link {
             &mut self.0
         }
