@@ -1,8 +1,9 @@
 //! Which client gets a free server, and when a shared server must become free.
 //!
 //! First come, first served, over all workers, with two exceptions: a server that would have to move to
-//! another worker stays if a client on its own worker has waited nearly as long; and whoever waits for another
-//! server that will be free in a moment is passed over, so that no server rests while anybody else waits.
+//! another worker stays if a client on its own worker has waited nearly as long; and whoever waits for
+//! another server that will be free in a moment is passed over, so that no server rests while anybody else
+//! waits.
 
 use super::{Books, Claimant, Pool, ServerState, Tenant};
 use crate::ids::{Arena, Key};
