@@ -7,6 +7,7 @@ use super::Key;
 use super::LAST_PREPARED;
 use super::Text;
 use crate::binding::Binding;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_sql::Class;
@@ -75,7 +76,7 @@ impl ClientStatement {
 /// The statements of a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientStatements {
-    by_id: HashMap<u32, ClientStatement>,
+    by_id: HashMap<u32, ClientStatement, RandomState>,
     last_id: u32,
     /// Some may read user variables.
     read_variables: bool,

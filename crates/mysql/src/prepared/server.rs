@@ -15,6 +15,7 @@ use crate::binding::Binding;
 use crate::binding::Change;
 use crate::frame;
 use crate::message::Command;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_wire::limits;
@@ -43,7 +44,7 @@ struct Said {
 /// The statements of a server.
 #[derive(Debug)]
 pub(crate) struct ServerStatements {
-    by_key: HashMap<Key, ServerStatement>,
+    by_key: HashMap<Key, ServerStatement, RandomState>,
     /// What a COM_STMT_PREPARE of a text that has copies was answered last.
     replies: HashMap<Arc<Text>, Said>,
     /// Numbers of statements that are no longer known here and must be closed.
@@ -57,8 +58,15 @@ pub(crate) struct ServerStatements {
 impl ServerStatements {
     /// No statements, and never more than `most` (at least one).
     pub(crate) fn new(most: usize) -> ServerStatements {
-        let (by_key, replies, leaving) = (HashMap::new(), HashMap::new(), Vec::new());
-        ServerStatements { by_key, replies, leaving, most: most.max(1), bytes: 0, clock: 0 }
+        let (replies, leaving) = (HashMap::new(), Vec::new());
+        ServerStatements {
+            by_key: HashMap::default(),
+            replies,
+            leaving,
+            most: most.max(1),
+            bytes: 0,
+            clock: 0,
+        }
     }
 
     /// The statement, which thereby is the one used last.

@@ -6,13 +6,14 @@
 
 use super::{Key, Statement};
 use crate::effects::Effects;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_wire::limits::{CLIENT_PREPARED, CLIENT_PREPARED_BYTES, KEPT_REFUSAL_BYTES, PORTALS};
 
 /// A client's names.
-pub type Names = HashMap<Box<[u8]>, Arc<Statement>>;
+pub type Names = HashMap<Box<[u8]>, Arc<Statement>, RandomState>;
 
 /// What a client has prepared.
 #[derive(Debug, Default)]
