@@ -675,6 +675,11 @@ impl Back {
         let answered = front.answered_statement();
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
+        if entry.command == Command::StmtFetch && !statement.cursor {
+            // No server has a cursor of it; under the number that no statement has it says so, and adds that
+            // to its client's warnings.
+            return Ok(None);
+        }
         let mut cursor = false;
         let mut has_types = true;
         let (mut binding, mut example) = (None, None::<(Execute, &[u8])>);

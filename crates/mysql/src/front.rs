@@ -21,7 +21,7 @@ mod long;
 mod variables;
 mod words;
 
-pub(crate) use self::find::{AsksSession, NO_MORE_STATEMENTS};
+pub(crate) use self::find::{AsksSession, NO_CURSOR, NO_MORE_STATEMENTS, has_no_cursor};
 use self::finish::runs_code;
 use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};
