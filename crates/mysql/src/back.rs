@@ -63,10 +63,11 @@ pub struct Back {
     /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that
     /// counts nothing.
     pub(crate) last_rows: u64,
-    /// The client whose FOUND_ROWS() this session gives.
-    pub(crate) found_here: u32,
-    /// MySQL: the client whose FOUND_ROWS() it would give behind a statement that changes rows.
-    pub(crate) next_here: u32,
+    /// Whose FOUND_ROWS() this session gives, as [`Front::found_mark`] has it; 0: of nobody that is known.
+    pub(crate) found_here: u64,
+    /// MySQL: whose FOUND_ROWS() it would give behind a statement that changes rows, as [`Front::next_mark`]
+    /// has it.
+    pub(crate) next_here: u64,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.

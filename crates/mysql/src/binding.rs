@@ -20,7 +20,9 @@
 //! What a parameter is before the first execution follows from the tables (`id = ?`), and a server keeps it
 //! when it prepares the statement anew because a table was made anew: the *kinds* that the reply to the
 //! prepare names. A copy of other kinds is of no use to a client; where a fresh copy has others, an execution
-//! with values of the former kinds brings them back.
+//! with values of the former kinds brings them back. A statement that writes cannot be executed for that, and
+//! CAST(? AS ...) in its text is not the same (an empty or NULL value, the words of a warning): there its
+//! parameters are those of the new tables.
 //!
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 

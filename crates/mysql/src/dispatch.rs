@@ -270,7 +270,7 @@ impl Back {
             // What clears warnings there is a SELECT.
             put_query(out, &rows_of(rows));
             entry.ahead.push_back(Ahead::Repeat(None));
-            self.found_here = front.id();
+            self.found_here = front.found_mark();
             entry.found_own = true;
         } else if selects
             || entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::Repeat(_)))
@@ -283,14 +283,14 @@ impl Back {
             let found = counts.found == Some(1);
             put_query(out, if found { ONE_ROW_FOUND } else { ONE_ROW });
             entry.ahead.push_back(Ahead::Repeat(None));
-            self.found_here = if found { front.id() } else { 0 };
+            self.found_here = if found { front.found_mark() } else { 0 };
         }
         let counted = disturbed && front.answers().row_count == -1;
         if counted || counts.nothing {
             put_query(out, COUNTS_NOTHING);
             entry.ahead.push_back(Ahead::Repeat(None));
         }
-        entry.found_own &= self.found_here == front.id();
+        entry.found_own &= self.found_here == front.found_mark();
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {
@@ -530,7 +530,7 @@ impl Back {
             | Ahead::AskFoundRows
             | Ahead::Rows => false,
         };
-        let found_is_here = self.found_here == front.id() && entry.ahead.iter().all(leaves);
+        let found_is_here = self.found_here == front.found_mark() && entry.ahead.iter().all(leaves);
         // A table may be a view that nobody has read yet.
         let names =
             matches!(class.verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
@@ -594,7 +594,7 @@ impl Back {
             put_query(out, select);
             let has_table = select.contains("FROM") && !select.contains("FROM DUAL");
             entry.ahead.push_back(if has_table { Ahead::Repeat(None) } else { Ahead::Rows });
-            self.found_here = if asks_found { front.id() } else { 0 };
+            self.found_here = if asks_found { front.found_mark() } else { 0 };
             entry.found_own = asks_found && answers.found_rows.is_some();
         }
         if asks_count && answers.row_count == 0 {
@@ -675,6 +675,11 @@ impl Back {
         let answered = front.answered_statement();
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
+        if entry.command == Command::StmtFetch && !statement.cursor {
+            // No server has a cursor of it; under the number that no statement has it says so, and adds that
+            // to its client's warnings.
+            return Ok(None);
+        }
         let mut cursor = false;
         let mut has_types = true;
         let (mut binding, mut example) = (None, None::<(Execute, &[u8])>);

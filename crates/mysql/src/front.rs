@@ -21,10 +21,11 @@ mod long;
 mod variables;
 mod words;
 
-pub(crate) use self::find::{AsksSession, NO_MORE_STATEMENTS};
+pub(crate) use self::find::{AsksSession, NO_CURSOR, NO_MORE_STATEMENTS, has_no_cursor};
 use self::finish::runs_code;
 use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};
+pub(crate) use self::last::FoundLeft;
 use self::long::Long;
 use crate::frame::HEADER_BYTES;
 use crate::message::greeting::SCRAMBLE_BYTES;
@@ -275,6 +276,8 @@ pub struct Front {
     found_next: found::Next,
     /// The last text has put that there.
     found_stored: bool,
+    /// How often FOUND_ROWS() has become something else, and what is in store for it.
+    found_times: [u32; 2],
     /// A server has run its last command: Weir has not answered in its place since.
     pub(crate) ran_there: bool,
     pins: Pins,
@@ -472,6 +475,7 @@ impl Front {
             found_changed: false,
             found_next: found::Next::Same,
             found_stored: false,
+            found_times: [0, 0],
             ran_there: false,
             pins: Pins::NONE,
             locks: Locks::NONE,

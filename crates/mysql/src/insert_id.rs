@@ -102,6 +102,7 @@ impl Back {
                 put_query(out, if mariadb { "VALUES (LAST_INSERT_ID()) LIMIT 1" } else { ASK });
                 entry.ahead.push_back(Ahead::AskInsertId);
                 (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
+                self.found_here = if mariadb { self.found_here } else { 0 };
             }
             (InsertId::Zero, InsertUse::Makes) => self.insert_id = InsertId::Touched(client),
             (InsertId::Zero, _) if front.insert_id == 0 => {

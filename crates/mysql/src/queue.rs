@@ -108,6 +108,14 @@ pub(crate) enum Stage {
     AskVariables,
 }
 
+/// An error that its client has got in other words than a server's.
+#[derive(Debug)]
+pub(crate) struct Reworded {
+    pub from: Box<[u8]>,
+    pub to: Box<[u8]>,
+    pub code: u16,
+}
+
 /// A request in the queue.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -165,8 +173,8 @@ pub(crate) struct Entry {
     pub answers_warnings: bool,
     /// Its warnings were asked for.
     pub asked_warnings: bool,
-    /// The message of its error in the server's words, and in those that its client got.
-    pub reworded: Option<Box<[Box<[u8]>; 2]>>,
+    /// The message of its error in the server's words, and the error that its client got.
+    pub reworded: Option<Box<Reworded>>,
     /// It has been sent as its client wrote it, to be refused in the same way.
     pub original_sent: bool,
     /// Its place among the texts that may have to be asked again.

@@ -21,6 +21,7 @@ pub(crate) use self::conditions::diagnostics;
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
+use crate::queue::Reworded;
 use crate::says::Wanted;
 use crate::session_state::{Flavour, State};
 use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS};
@@ -149,14 +150,15 @@ impl Warnings {
     }
 
     /// Messages of Weir's text, in the words of its client's.
-    pub(crate) fn reword(&mut self, from: &[u8], to: &[u8]) {
+    pub(crate) fn reword(&mut self, Reworded { from, to, code }: &Reworded) {
         for row in &mut self.rows {
             let mut r = Reader::new(row);
             let values = [(); 3].map(|()| lenenc::string(&mut r).ok());
-            let [Some(level), Some(code), Some(message)] = values else { continue };
-            if message == from {
+            let [Some(level), Some(_), Some(message)] = values else { continue };
+            if message == &**from {
                 let mut own = Vec::with_capacity(row.len());
-                [level, code, to].iter().for_each(|value| lenenc::put_string(&mut own, value));
+                let code = code.to_string();
+                [level, code.as_bytes(), to].iter().for_each(|value| lenenc::put_string(&mut own, value));
                 *row = own.into();
             }
         }

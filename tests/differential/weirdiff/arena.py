@@ -259,6 +259,10 @@ class Later:
                     self.out.put(("undetermined", seed, script, difference))
                 except Stuck as e:
                     self.out.put(("difference", seed, script, difference, f"stuck when looked into: {e}", script, alike))
+                except Exception as e:
+                    # The tester ends here, but what it was looking into is told.
+                    self.out.put(("difference", seed, script, difference, f"not looked into: {e!r}"[:500], script, alike))
+                    raise
             finally:
                 self.one_at_a_time.release()
             if until is None:

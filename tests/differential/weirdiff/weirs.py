@@ -78,7 +78,8 @@ class Weirs:
                                    env={**os.environ, "RUST_BACKTRACE": "1"})
         log.close()
         record = (process, ("127.0.0.1", port), log.name, http)
-        end = time.monotonic() + 20
+        # A machine under full load takes long.
+        end = time.monotonic() + 60
         # By its own word, so that nobody else on this port is taken for it.
         while not self.says(log.name, "listens on http"):
             if process.poll() is not None or time.monotonic() > end:

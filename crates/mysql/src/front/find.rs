@@ -21,6 +21,9 @@ use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 /// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
 pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
 
+/// ER_STMT_HAS_NO_OPEN_CURSOR.
+pub(crate) const NO_CURSOR: u16 = 1421;
+
 /// What leaves the same as KILL, and whose answer the client does not get.
 const INSTEAD_OF_KILL: &[u8] = b"DO 0";
 
@@ -498,12 +501,12 @@ impl Front {
                 return Ok(Found::Answered { len });
             }
             Command::StmtFetch if !statement.cursor => {
-                let stop = if flavour == Flavour::MySql { "." } else { "" };
-                let text = format!("The statement ({number}) has no open cursor{stop}");
-                let mark = out.len();
-                error::put(out, 1, 1421, "HY000", &text);
-                self.answered_by_error(out, mark);
-                return Ok(Found::Answered { len });
+                if !self.adds_to_warnings_elsewhere() {
+                    let mark = out.len();
+                    error::put(out, 1, NO_CURSOR, "HY000", &has_no_cursor(number, flavour));
+                    self.answered_by_error(out, mark);
+                    return Ok(Found::Answered { len });
+                }
             }
             Command::StmtExecute => {
                 let params = statement.params;
@@ -812,6 +815,12 @@ fn changes_others(class: &Class, text: &[u8]) -> bool {
     };
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     text.split(|b| !word(b)).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
+}
+
+/// The message of [`NO_CURSOR`].
+pub(crate) fn has_no_cursor(number: u32, flavour: Flavour) -> String {
+    let stop = if flavour == Flavour::MySql { "." } else { "" };
+    format!("The statement ({number}) has no open cursor{stop}")
 }
 
 pub(super) fn unknown_statement(

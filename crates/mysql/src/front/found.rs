@@ -73,6 +73,17 @@ impl Front {
         self.found_next != Next::Same
     }
 
+    /// What a server remembers of a client that has left its FOUND_ROWS() there: whose they are, and which of
+    /// all that it had. They are something else now when the client has found others elsewhere.
+    pub(crate) fn found_mark(&self) -> u64 {
+        u64::from(self.id) << 32 | u64::from(self.found_times[0])
+    }
+
+    /// The same of what is in store.
+    pub(crate) fn next_mark(&self) -> u64 {
+        u64::from(self.id) << 32 | u64::from(self.found_times[1])
+    }
+
     /// The last statement has put it there.
     pub(crate) fn has_stored_found_rows(&self) -> bool {
         self.found_stored
@@ -92,6 +103,7 @@ impl Front {
         }
         let next = in_store(request, outcome, &found);
         self.found_stored = next.is_some();
+        self.found_times[1] = self.found_times[1].wrapping_add(u32::from(self.found_stored));
         let is_single = is_single(&request.class);
         let flushes = match is_single {
             true => !outcome.failed && (flushes(request.class.verb) || request.shows == Shows::Stored),

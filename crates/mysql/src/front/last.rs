@@ -58,6 +58,13 @@ fn leaves_row_count(command: Command) -> bool {
     )
 }
 
+/// What COM_CHANGE_USER leaves of FOUND_ROWS().
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundLeft {
+    rows: u64,
+    times: [u32; 2],
+}
+
 impl Request {
     /// The session counts the same rows behind it as before, whosever they were.
     pub(crate) fn leaves_rows(&self, outcome: &Outcome) -> bool {
@@ -124,6 +131,7 @@ impl Front {
         let found = self.found_rows_after(request, outcome);
         let found = self.settle_found_rows(request, outcome, found);
         self.found_changed = !matches!(found, Found::Kept);
+        self.found_times[0] = self.found_times[0].wrapping_add(u32::from(self.found_changed));
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
@@ -350,11 +358,17 @@ impl Front {
 
     /// What FOUND_ROWS() gives behind COM_CHANGE_USER; [`ROWS_UNKNOWN`] when only a server knows, which its
     /// client is about to leave.
-    pub(crate) fn found_rows_left(&self) -> u64 {
-        match self.found_rows {
+    pub(crate) fn found_rows_left(&self) -> FoundLeft {
+        let rows = match self.found_rows {
             ROWS_FRESH => u64::from(self.traits.flavour == Flavour::MariaDb),
             rows => rows,
-        }
+        };
+        FoundLeft { rows, times: self.found_times.map(|times| times.wrapping_add(1)) }
+    }
+
+    /// The same, of the session before.
+    pub(crate) fn take_found_rows(&mut self, left: FoundLeft) {
+        (self.found_rows, self.found_times) = (left.rows, left.times);
     }
 
     /// A server has said what FOUND_ROWS() is.

@@ -15,7 +15,7 @@
 use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
 use crate::error;
 use crate::frame;
-use crate::front::{FromLogin, Front};
+use crate::front::{FoundLeft, FromLogin, Front};
 use crate::message::greeting::{Greeting, SCRAMBLE_BYTES};
 use crate::message::response::{
     ChangeUser, HandshakeResponse, SSL_REQUEST_BYTES, put_auth_switch, read_capabilities,
@@ -66,7 +66,7 @@ pub struct Accept {
     /// Several statements in one text are allowed, if that is not as the capabilities say.
     multi_statements: Option<bool>,
     /// What FOUND_ROWS() gives: a login on top of a session leaves it.
-    found_rows: Option<u64>,
+    found_rows: Option<FoundLeft>,
     /// The answer that came with the name of a method was made for another scramble.
     stale: bool,
     state: State,
@@ -393,8 +393,8 @@ impl weir_session::Accept for Accept {
         let mut front = Front::new(self.params.id, self.capabilities, self.collation, self.seq);
         front.set_schema(self.database.as_deref().unwrap_or_default());
         front.state.multi_statements = self.multi_statements.unwrap_or(front.state.multi_statements);
-        if let Some(rows) = self.found_rows {
-            front.keep_found_rows(rows);
+        if let Some(left) = self.found_rows {
+            front.take_found_rows(left);
         }
         let scramble = (!self.capabilities.has(Capabilities::PLUGIN_AUTH)).then_some(self.scramble);
         if scramble.is_some() || self.params.secured.is_some() {

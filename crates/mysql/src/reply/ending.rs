@@ -218,8 +218,8 @@ impl Back {
                     // The mark is gone, and its client stays where they are.
                     return Ok(true);
                 }
-                if let Some([from, to]) = entry.reworded.as_deref() {
-                    kept.reword(from, to);
+                if let Some(reworded) = entry.reworded.as_deref() {
+                    kept.reword(reworded);
                 }
                 if let Some(state) = entry.outcome.state.filter(|_| entry.outcome.failed) {
                     kept.are_of_error(entry.outcome.error, state);

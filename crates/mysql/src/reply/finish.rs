@@ -84,7 +84,7 @@ impl Back {
         entry.outcome.had_warnings = entry.had_warnings;
         entry.outcome.marked = entry.marked;
         entry.outcome.found_own = entry.found_own;
-        entry.outcome.next_own = self.next_here == front.id();
+        entry.outcome.next_own = self.next_here == front.next_mark();
         let only_here = front.finish(&entry.outcome, self.server_id());
         self.note_found_rows(front, runs_text, last_here);
         if let Some(error) = &entry.refusal {
@@ -112,18 +112,18 @@ impl Back {
 
     /// Whose FOUND_ROWS() this session gives now, and would give behind a statement that changes rows.
     fn note_found_rows(&mut self, front: &Front, runs_text: bool, last_here: bool) {
-        let client = front.id();
+        let (found, next) = (front.found_mark(), front.next_mark());
         if !last_here {
             (self.found_here, self.next_here) = (0, 0);
         } else if runs_text {
             if front.found_rows_changed() {
-                self.found_here = client;
+                self.found_here = found;
             }
-            let is_own = front.has_stored_found_rows() || self.next_here == client;
+            let is_own = front.has_stored_found_rows() || self.next_here == next;
             if front.found_rows_are_to_change() && is_own {
-                self.next_here = client;
+                self.next_here = next;
                 // Others would find it behind a statement of theirs.
-                self.found_here = if self.found_here == client { client } else { 0 };
+                self.found_here = if self.found_here == found { found } else { 0 };
             } else {
                 self.next_here = 0;
             }

@@ -7,10 +7,10 @@ use super::file::looked_further;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::Back;
 use crate::frame::{self, HEADER_BYTES, Header};
-use crate::front::{Front, Outcome, tells_one};
+use crate::front::{Front, NO_CURSOR, Outcome, has_no_cursor, tells_one};
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
-use crate::queue::Entry;
+use crate::queue::{Entry, Reworded};
 use crate::rewrite::{Names, Rewritten, cited, restored};
 use crate::session_state::Flavour;
 use crate::warnings::Kept;
@@ -341,14 +341,17 @@ impl Back {
         }
         // A message may cite the text.
         if let Some(message) = reworded(entry, way, &err) {
-            let own = ErrPacket { message: &message, ..err };
+            let code = if lacks_cursor(entry, way, err.code).is_some() { NO_CURSOR } else { err.code };
+            let own = ErrPacket { code, message: &message, ..err };
+            entry.outcome.error = code;
             way.put(header, entry.reply.shift, |out, _| own.write(out));
             if err.code == UNKNOWN_STATEMENT && has_warnings_kept(way) {
                 let mut words = Vec::new();
                 own.write(&mut words);
                 (entry.outcome.appended, entry.refusal) = (true, Some(words.into()));
             } else {
-                entry.reworded = Some(Box::new([err.message.into(), message.into()]));
+                let (from, to) = (err.message.into(), message.into());
+                entry.reworded = Some(Box::new(Reworded { from, to, code }));
             }
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
@@ -391,8 +394,22 @@ fn has_warnings_kept(way: &Way<'_>) -> bool {
     })
 }
 
+/// The client's number of a statement that it has, and that was sent under the number that none has: it has
+/// no cursor to fetch from. The server's own copy has another number, or is not there.
+fn lacks_cursor(entry: &Entry, way: &Way<'_>, error: u16) -> Option<u32> {
+    let front = way.front.as_deref()?;
+    let number = front.request.number;
+    let is_asked = entry.command == Command::StmtFetch && entry.key.is_none() && error == UNKNOWN_STATEMENT;
+    let has_it = front.statements.as_deref().is_some_and(|all| all.get(number).is_some());
+    (is_asked && has_it).then_some(number)
+}
+
 /// The message of an error in the client's own words; `None` when the server's are.
 fn reworded(entry: &Entry, way: &Way<'_>, err: &ErrPacket<'_>) -> Option<Vec<u8>> {
+    if let Some(number) = lacks_cursor(entry, way, err.code) {
+        let flavour = way.front.as_deref()?.traits.flavour;
+        return Some(has_no_cursor(number, flavour).into_bytes());
+    }
     if err.code == UNKNOWN_STATEMENT && entry.key.is_none() {
         // It was sent under the number that no statement has.
         let number = way.front.as_deref()?.request.number;
