@@ -108,6 +108,45 @@ fn a_check_in_json_says_what_is_wrong_and_where() {
 }
 
 #[test]
+fn config_convert() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("convert");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (ini, toml) = (file("p.ini"), file("weir.toml"));
+    let source = "[databases]\na = host=h user=u password=hunter2\n[pgbouncer]\nauth_type = any\nserver_round_robin = 1\n";
+    std::fs::write(&ini, source).unwrap();
+    let output = weir(&["config", "convert", &ini]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("[databases.a]\nurl = \"postgres://h:5432\"\n"));
+    let said = text(&output.stderr);
+    assert!(said.contains(":5:1: left out: server_round_robin is not supported yet"), "{said}");
+    assert!(said.contains("p.ini: 1 database, 0 users; 1 left out, "), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+
+    assert_eq!(weir(&["config", "convert", &ini, "-o", &toml]).status.code(), Some(0));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&toml).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600, "it has a password");
+    assert_eq!(std::fs::read(&toml).unwrap(), output.stdout);
+    assert_eq!(weir(&["check-config", &toml]).status.code(), Some(0));
+    std::fs::write(&toml, "mine, and longer than the file that replaces it\n".repeat(99)).unwrap();
+    let refused = weir(&["config", "convert", &ini, "-o", &toml]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(text(&refused.stderr), format!("weir: {toml} exists; --force replaces it\n"));
+    assert!(std::fs::read_to_string(&toml).unwrap().starts_with("mine"));
+    assert_eq!(weir(&["config", "convert", &ini, "-o", &toml, "--force"]).status.code(), Some(0));
+    assert_eq!(std::fs::read(&toml).unwrap(), output.stdout);
+
+    let bad = file("bad.ini");
+    std::fs::write(&bad, "[databases]\na = host=h,i\n[pgbouncer]\nauth_type = pam\n").unwrap();
+    let output = weir(&["config", "convert", &bad]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    let same = weir(&["check-config", &bad]);
+    assert_eq!(text(&output.stderr), text(&same.stderr), "the errors are those of check-config");
+    assert_eq!(weir(&["config", "convert", &file("nowhere")]).status.code(), Some(2));
+}
+
+#[test]
 fn generated_texts() {
     for (what, wanted) in [
         ("man", ".TH weir 1"),

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_mangen::Man;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use weir_bench::workloads::NAMES;
 
 /// Print a manual page, a completion script or the reference of all settings.
@@ -14,16 +14,16 @@ use weir_bench::workloads::NAMES;
 pub struct Args {
     /// What to print.
     what: What,
-    /// Directory for the files of man-pages.
+    /// Directory for the files of man-pages, such as /usr/local/share/man: they go into man1 and man5.
     #[arg(required_if_eq("what", "man-pages"))]
     directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// weir.1
+    /// weir.1 alone, with the help of every command.
     Man,
-    /// weir.1 and a page for each command, as files.
+    /// All pages as files: weir.1, a page for each command, weir.toml.5.
     ManPages,
     /// weir.toml.5
     ManConfig,
@@ -39,7 +39,47 @@ enum What {
     Fish,
 }
 
-/// weir.1: one page with the help of each command, instead of references to pages that do not exist.
+/// The page of each visible command and weir.toml.5, by their path in a directory of manual pages.
+fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    // No pages for `help` of each command.
+    let mut command = with_workloads(Cli::command().disable_help_subcommand(true));
+    command.build();
+    let mut pages = Vec::new();
+    page(&command, None, &mut pages)?;
+    pages.push(("man5/weir.toml.5".to_owned(), weir_config::reference::man_page().into_bytes()));
+    Ok(pages)
+}
+
+/// The page of a command, whose own commands are named in it, and theirs.
+fn page(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    let man = Man::new(command.clone()).manual("Weir");
+    let file = man.get_filename();
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    let name = file.trim_end_matches(".1");
+    writeln!(text, ".SH SEE ALSO")?;
+    if let Some(above) = above {
+        writeln!(text, ".BR {} (1),", above.replace('-', "\\-"))?;
+    }
+    writeln!(text, ".BR weir.toml (5)")?;
+    pages.push((format!("man1/{file}"), text));
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    below.into_iter().try_for_each(|below| page(below, Some(name), pages))
+}
+
+fn write_pages(directory: &Path) -> Result<(), Failure> {
+    for (path, text) in pages().context("cannot render")? {
+        let path = directory.join(path);
+        let write = || {
+            std::fs::create_dir_all(path.parent().unwrap_or(directory))?;
+            std::fs::write(&path, &text)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// weir.1 alone: one page with the help of each command, instead of references to other pages.
 fn man(mut command: Command, out: &mut Vec<u8>) -> std::io::Result<()> {
     command.build();
     let page = Man::new(command.clone());
@@ -113,19 +153,14 @@ fn fish_workloads() -> String {
 pub fn run(args: &Args) -> Result<(), Failure> {
     use weir_config::reference;
     let mut out = Vec::new();
-    // No pages and words for `help` of each command.
+    // No words for `help` of each command.
     let mut command = with_workloads(Cli::command().disable_help_subcommand(true));
     let complete = |shell: clap_complete::Shell, command: &mut clap::Command, out: &mut Vec<u8>| {
         clap_complete::generate(shell, command, "weir", out);
     };
     match args.what {
         What::Man => man(Cli::command(), &mut out).context("cannot render")?,
-        What::ManPages => {
-            let directory = args.directory.clone().unwrap_or_default();
-            std::fs::create_dir_all(&directory)
-                .and_then(|()| clap_mangen::generate_to(command, &directory))
-                .with_context(|| format!("cannot write into {}", directory.display()))?;
-        }
+        What::ManPages => write_pages(args.directory.as_deref().unwrap_or(Path::new(".")))?,
         What::ManConfig => out.extend(reference::man_page().bytes()),
         What::Reference => out.extend(reference::markdown().bytes()),
         What::Pgbouncer => out.extend(reference::pgbouncer_markdown().bytes()),
@@ -142,6 +177,49 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// The pages of Weir that a page names: `weir\-serve(1)`, `.BR weir.toml (5)`.
+    fn named(page: &str) -> BTreeSet<String> {
+        let page = page.replace("\\-", "-").replace("\\&", "");
+        let mut found = BTreeSet::new();
+        for section in ["1", "5"] {
+            let end = format!("({section})");
+            for (at, _) in page.match_indices(&end) {
+                let before = page[..at].trim_end_matches(' ');
+                let part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+                let name = &before[before.rfind(|c| !part(c)).map_or(0, |at| at + 1)..];
+                if name.starts_with("weir") {
+                    found.insert(format!("man{section}/{name}.{section}"));
+                }
+            }
+        }
+        found
+    }
+
+    fn names_of(command: &Command, name: &str, out: &mut BTreeSet<String>) {
+        out.insert(format!("man1/{name}.1"));
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        below.for_each(|below| names_of(below, &format!("{name}-{}", below.get_name()), out));
+    }
+
+    #[test]
+    fn every_command_has_a_page_and_every_page_that_is_named_is_there() {
+        let pages = pages().unwrap();
+        let there: BTreeSet<String> = pages.iter().map(|(path, _)| path.clone()).collect();
+        let mut wanted = BTreeSet::from(["man5/weir.toml.5".to_owned()]);
+        names_of(&Cli::command(), "weir", &mut wanted);
+        assert_eq!(there, wanted);
+        assert!(wanted.contains("man1/weir-config-convert.1") && wanted.len() > 12, "{wanted:?}");
+        let mut seen = BTreeSet::new();
+        for (path, text) in &pages {
+            let named = named(std::str::from_utf8(text).unwrap());
+            assert!(!named.is_empty(), "{path} names no page");
+            assert!(named.is_subset(&there), "{path} names {named:?}");
+            seen.extend(named);
+        }
+        assert_eq!(seen, there, "a page that no other one names");
+    }
 
     #[test]
     fn the_manual_page_has_the_options_of_each_command_and_names_no_page_that_is_not_there() {

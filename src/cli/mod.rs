@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod check;
+mod config;
 mod control;
 mod demo;
 mod doctor;
@@ -81,6 +82,7 @@ Examples:
   weir serve mysql://app:secret@127.0.0.1:3306/app       # mysql -h 127.0.0.1 -P 6033 -u app -p app
   weir serve --config weir.toml
   weir check-config pgbouncer.ini
+  weir config convert pgbouncer.ini -o weir.toml
   weir bench run select_one --url postgres://app@127.0.0.1:6432/app --connections 1000
   weir doctor --connections 100000
   weir advise --url postgres://app:secret@127.0.0.1:5432/app
@@ -102,6 +104,7 @@ pub struct Cli {
 enum Command {
     Serve(serve::Args),
     CheckConfig(check::Args),
+    Config(config::Args),
     Bench(weir_bench::cli::BenchArgs),
     Doctor(doctor::Args),
     Advise(advise::Args),
@@ -127,6 +130,7 @@ pub fn main() -> ExitCode {
             },
             Command::Serve(args) => serve::run(&args),
             Command::CheckConfig(args) => check::run(&args),
+            Command::Config(args) => config::run(&args),
             Command::Bench(args) => return bench::run(&args),
             Command::Demo(args) => return demo::run(&args),
             Command::Lab(args) => return lab::run(&args),

@@ -12,6 +12,7 @@
 mod asking;
 mod build;
 pub mod console;
+pub mod convert;
 mod describe;
 mod diff;
 mod draft;

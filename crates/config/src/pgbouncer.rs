@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::entry::{ENTRY_KEYS, Entry, Table, entry_key};
 use crate::fate::{self, Fate, fate};
 use crate::ini::{Line, connection_string, lines};
-use crate::problem::{Place, WarningKind, read};
+use crate::problem::{Place, Problem, WarningKind, read};
 use crate::registry::{Key, Kind, SETTINGS, by_ini_name};
 use crate::values::{Value, did_you_mean, parse_text};
 use std::path::{Path, PathBuf};
@@ -133,15 +133,21 @@ impl Reader<'_> {
     /// A key Weir does not have.
     fn not_ours(&mut self, table: &[(&str, Fate)], key: &str, place: Place, value: &str, value_place: Place) {
         let findings = &mut self.draft.findings;
+        let mut not_needed =
+            |text: String| findings.not_needed.push(Problem { place: Some(place.clone()), text });
         match fate(table, key) {
-            Some(Fate::Covered(_)) => {}
+            Some(Fate::Covered(why)) => not_needed(format!("{key}: {}", why.trim_end_matches('.'))),
             // PgBouncer's files come with many settings that are empty or off.
-            Some(Fate::Missing(_)) if matches!(value, "" | "0" | "0.0") => {}
+            Some(Fate::Missing(_)) if matches!(value, "" | "0" | "0.0") => {
+                not_needed(format!("{key} is off, and Weir does not have it"))
+            }
             Some(Fate::Missing(instead)) => {
                 let text = format!("{key} is not supported yet: {instead}");
                 findings.warn(WarningKind::NotSupported, place, text);
             }
-            Some(Fate::Refused { harmless, .. }) if value.is_empty() || harmless.contains(&value) => {}
+            Some(Fate::Refused { harmless, .. }) if value.is_empty() || harmless.contains(&value) => {
+                not_needed(format!("{key} is off, and Weir does not have it"))
+            }
             Some(Fate::Refused { why, .. }) => {
                 findings.problem(value_place, format!("{key} = {value}: {why}"))
             }

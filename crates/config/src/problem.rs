@@ -107,6 +107,8 @@ impl fmt::Display for Warning {
 pub(crate) struct Findings {
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Warning>,
+    /// What a file says that Weir needs not be told: for who asks what has become of each line.
+    pub(crate) not_needed: Vec<Problem>,
 }
 
 impl Findings {

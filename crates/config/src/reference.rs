@@ -44,7 +44,7 @@ pub fn markdown() -> String {
          # Settings\n\n\
          Times are in seconds and may have a fraction, or are text with a unit: `\"500ms\"`, `\"5s\"`, `\"2min\"`, `\"1h\"`.\n\
          Every setting can be given on the command line too: `weir serve --set section.key=value`.\n\
-         Values may contain environment variables: `listen = [\"${HOST}:6432\"]`, `url = \"${DATABASE_URL}\"`, `default_pool_size = \"${POOL}\"`. A missing variable is an error.\n\
+         Values may contain environment variables: `listen = [\"${HOST}:6432\"]`, `url = \"${DATABASE_URL}\"`, `default_pool_size = \"${POOL}\"`. A missing variable is an error. `$${NAME}` is the text `${NAME}`.\n\
          A reload (SIGHUP) applies changes without closing clients. Settings marked *restart* take effect when Weir is started again; a reload names those that have changed.\n\n",
     );
     for section in std::iter::once("").chain(sections()) {

@@ -26,8 +26,37 @@ pub(crate) fn password(draft: &mut Draft, entry: &Entry, from_url: Option<String
     let password = here.or(from_url)?;
     match variable(&password) {
         Some(name) => from_environment(name, Some(&place), &mut draft.findings),
+        None if is_doubled(&password) => Some(password[1..].to_owned()),
         None => Some(password),
     }
+}
+
+/// `$${NAME}` and nothing else: the text `${NAME}`.
+fn is_doubled(text: &str) -> bool {
+    let dollars = text.len() - text.trim_start_matches('$').len();
+    dollars > 1 && variable(&text[dollars - 1..]).is_some()
+}
+
+/// A password as weir.toml must have it, so that it is this one.
+pub(crate) fn as_password(text: &str) -> String {
+    if variable(text).is_some() || is_doubled(text) { format!("${text}") } else { text.to_owned() }
+}
+
+/// Text as weir.toml must have it, so that no variable is put in.
+pub(crate) fn as_text(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let variable = rest[2..].split_once('}').filter(|(name, _)| is_name(name));
+        // What stands where a URL has its password stays as it is.
+        let stays = |behind: &str| out.trim_end_matches('$').ends_with(':') && behind.starts_with('@');
+        let doubled = variable.is_some_and(|(_, behind)| !stays(behind));
+        out.push_str(if doubled { "$${" } else { "${" });
+        rest = &rest[2..];
+    }
+    out + rest
 }
 
 /// The name in `${NAME}`, when that is all there is.
@@ -36,8 +65,9 @@ fn variable(text: &str) -> Option<&str> {
     is_name(name).then_some(name)
 }
 
-/// Text of weir.toml with `${NAME}` replaced by the environment variable. What is no name stays, and so does
-/// the password of a URL: it is taken as it is later, whatever signs it has.
+/// Text of weir.toml with `${NAME}` replaced by the environment variable; `$${NAME}` is the text `${NAME}`.
+/// What is no name stays, and so does the password of a URL: it is taken as it is later, whatever signs it
+/// has.
 pub(crate) fn with_variables(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -49,8 +79,10 @@ pub(crate) fn with_variables(text: &str) -> Result<String, String> {
             rest = &from[2..];
             continue;
         };
-        if out.ends_with(':') && behind.starts_with('@') {
+        if out.trim_end_matches('$').ends_with(':') && behind.starts_with('@') {
             out.push_str(&from[..name.len() + 3]);
+        } else if out.ends_with('$') {
+            out.push_str(&from[1..name.len() + 3]);
         } else {
             out.push_str(&value_of(name)?);
         }
@@ -122,6 +154,18 @@ mod tests {
     }
 
     #[test]
+    fn any_text_can_be_written() {
+        for text in
+            ["", "$", "${A}", "$${A}", "$$${A}", "x${A}y${1}${", "${A", "${A}${B}", "$${A}$", "a:${A}@"]
+        {
+            assert_eq!(with_variables(&as_text(text)), Ok(text.to_owned()), "{text}");
+            let written = as_password(text);
+            assert_eq!(variable(&written), None, "{text}");
+            assert_eq!(if is_doubled(&written) { &written[1..] } else { &written }, text);
+        }
+    }
+
+    #[test]
     fn variables_stand_anywhere_in_text() {
         // Cargo sets it for every test.
         let name = env!("CARGO_PKG_NAME");
@@ -133,6 +177,8 @@ mod tests {
                 format!("postgres://u:${{NO_SUCH}}@{name}:1/d"),
             ),
             ("${}${1}$x${", "${}${1}$x${".to_owned()),
+            ("a$${A}b$$${B}", "a${A}b$${B}".to_owned()),
+            ("postgres://u:$${A}@h/d", "postgres://u:$${A}@h/d".to_owned()),
         ] {
             assert_eq!(with_variables(text), Ok(wanted), "{text}");
         }
