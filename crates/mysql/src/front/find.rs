@@ -477,6 +477,7 @@ impl Front {
             }
             return Ok(found);
         }
+        let adds = self.adds_to_warnings_elsewhere();
         let Some(statements) = self.statements.as_deref_mut() else { return Ok(Found::Incomplete) };
         self.request.number = statements.resolve(number);
         let Some(statement) = statements.get_mut(number) else { return Ok(Found::Incomplete) };
@@ -500,13 +501,11 @@ impl Front {
                 statements.remove(number);
                 return Ok(Found::Answered { len });
             }
-            Command::StmtFetch if !statement.cursor => {
-                if !self.adds_to_warnings_elsewhere() {
-                    let mark = out.len();
-                    error::put(out, 1, NO_CURSOR, "HY000", &has_no_cursor(number, flavour));
-                    self.answered_by_error(out, mark);
-                    return Ok(Found::Answered { len });
-                }
+            Command::StmtFetch if !statement.cursor && !adds => {
+                let mark = out.len();
+                error::put(out, 1, NO_CURSOR, "HY000", &has_no_cursor(number, flavour));
+                self.answered_by_error(out, mark);
+                return Ok(Found::Answered { len });
             }
             Command::StmtExecute => {
                 let params = statement.params;

@@ -22,7 +22,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::says::{self, Says, Shows, Skipped};
 use crate::session_state::Flavour;
 use crate::warnings::{Kept, Warnings};
-use weir_sql::{Class, Uses, Verb};
+use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::Pin;
 
 /// Calls a function that is not built in.
@@ -512,7 +512,8 @@ impl Front {
                 let describes = class.verb == Verb::Explain && says::describes_a_table(text);
                 if opens || describes || says::names_a_table(text) {
                     Leaves::Nothing
-                } else if calls(class) {
+                } else if calls(class) || class.takes.contains(Locks::NAMED) {
+                    // One in vain is an error inside, which takes them away.
                     Leaves::Unsure
                 } else {
                     Leaves::All
