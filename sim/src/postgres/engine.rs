@@ -9,7 +9,7 @@
 use super::sql::{self, Command, Left, Statement};
 use super::wire::{
     field, message, put, put_complaint, put_complete, put_description, put_parameter, put_row, put_text,
-    take_text, take_u16, take_u32,
+    take_text,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -823,7 +823,6 @@ impl Engine {
         };
         put_complete(&mut self.held, complete);
     }
-
 }
 
 /// How Weir's questions about the catalogue begin.

@@ -1,6 +1,8 @@
 //! The extended query protocol: Parse, Bind, Describe, Execute, Close, Sync, and FunctionCall.
 
-use super::*;
+use super::{Engine, Portal, Transaction, columns};
+use crate::postgres::sql::{self, Command, Statement};
+use crate::postgres::wire::{put, put_description, take_text, take_u16, take_u32};
 
 impl Engine {
     pub(super) fn parse(&mut self, body: &[u8]) -> Option<()> {

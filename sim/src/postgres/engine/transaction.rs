@@ -1,6 +1,9 @@
 //! Transactions, and the settings that end or return with them.
 
-use super::*;
+use super::{Engine, REPORTED, Settings, Transaction, value};
+use crate::postgres::sql::{Command, Statement};
+use crate::postgres::wire::{put_complaint, put_parameter};
+use std::rc::Rc;
 
 impl Engine {
     pub(super) fn discard_all(&mut self) {
