@@ -477,11 +477,12 @@ def random_sessions(kind, args, report):
                 print(f"worker {rest[0]} failed:\n{rest[1]}", flush=True)
                 break
     finally:
+        # Also told when somebody ends it early.
         counts += dismiss(workers, left, out)
+        took = max(played - began, 0.001) if played > began else time.monotonic() - began
+        print(f"   {kind}: {counts['sessions']} sessions, {counts['requests']} acts, {took:.1f} s, {counts['sessions'] / took:.1f} a second; "
+              f"{counts['undetermined']} undetermined, {counts['unfair']} unfair, {counts['stuck']} stuck", flush=True)
     report.those_alike()
-    took = max(played - began, 0.001) if played > began else time.monotonic() - began
-    print(f"   {kind}: {counts['sessions']} sessions, {counts['requests']} acts, {took:.1f} s, {counts['sessions'] / took:.1f} a second; "
-          f"{counts['undetermined']} undetermined, {counts['unfair']} unfair, {counts['stuck']} stuck", flush=True)
     if not counts["sessions"] and not report.new:
         report.failed += 1
         print(f"   {kind}: no session was played", flush=True)
