@@ -243,18 +243,29 @@ fn manual_pages() {
     }
     let output = weir(&["generate", "man-pages", folder.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let pages: Vec<String> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    for wanted in
-        ["weir.1", "weir-serve.1", "weir-check-config.1", "weir-bench.1", "weir-bench-run.1", "weir-doctor.1"]
-    {
+    let section = |name: &str| -> Vec<String> {
+        let pages = std::fs::read_dir(folder.join(name)).unwrap();
+        pages.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(section("man5"), ["weir.toml.5"]);
+    let pages = section("man1");
+    for wanted in [
+        "weir.1",
+        "weir-serve.1",
+        "weir-check-config.1",
+        "weir-config-convert.1",
+        "weir-bench.1",
+        "weir-bench-run.1",
+        "weir-doctor.1",
+    ] {
         assert!(pages.iter().any(|page| page == wanted), "{wanted}: {pages:?}");
     }
     let mut named = 0;
     for page in &pages {
-        let words = std::fs::read_to_string(folder.join(page)).unwrap().replace("\\-", "-");
+        let words = std::fs::read_to_string(folder.join("man1").join(page))
+            .unwrap()
+            .replace("\\-", "-")
+            .replace(" (1)", "(1)");
         for word in words.split(|c: char| !c.is_ascii_alphanumeric() && !"-().".contains(c)) {
             let Some((name, _)) = word.split_once("(1)") else { continue };
             named += 1;
