@@ -16,8 +16,8 @@ use std::sync::atomic::{
 };
 use weir_wire::PinPolicies;
 
-/// How long clients wait for a server that meets a lock in the catalogue, in ms. A wait of a second ends; what
-/// runs while nothing is known keeps its client's server for as long as that is connected.
+/// How long clients wait for a server that meets a lock in the catalogue, in ms. A wait of a second ends;
+/// what runs while nothing is known keeps its client's server for as long as that is connected.
 const LOCK_PATIENCE_MS: u64 = 1_000;
 
 /// The first pause after a question that has met a lock, in ms. Each lock in a row doubles it, up to
