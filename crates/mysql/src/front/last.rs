@@ -456,8 +456,14 @@ impl Front {
 
     /// The warnings of the last statement are here now; the server may go.
     pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
-        self.warnings = Some(Box::new(warnings));
         self.last_result = false;
+        let is_none = matches!(&warnings, Kept::Answer(kept) if kept.counts().0 == 0);
+        if is_none && self.traits.flavour == Flavour::MariaDb {
+            // None are there, as where the last statement has left none.
+            self.warnings = None;
+            return;
+        }
+        self.warnings = Some(Box::new(warnings));
         self.conditions.get_or_insert(1);
     }
 
