@@ -13,7 +13,7 @@ use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{AsksSession, Front, Leaves, Request, Unsettles, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
-use crate::prepared::{ClientStatements, Execute, Key, Text};
+use crate::prepared::{Execute, Key, Text};
 use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::reset::put_command;
 use crate::says::Says;
@@ -188,6 +188,9 @@ impl Back {
             if !front.pins().is_empty() && self.session.flavour == Flavour::MySql {
                 // A new login would take away what the client is tied to this server by.
                 refuse(entry, "this session has no schema any more; name one by USE first");
+                if let Some(lost) = &entry.lost_schema {
+                    (entry.refusal, entry.ahead_error) = (Some(lost.clone()), Some(lost.clone()));
+                }
                 return Ok(());
             }
             self.again.start(out)?;
@@ -200,6 +203,13 @@ impl Back {
         if self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front) {
             put_command(out, Command::ResetConnection);
             entry.ahead.push_back(Ahead::Reset);
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            return Ok(());
+        }
+        if self.wipes_warnings(entry, front, missing.as_ref(), wanted.is_some()) {
+            self.ask_warnings(entry, front, out);
+            entry.ahead.push_back(Ahead::AskWarnings);
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             return Ok(());
@@ -301,14 +311,38 @@ impl Back {
         Ok(())
     }
 
+    /// The statements that go along with a request, if any do.
+    fn goes_along(&self, front: &Front, brings: bool) -> Option<Unsettles> {
+        let reads = front.statements.as_deref()?.read_variables();
+        let of_variables = (brings && reads).then_some(Unsettles::OfVariables);
+        let of = front.request.unsettles().or(of_variables)?;
+        let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
+        // What it has prepared since, it has prepared here.
+        (along_on != self.server_id() || front.pins().is_empty()).then_some(of)
+    }
+
+    /// The request asks for warnings that only this server has, or may leave them as they are, and what goes
+    /// ahead of it would take them away.
+    fn wipes_warnings(&self, entry: &Entry, front: &Front, missing: Option<&Key>, brings: bool) -> bool {
+        if !front.warnings_are_on_server() || !self.shows_warnings_of(Some(front)) {
+            return false;
+        }
+        let request = &front.request;
+        let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
+        let asks = runs && request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let leaves = (runs || entry.command == Command::StmtPrepare) && request.leaves == Leaves::Unsure;
+        let mariadb = self.session.flavour == Flavour::MariaDb;
+        let wipes = |key: &Key| !mariadb || says::names_a_table(&key.text.text);
+        asks && missing.is_some_and(wipes)
+            || leaves && !asks && (missing.is_some_and(wipes) || self.goes_along(front, brings).is_some())
+    }
+
     /// Settings and variables that a request makes, and that tie its client to this server, may change what
     /// its statements come to when they are prepared behind it. Those that it has prepared elsewhere are
     /// prepared here in front of it. `brings`: its variables come here now, perhaps into a transaction, where
     /// nothing takes them away again.
     fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, brings: bool, out: &mut Vec<u8>) {
-        let reads = front.statements.as_deref().is_some_and(ClientStatements::read_variables);
-        let of_variables = (brings && reads).then_some(Unsettles::OfVariables);
-        let Some(of) = front.request.unsettles().or(of_variables) else { return };
+        let Some(of) = self.goes_along(front, brings) else { return };
         if entry.lost_schema.is_some() {
             // They were prepared in a schema that is gone: no server can prepare them any more.
             return;
@@ -319,11 +353,6 @@ impl Back {
             return;
         }
         let Some(statements) = front.statements.as_deref() else { return };
-        let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
-        if along_on == self.server_id() && !front.pins().is_empty() {
-            // What it has prepared since, it has prepared here.
-            return;
-        }
         let wanted = |class: &Class| match of {
             Unsettles::All => true,
             Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
@@ -421,7 +450,7 @@ impl Back {
                 mariadb
             }
             Ahead::Prepare(prepare) => mariadb && !says::names_a_table(&prepare.key.text.text),
-            Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::Repeat(_) => false,
+            Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::AskWarnings | Ahead::Repeat(_) => false,
         };
         entry.ahead.iter().all(keeps)
     }
@@ -528,6 +557,7 @@ impl Back {
             | Ahead::Signal
             | Ahead::Repeat(_)
             | Ahead::AskFoundRows
+            | Ahead::AskWarnings
             | Ahead::Rows => false,
         };
         let found_is_here = self.found_here == front.found_mark() && entry.ahead.iter().all(leaves);
@@ -627,6 +657,7 @@ impl Back {
             | Ahead::Login
             | Ahead::Reset
             | Ahead::Signal
+            | Ahead::AskWarnings
             | Ahead::AskFoundRows => false,
         };
         let goes = selects || entry.ahead.iter().skip(first.0).any(sets);

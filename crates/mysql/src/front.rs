@@ -22,6 +22,7 @@ mod variables;
 mod words;
 
 pub(crate) use self::find::{AsksSession, NO_CURSOR, NO_MORE_STATEMENTS, has_no_cursor};
+pub(crate) use self::finish::NO_SUCH_ROUTINE;
 use self::finish::runs_code;
 use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};

@@ -97,9 +97,8 @@ impl Back {
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
             (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
                 // Only this session knows.
-                // On MariaDB this leaves FOUND_ROWS() as it is.
                 let mariadb = self.session.flavour == Flavour::MariaDb;
-                put_query(out, if mariadb { "VALUES (LAST_INSERT_ID()) LIMIT 1" } else { ASK });
+                put_query(out, &ask_in_front(front.insert_id, mariadb));
                 entry.ahead.push_back(Ahead::AskInsertId);
                 (entry.reply.asked, entry.reply.asked_columns) = (0, 1);
                 self.found_here = if mariadb { self.found_here } else { 0 };
@@ -249,6 +248,17 @@ impl Back {
         self.put_insert_id(front, out);
         entry.ahead.push_back(Ahead::State);
     }
+}
+
+/// The question in front of a request: a session whose statements have made no id gets its client's with it.
+/// A SET behind the answer would come behind what else goes ahead, and take ROW_COUNT() away. On MariaDB the
+/// question leaves FOUND_ROWS() as it is.
+fn ask_in_front(own: u64, mariadb: bool) -> String {
+    let value = match own {
+        0 => "LAST_INSERT_ID()".to_owned(),
+        _ => format!("LAST_INSERT_ID(IF(LAST_INSERT_ID()=0,{own},LAST_INSERT_ID()))"),
+    };
+    if mariadb { format!("VALUES ({value}) LIMIT 1") } else { format!("SELECT {value} LIMIT 1") }
 }
 
 /// It asks for the value and does nothing to it.

@@ -19,6 +19,16 @@ pub(crate) fn no_such_table(schema: &str, text: &[u8]) -> Option<Vec<u8>> {
     Some(error)
 }
 
+/// The message of ER_SP_DOES_NOT_EXIST with the schema in front of the routine's name; `None` where it has
+/// one, or where the message is not in English.
+pub(crate) fn in_schema(schema: &str, message: &[u8]) -> Option<Vec<u8>> {
+    let message = std::str::from_utf8(message).ok()?;
+    let (kind, rest) =
+        message.split_once(' ').filter(|(kind, _)| ["FUNCTION", "PROCEDURE"].contains(kind))?;
+    let name = rest.strip_suffix(" does not exist").filter(|name| !name.contains('.'))?;
+    Some(format!("{kind} {schema}.{name} does not exist").into_bytes())
+}
+
 /// The first table of a text that stands outside of all parentheses, or else the first of all.
 fn table_of(text: &[u8]) -> Option<&[u8]> {
     let mut words = Words::new(text).skip_while(|piece| piece.is(b"(")).peekable();
@@ -71,6 +81,16 @@ fn name(piece: Piece<'_>) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_routine_is_in_the_schema_that_is_gone() {
+        let of =
+            |message: &str| in_schema("y", message.as_bytes()).map(|own| String::from_utf8(own).unwrap());
+        assert_eq!(of("FUNCTION f does not exist").as_deref(), Some("FUNCTION y.f does not exist"));
+        assert_eq!(of("PROCEDURE p does not exist").as_deref(), Some("PROCEDURE y.p does not exist"));
+        assert_eq!(of("FUNCTION x.f does not exist"), None);
+        assert_eq!(of("FUNKTION f existiert nicht"), None);
+    }
 
     #[test]
     fn the_table_of_a_text() {

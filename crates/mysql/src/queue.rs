@@ -43,6 +43,9 @@ pub(crate) enum Ahead {
     AskInsertId,
     /// What is FOUND_ROWS() here?
     AskFoundRows,
+    /// What are the warnings here, which what is to go ahead would take away? Nothing else is sent until they
+    /// are known.
+    AskWarnings,
     /// A condition like the one the client's last statement left is raised.
     Signal,
 }

@@ -13,7 +13,7 @@ use weir_wire::{Pin, Pins};
 const PARSE_ERROR: u16 = 1064;
 
 /// ER_SP_DOES_NOT_EXIST.
-pub(super) const NO_SUCH_ROUTINE: u16 = 1305;
+pub(crate) const NO_SUCH_ROUTINE: u16 = 1305;
 
 impl Front {
     /// The reply is done: takes over what the request did.

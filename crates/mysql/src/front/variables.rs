@@ -124,7 +124,8 @@ impl Front {
             return None;
         }
         let class = &request.class;
-        let writes = class.uses.contains(Uses::USER_VARIABLE_WRITE);
+        // What is prepared may make some, and then ties its client to this server.
+        let writes = class.uses.contains(Uses::USER_VARIABLE_WRITE) || request.makes_variables();
         if !whole || sends || writes || runs && self.may_be_tied() {
             return Some(Wanted::All(self.variables().cloned()));
         }

@@ -14,6 +14,8 @@ use crate::message::{Command, ok};
 use crate::prepared::Key;
 use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::session_state::Charset;
+use crate::warnings::Kept;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_sql::{Class, Uses};
 use weir_wire::Fault;
@@ -45,7 +47,10 @@ impl Back {
         let Some((header, payload)) = whole(input)? else { return Ok(0) };
         let is_error = payload.first() == Some(&ok::ERR);
         let along = matches!(ahead, Ahead::Prepare(PrepareAhead { along: true, .. }));
-        let optional = matches!(ahead, Ahead::Login | Ahead::Signal | Ahead::AskFoundRows | Ahead::Schema(_));
+        let optional = matches!(
+            ahead,
+            Ahead::Login | Ahead::Signal | Ahead::AskFoundRows | Ahead::AskWarnings | Ahead::Schema(_)
+        );
         if is_error && !along && !optional {
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
@@ -110,6 +115,18 @@ impl Back {
                     if let Some(front) = way.front.as_deref_mut() {
                         self.bring_known_insert_id(entry, front, way.to_server);
                     }
+                }
+            }
+            Ahead::AskWarnings => {
+                let front = way.front.as_deref_mut();
+                if let ControlFlow::Break(kept) = self.take_warnings(entry, front, payload)? {
+                    entry.ahead.pop_front();
+                    if let Some(front) = way.front.as_deref_mut() {
+                        front.keep_warnings(kept.map_or(Kept::Lost, |kept| Kept::Answer(*kept)));
+                    }
+                    // From the beginning, now that nothing can take them away.
+                    entry.stage = Stage::Waiting;
+                    return Ok(header.total());
                 }
             }
             Ahead::AskFoundRows => {

@@ -14,7 +14,8 @@ use crate::message::{Command, lenenc, ok, status};
 use crate::queue::{Entry, Stage};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, Slot, put_query, settings_query};
-use crate::warnings::{self, Kept};
+use crate::warnings::{self, Kept, Warnings};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_session::Back as _;
 use weir_session::Front as _;
@@ -173,41 +174,60 @@ impl Back {
             });
             return false;
         }
-        if self.session.flavour == Flavour::MySql && front.remaining_warnings().is_none() {
-            // Its OK counts as the client's own would.
-            put_command(way.to_server, Command::Ping);
-        }
-        self.last_client = 0;
-        self.last_rows = 0;
-        put_query(way.to_server, "SHOW WARNINGS");
-        entry.reply.warnings = Some(Box::default());
+        self.ask_warnings(entry, front, way.to_server);
         front.phase = Phase::Busy;
         true
     }
 
-    /// Reads a packet of the answer to SHOW WARNINGS. True when it was the last.
+    /// Asks for the warnings that are here, which leaves them and FOUND_ROWS() as they are.
+    pub(crate) fn ask_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) {
+        if self.session.flavour == Flavour::MySql && front.remaining_warnings().is_none() {
+            // Its OK counts as the client's own would.
+            put_command(out, Command::Ping);
+        }
+        self.last_client = 0;
+        self.last_rows = 0;
+        put_query(out, "SHOW WARNINGS");
+        entry.reply.warnings = Some(Box::default());
+    }
+
+    /// Reads a packet of the answer. Behind the last one: the warnings, `None` where there is no use for
+    /// them.
+    pub(super) fn take_warnings(
+        &mut self,
+        entry: &mut Entry,
+        front: Option<&mut Front>,
+        payload: &[u8],
+    ) -> Result<ControlFlow<Option<Box<Warnings>>>, Fault> {
+        let Some(warnings) = entry.reply.warnings.as_deref_mut() else { return Ok(ControlFlow::Break(None)) };
+        if payload.first() == Some(&ok::OK) && warnings.is_untouched() {
+            let end = self.read_ok(payload)?;
+            if let Some(front) = front {
+                front.keep_conditions(end.warnings);
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        let progress = warnings.take(payload).map_err(|_| malformed("malformed SHOW WARNINGS"))?;
+        if progress == warnings::Progress::More {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let kept = entry.reply.warnings.take();
+        Ok(ControlFlow::Break(kept.filter(|_| progress == warnings::Progress::Whole)))
+    }
+
+    /// The same, behind a request. True when it was the last.
     pub(super) fn read_warnings(
         &mut self,
         entry: &mut Entry,
         way: &mut Way<'_>,
         payload: &[u8],
     ) -> Result<bool, Fault> {
-        let Some(warnings) = entry.reply.warnings.as_deref_mut() else { return Ok(true) };
-        if payload.first() == Some(&ok::OK) && warnings.is_untouched() {
-            let end = self.read_ok(payload)?;
-            if let Some(front) = way.front.as_deref_mut() {
-                front.keep_conditions(end.warnings);
-            }
+        let ControlFlow::Break(kept) = self.take_warnings(entry, way.front.as_deref_mut(), payload)? else {
             return Ok(false);
-        }
-        let progress = warnings.take(payload).map_err(|_| malformed("malformed SHOW WARNINGS"))?;
-        if progress == warnings::Progress::More {
-            return Ok(false);
-        }
-        let kept = entry.reply.warnings.take();
+        };
         if let Some(front) = way.front.as_deref_mut() {
             front.phase = Phase::Idle;
-            if let Some(mut kept) = kept.filter(|_| progress == warnings::Progress::Whole) {
+            if let Some(mut kept) = kept {
                 let all = kept.counts();
                 if entry.marked && kept.was_marked() {
                     return Ok(true);
@@ -267,12 +287,7 @@ impl Back {
         } else {
             return Stage::Answered;
         };
-        self.warned_client = 0;
-        self.last_client = 0;
-        self.last_rows = 0;
-        self.found_here = 0;
-        self.next_here = 0;
-        self.found_client = 0;
+        self.forget_last();
         front.phase = Phase::Busy;
         stage
     }

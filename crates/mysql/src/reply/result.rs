@@ -7,7 +7,8 @@ use super::file::looked_further;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::Back;
 use crate::frame::{self, HEADER_BYTES, Header};
-use crate::front::{Front, NO_CURSOR, Outcome, has_no_cursor, tells_one};
+use crate::front::{Front, NO_CURSOR, NO_SUCH_ROUTINE, Outcome, has_no_cursor, tells_one};
+use crate::lost_schema;
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
 use crate::queue::{Entry, Reworded};
@@ -409,6 +410,11 @@ fn reworded(entry: &Entry, way: &Way<'_>, err: &ErrPacket<'_>) -> Option<Vec<u8>
     if let Some(number) = lacks_cursor(entry, way, err.code) {
         let flavour = way.front.as_deref()?.traits.flavour;
         return Some(has_no_cursor(number, flavour).into_bytes());
+    }
+    if err.code == NO_SUCH_ROUTINE && entry.lost_schema.is_some() {
+        // It was looked for where no schema is the default one.
+        let schema = way.front.as_deref()?.state.schema.clone()?;
+        return lost_schema::in_schema(&schema, err.message);
     }
     if err.code == UNKNOWN_STATEMENT && entry.key.is_none() {
         // It was sent under the number that no statement has.
