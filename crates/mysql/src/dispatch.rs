@@ -207,7 +207,8 @@ impl Back {
             entry.held = request.to_vec();
             return Ok(());
         }
-        if self.wipes_warnings(entry, front, missing.as_ref(), wanted.is_some()) {
+        let to = nowhere.as_ref().unwrap_or(&front.state);
+        if self.wipes_warnings(entry, front, missing.as_ref(), to, wanted.is_some()) {
             self.ask_warnings(entry, front, out);
             entry.ahead.push_back(Ahead::AskWarnings);
             entry.stage = Stage::Ahead;
@@ -322,8 +323,15 @@ impl Back {
     }
 
     /// The request asks for warnings that only this server has, or may leave them as they are, and what goes
-    /// ahead of it would take them away.
-    fn wipes_warnings(&self, entry: &Entry, front: &Front, missing: Option<&Key>, brings: bool) -> bool {
+    /// ahead of it would take them away. `to`: its client's state.
+    fn wipes_warnings(
+        &self,
+        entry: &Entry,
+        front: &Front,
+        missing: Option<&Key>,
+        to: &State,
+        brings: bool,
+    ) -> bool {
         if !front.warnings_are_on_server() || !self.shows_warnings_of(Some(front)) {
             return false;
         }
@@ -333,8 +341,8 @@ impl Back {
         let leaves = (runs || entry.command == Command::StmtPrepare) && request.leaves == Leaves::Unsure;
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let wipes = |key: &Key| !mariadb || says::names_a_table(&key.text.text);
-        asks && missing.is_some_and(wipes)
-            || leaves && !asks && (missing.is_some_and(wipes) || self.goes_along(front, brings).is_some())
+        let wiped = missing.is_some_and(wipes) || !mariadb && !self.session.is_at(to);
+        asks && wiped || leaves && !asks && (wiped || self.goes_along(front, brings).is_some())
     }
 
     /// Settings and variables that a request makes, and that tie its client to this server, may change what

@@ -619,10 +619,15 @@ impl ServerState {
         slot.is_charset() || self.base(slot).is_some()
     }
 
+    /// Nothing need be sent for it.
+    pub(crate) fn is_at(&self, to: &State) -> bool {
+        self.known && self.charset_known && self.settings_known && self.state == *to
+    }
+
     /// Appends the commands that bring this session to `to` and takes over that it is there. Each is
     /// answered by one OK. Returns how many they are. See also [`ServerState::needs_new_login`].
     pub(crate) fn move_to(&mut self, to: &State, out: &mut Vec<u8>) -> u32 {
-        if self.known && self.charset_known && self.settings_known && self.state == *to {
+        if self.is_at(to) {
             return 0;
         }
         debug_assert!(!self.needs_new_login(to));
