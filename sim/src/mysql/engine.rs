@@ -652,6 +652,12 @@ impl Engine {
             Command::Catalogue => vec![vec![Some("z".to_owned()), Some("0".to_owned()), None, None]],
             Command::ConnectionId(told) => one(told.unwrap_or(u64::from(self.id)).to_string()),
             Command::InsertId => one(self.insert_id.to_string()),
+            Command::OwnInsertId(own) => {
+                if self.insert_id == 0 {
+                    self.insert_id = *own;
+                }
+                one(self.insert_id.to_string())
+            }
             Command::TakeInsertId => {
                 vec![vec![Some(std::mem::take(&mut self.insert_id).to_string()), Some("0".to_owned())]]
             }

@@ -41,6 +41,8 @@ pub enum Command {
     ConnectionId(Option<u64>),
     /// LAST_INSERT_ID().
     InsertId,
+    /// The same; where it is 0, it becomes this number.
+    OwnInsertId(u64),
     /// The same, and it is 0 from then on.
     TakeInsertId,
     /// The messages of the last statement.
@@ -168,7 +170,7 @@ impl Statement {
             Command::ShowSchema => one("DATABASE()"),
             Command::Catalogue => ["kind", "name", "language", "text"].map(str::to_owned).to_vec(),
             Command::ConnectionId(_) => one("CONNECTION_ID()"),
-            Command::InsertId => one("LAST_INSERT_ID()"),
+            Command::InsertId | Command::OwnInsertId(_) => one("LAST_INSERT_ID()"),
             Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
             Command::FoundRows => one("FOUND_ROWS()"),
             Command::Rows(_) => one("1"),
@@ -202,6 +204,9 @@ fn command(text: &str) -> Command {
         ["SELECT", "DATABASE()"] => Command::ShowSchema,
         ["SELECT", "CONNECTION_ID()"] => Command::ConnectionId(None),
         ["SELECT", "LAST_INSERT_ID()"] | ["SELECT", "LAST_INSERT_ID()", "LIMIT", "1"] => Command::InsertId,
+        ["SELECT", value, "LIMIT", "1"] if value.starts_with("LAST_INSERT_ID(IF(LAST_INSERT_ID()=0,") => {
+            Command::OwnInsertId(value.split(',').nth(1).and_then(|own| own.parse().ok()).unwrap_or(0))
+        }
         ["SELECT", "LAST_INSERT_ID(),", "LAST_INSERT_ID(0)", "LIMIT", "1"] => Command::TakeInsertId,
         ["SELECT", "FOUND_ROWS()", "LIMIT", "1"] => Command::FoundRows,
         ["SELECT", "1", "FROM", "DUAL", "WHERE"] => Command::Rows(0),

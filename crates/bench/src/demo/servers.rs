@@ -42,12 +42,21 @@ impl Home {
         let owner = rustix::process::geteuid().is_root().then(nobody);
         let home = Home { path, owner };
         home.give(&home.path)?;
+        let temporary = home.temporary();
+        fs::create_dir_all(&temporary).map_err(|e| format!("{}: {e}", temporary.display()))?;
+        home.give(&temporary)?;
         Ok(home)
     }
 
     /// A path inside.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// For the temporary files of the servers. A MariaDB that starts removes the temporary tables of all others
+    /// that share its directory.
+    fn temporary(&self) -> PathBuf {
+        self.join("tmp")
     }
 
     fn give(&self, path: &Path) -> Result<(), String> {
@@ -102,6 +111,7 @@ impl Home {
             .stdout(open().map_err(failed)?)
             .stderr(open().map_err(failed)?)
             .env("HOME", &self.path)
+            .env("TMPDIR", self.temporary())
             .env("LC_ALL", "C")
             // Ctrl-C on the terminal is for us: we end the servers in order.
             .process_group(0);
@@ -427,6 +437,15 @@ fn title_from(text: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_share_no_directory_for_temporary_tables() {
+        let home = Home::new("test-temporary").unwrap();
+        let command = home.command(Path::new("true"), "log").unwrap();
+        let given = command.get_envs().find(|(name, _)| *name == "TMPDIR").and_then(|(_, value)| value);
+        let temporary = PathBuf::from(given.unwrap());
+        assert!(temporary.starts_with(&home.path) && temporary.is_dir());
+    }
 
     #[test]
     fn titles() {
