@@ -343,6 +343,36 @@ def who_keeps_its_server_after_all_has_it(_context):
 
 
 @weir
+def an_execution_that_fails_in_front_of_others_can_be_asked_about(_context):
+    """A prepared read whose column has been dropped, with another client's request behind it that takes its warnings away."""
+    def once(w, b, d):
+        d.ask("drop table if exists app.losing")
+        d.ask("create table app.losing (i int, c int)")
+        with Wire(w.target()) as a:
+            number = a.prepare("select c from losing where i = ?")
+            for i in range(10):
+                a.command(STMT_EXECUTE, execute_payload(number, [str(i)]))
+                a.reply(STMT_EXECUTE)
+            d.ask("alter table app.losing drop column c")
+            before = shared(w)
+            with at_once(w):
+                a.command(STMT_EXECUTE, execute_payload(number, ["1"]))
+                b.command(QUERY, "select 1")
+            try:
+                rows(a, STMT_EXECUTE)
+                raise AssertionError("the column is there")
+            except MyError as error:
+                assert error.code == 1054, error
+            assert [text_row(row) for row in rows(b)] == [["1"]]
+            behind = shared(w) - before
+            assert [row[:2] for row in a.ask("show warnings")] == [["Error", "1054"]]
+            return behind == 1
+
+    with start() as w, Wire(w.target()) as b, admin() as d:
+        eventually(lambda: once(w, b, d), "another was sent behind it", 60)
+
+
+@weir
 def temporary_tables_of_one_leave_the_sharing_of_others(_context):
     """A temporary table is in no catalogue: what is known of the database holds while clients make and drop them, so no server
     is reset between others."""

@@ -21,6 +21,7 @@
 use crate::session_state::Flavour;
 use crate::ssl_status;
 use crate::warnings::Warnings;
+use crate::words::{Piece, Words};
 use std::sync::Arc;
 use weir_sql::{CallKind, Class, Span, Uses, Verb};
 
@@ -200,6 +201,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     }
     let looks = !class.calls().is_empty() && looks_at_servers(text);
     let of_code = class.uses.contains(Uses::CODE_CONNECTION_ID);
+    let several = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
     let about_last = about_last && asks_about_last(class);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
@@ -222,7 +224,9 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             count.put(text, &mut at, &mut out, &mut names)?;
         }
         let about_last = about_last && is_in_first(class, call.span);
-        let own_session = of_code || looks && looks_at_servers(statement_of(text, call.span.start as usize));
+        let statement = || statement_of(text, call.span.start as usize);
+        let own_session = of_code && (!several || may_run_code(statement()));
+        let own_session = own_session || looks && looks_at_servers(statement());
         let answer = match call.kind {
             CallKind::ConnectionId | CallKind::PseudoThreadId if own_session => continue,
             // The casts give the types that the calls have.
@@ -261,7 +265,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
 
 /// The statement of the text that this place is in.
 fn statement_of(text: &[u8], place: usize) -> &[u8] {
-    let ends = crate::words::Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
+    let ends = Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
     let (mut start, mut end) = (0, text.len());
     for at in ends {
         if at >= place {
@@ -271,6 +275,19 @@ fn statement_of(text: &[u8], place: usize) -> &[u8] {
         start = at;
     }
     text.get(start..end).unwrap_or(text)
+}
+
+/// Code of the database may run in this one of several statements: it names more than CONNECTION_ID().
+fn may_run_code(statement: &[u8]) -> bool {
+    let before: [&[u8]; 9] = [b"CONNECTION_ID", b"SELECT", b"AND", b"OR", b"NOT", b"IN", b"=", b",", b"("];
+    let names: [&[u8]; 7] = [b"FROM", b"TABLE", b"INTO", b"CALL", b"EXECUTE", b"UPDATE", b"JOIN"];
+    let is_one_of = |piece: &Piece<'_>, words: &[&[u8]]| words.iter().any(|word| piece.is(word));
+    let pieces: Vec<Piece<'_>> = Words::new(statement).collect();
+    let calls = pieces.windows(2).any(|pair| match pair {
+        [name, next] => next.is(b"(") && !is_one_of(name, &before),
+        _ => false,
+    });
+    calls || pieces.iter().any(|piece| is_one_of(piece, &names))
 }
 
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only

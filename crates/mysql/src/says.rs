@@ -287,6 +287,8 @@ impl Says {
 
     /// The last one is GET DIAGNOSTICS, and nothing stands behind it.
     pub(crate) const ENDS_WITH_GET: Says = Says(1 << 14);
+    /// One that breaks may have something in store for FOUND_ROWS(): an UPDATE, or rows selected besides.
+    pub(crate) const BREAKS_LATE: Says = Says(1 << 15);
 
     /// Where the number stands that [`Says::finder`] tells.
     const FINDER: u32 = 10;
@@ -350,6 +352,7 @@ impl Says {
             b"FLUSH",
         ];
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
+        let mut is_delete = false;
         let mut statements = 0;
         for piece in Words::new(text) {
             if piece.is(b";") {
@@ -363,6 +366,8 @@ impl Says {
                 // MySQL counts what they matched.
                 let counts = piece.is(b"UPDATE") || piece.is(b"DO");
                 let sets = select || counts && flavour == Flavour::MySql;
+                let late = piece.is(b"UPDATE") || piece.is(b"WITH");
+                self = self.with(Says::BREAKS_LATE, late);
                 let quiet = sets || counts || silent.iter().any(|word| piece.is(word));
                 let changes = [&b"INSERT"[..], b"REPLACE", b"DELETE", b"LOAD", b"CALL", b"WITH"];
                 let changes = changes.iter().any(|word| piece.is(word));
@@ -379,7 +384,11 @@ impl Says {
             } else {
                 self = self.with(Says::MAY_SET, select && !is_select);
                 self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
+                // A DELETE from several tables.
+                let late = select || piece.is(b"JOIN") || piece.is(b"USING");
+                self = self.with(Says::BREAKS_LATE, late || is_delete && !piece.is(b"FROM"));
             }
+            is_delete = begins && piece.is(b"DELETE");
             begins = false;
         }
         let ends = !begins && !text.trim_ascii_end().ends_with(b"*/");
@@ -621,6 +630,26 @@ mod tests {
         assert_eq!(of("CREATE TABLE d AS SELECT 1; SET @b = 2"), [false, true]);
         assert_eq!(of("SET @a = (SELECT 1); DELETE FROM t"), [true, false]);
         assert_eq!(of("INSERT INTO t SELECT 1; COMMIT"), [true, false]);
+    }
+
+    #[test]
+    fn what_has_something_in_store_where_it_breaks() {
+        let of =
+            |text: &str| Says::default().of_several(text.as_bytes(), Flavour::MySql).has(Says::BREAKS_LATE);
+        for text in [
+            "SELECT 1; UPDATE t SET a = 1",
+            "SELECT 1; INSERT INTO t SELECT 1",
+            "DELETE t FROM t, u; COMMIT",
+            "DELETE QUICK FROM t; COMMIT",
+            "DELETE FROM t USING t, u; COMMIT",
+            "SELECT (SELECT 1); COMMIT",
+            "WITH a AS (TABLE t) DELETE FROM u; COMMIT",
+        ] {
+            assert!(of(text), "{text}");
+        }
+        for text in ["SELECT FOUND_ROWS(); INSERT INTO t VALUES (1)", "DELETE FROM t; SELECT 1"] {
+            assert!(!of(text), "{text}");
+        }
     }
 
     #[test]

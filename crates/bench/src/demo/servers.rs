@@ -53,8 +53,8 @@ impl Home {
         self.path.join(name)
     }
 
-    /// For the temporary files of the servers. A MariaDB that starts removes the temporary tables of all others
-    /// that share its directory.
+    /// For the temporary files of the servers. A MariaDB that starts removes the temporary tables of all
+    /// others that share its directory.
     fn temporary(&self) -> PathBuf {
         self.join("tmp")
     }

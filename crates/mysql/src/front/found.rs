@@ -144,6 +144,8 @@ fn in_store(request: &Request, outcome: &Outcome, found: &Found) -> Option<Next>
     let selects = request.skipped == Skipped::Other;
     let broke = outcome.failed && !READ_NOTHING.contains(&outcome.error);
     if !is_single(class) {
+        let unread = class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        let broke = broke && (unread || request.says.has(Says::BREAKS_LATE));
         let unsure = class.doubtful || request.says.has(Says::SELECTS_BESIDES) || broke;
         return (unsure && !matches!(found, Found::Known(_))).then_some(Next::Unknown);
     }

@@ -350,17 +350,30 @@ impl Back {
                 let mut words = Vec::new();
                 own.write(&mut words);
                 (entry.outcome.appended, entry.refusal) = (true, Some(words.into()));
-            } else {
+            } else if !self.keeps_last_words(entry, &own) {
                 let (from, to) = (err.message.into(), message.into());
                 entry.reworded = Some(Box::new(Reworded { from, to, code }));
             }
             return Ok(Progress::Ended { bytes: header.total(), verbatim: false });
         }
+        self.keeps_last_words(entry, &err);
         Ok(ended(pass(way, entry.reply.shift, header, payload)))
     }
 }
 
 impl Back {
+    /// An execution among requests of others has failed. They take away what it leaves, and nothing can be
+    /// asked again, as a text can: the error alone is kept. Hardly any read warns before it fails.
+    fn keeps_last_words(&self, entry: &mut Entry, err: &ErrPacket<'_>) -> bool {
+        let goes = entry.command == Command::StmtExecute && self.others_are_sent();
+        if goes {
+            let mut words = Vec::new();
+            err.write(&mut words);
+            (entry.outcome.conditions, entry.refusal) = (Some(1), Some(words.into()));
+        }
+        goes
+    }
+
     /// The first statement of a text with Weir's words in it cannot be parsed, so nothing of the text has
     /// run: it is sent as its client wrote it, which is refused with the words and at the place that the
     /// client would see.
@@ -411,10 +424,13 @@ fn reworded(entry: &Entry, way: &Way<'_>, err: &ErrPacket<'_>) -> Option<Vec<u8>
         let flavour = way.front.as_deref()?.traits.flavour;
         return Some(has_no_cursor(number, flavour).into_bytes());
     }
-    if err.code == NO_SUCH_ROUTINE && entry.lost_schema.is_some() {
+    if err.code == NO_SUCH_ROUTINE
+        && entry.lost_schema.is_some()
+        && let Some(schema) = &way.front.as_deref()?.state.schema
+        && let Some(message) = lost_schema::in_schema(schema, err.message)
+    {
         // It was looked for where no schema is the default one.
-        let schema = way.front.as_deref()?.state.schema.clone()?;
-        return lost_schema::in_schema(&schema, err.message);
+        return Some(message);
     }
     if err.code == UNKNOWN_STATEMENT && entry.key.is_none() {
         // It was sent under the number that no statement has.
