@@ -338,7 +338,7 @@ impl Back {
         let request = &front.request;
         let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
         let asks = runs && request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let leaves = (runs || entry.command == Command::StmtPrepare) && request.leaves == Leaves::Unsure;
+        let leaves = (runs || entry.command == Command::StmtPrepare) && request.leaves != Leaves::Nothing;
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let wipes = |key: &Key| !mariadb || says::names_a_table(&key.text.text);
         let wiped = missing.is_some_and(wipes) || !mariadb && !self.session.is_at(to);

@@ -514,7 +514,8 @@ impl Front {
             (Verb::Select | Verb::Values | Verb::Do | Verb::Set | Verb::Explain, Flavour::MariaDb)
                 if single && !class.uses.contains(Uses::EXECUTABLE_COMMENT) =>
             {
-                let opens = opens_a_sequence(class);
+                // What code draws from is opened by the code.
+                let opens = opens_a_sequence(class) && !calls(class);
                 let describes = class.verb == Verb::Explain && says::describes_a_table(text);
                 if opens || describes || says::names_a_table(text) {
                     Leaves::Nothing
