@@ -3,6 +3,7 @@
 //! Owns: the replies to those commands. Must not know: the reply to the request itself.
 
 use super::prepare::{read_definition, take_reply};
+use super::result::keep_return;
 use super::{At, Progress, Reply, Way, malformed, whole};
 use crate::back::Back;
 use crate::binding::{self, Binding};
@@ -258,9 +259,14 @@ impl Back {
             entry.stage = Stage::Waiting;
             return Ok(());
         }
+        let stands = lost.is_none();
         let error = lost.filter(|_| code == NO_DATABASE).unwrap_or(error);
         if entry.welcome {
             front.refused = true;
+        }
+        if stands && code != UNKNOWN_DATABASE {
+            // Its server would have found out while it ran.
+            keep_return(entry, front);
         }
         // It has not run.
         front.request.class = Class::default();

@@ -304,13 +304,8 @@ impl Back {
         entry.outcome.error = err.code;
         entry.outcome.state = err.sqlstate.try_into().ok();
         entry.outcome.conditions = None;
-        if let Some(front) = way.front.as_deref_mut()
-            && comes_back(entry, front)
-        {
-            // It came back from there all the same.
-            let mut changes = Vec::new();
-            put_schema(&mut changes, front.state.schema.as_deref().unwrap_or_default());
-            front.keep_untold(&changes);
+        if let Some(front) = way.front.as_deref_mut() {
+            keep_return(entry, front);
         }
         let is_command = matches!(entry.command, Command::InitDb | Command::FieldList);
         if is_command
@@ -557,6 +552,16 @@ fn matched_rows(info: &[u8]) -> Option<u64> {
     let number = info.strip_prefix(b"Rows matched: ").or_else(|| info.strip_prefix(b"Records: "))?;
     let number = number.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// An execution in the schema of its statement has failed: a server came back from there all the same, and
+/// tells of that later.
+pub(super) fn keep_return(entry: &Entry, front: &mut Front) {
+    if comes_back(entry, front) {
+        let mut changes = Vec::new();
+        put_schema(&mut changes, front.state.schema.as_deref().unwrap_or_default());
+        front.keep_untold(&changes);
+    }
 }
 
 /// A server of the client's own would have gone to the schema of the statement, or to none, and come back.
