@@ -200,7 +200,9 @@ impl Back {
             return Ok(());
         }
         let wanted = front.wants_variables(entry.whole);
-        if self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front) {
+        if self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front)
+            || self.along_must_be_cleared(entry, front, wanted.is_some())
+        {
             put_command(out, Command::ResetConnection);
             entry.ahead.push_back(Ahead::Reset);
             entry.stage = Stage::Ahead;
@@ -272,8 +274,11 @@ impl Back {
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
         self.ask_found_rows_first(entry, front, selects, first, out);
-        let selects_ahead =
-            |ahead: &Ahead| !matches!(ahead, Ahead::State | Ahead::Schema(_) | Ahead::Command);
+        let only_prepares = entry.first.is_none() && entry.kinds.is_none();
+        let selects_ahead = |ahead: &Ahead| match ahead {
+            Ahead::Prepare(_) => !only_prepares,
+            ahead => !matches!(ahead, Ahead::State | Ahead::Schema(_) | Ahead::Command),
+        };
         if entry.ahead.iter().any(selects_ahead) {
             self.next_here = 0;
         }
@@ -360,22 +365,12 @@ impl Back {
             // What is prepared here takes away what it asks for.
             return;
         }
-        let Some(statements) = front.statements.as_deref() else { return };
-        let wanted = |class: &Class| match of {
-            Unsettles::All => true,
-            Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
-        };
         let mut any = false;
-        for text in statements.texts(wanted).take(limits::PREPARED_ALONG) {
+        for text in texts_along(front, of) {
             any = true;
             let shaped = front.state.shaped(&text.shape);
-            let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == text);
-            // No command leaves a schema for none.
-            let stays = shaped.schema.is_some() == front.state.schema.is_some();
-            let stays = stays && !self.session.needs_new_login(&shaped);
             let of_now = |text: &Named| !self.variables_are_in_the_way(&text.wanted, front);
-            let stays = stays && text.variables.as_ref().is_none_or(of_now);
-            if !is_ahead && stays && !self.statements.has_shared(&text) {
+            if self.can_go_along(&text, entry, front, &shaped) && text.variables.as_ref().is_none_or(of_now) {
                 self.go_along(entry, &shaped, out);
                 self.prepare_ahead(entry, front, &shaped, Key::fresh(text), out);
                 if let Some(Ahead::Prepare(prepare)) = entry.ahead.back_mut() {
@@ -386,6 +381,27 @@ impl Back {
         if any {
             front.rare.get_or_insert_default().along_on = self.server_id();
         }
+    }
+
+    /// This statement is not here, and can be prepared in this session.
+    fn can_go_along(&self, text: &Arc<Text>, entry: &Entry, front: &Front, shaped: &State) -> bool {
+        let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == *text);
+        // No command leaves a schema for none.
+        let stays = shaped.schema.is_some() == front.state.schema.is_some();
+        !is_ahead && stays && !self.session.needs_new_login(shaped) && !self.statements.has_shared(text)
+    }
+
+    /// Variables of others are in the way of a statement that goes along with the request, and its client has
+    /// nothing here that a reset would take away.
+    fn along_must_be_cleared(&self, entry: &Entry, front: &Front, brings: bool) -> bool {
+        let free = self.variables.is_some() && self.boundary() == Boundary::Idle && front.pins().is_empty();
+        let Some(of) = free.then(|| self.goes_along(front, brings)).flatten() else { return false };
+        let is_in_the_way = |text: &Arc<Text>| {
+            let shaped = front.state.shaped(&text.shape);
+            let named = text.variables.as_ref().filter(|_| self.can_go_along(text, entry, front, &shaped));
+            named.is_some_and(|named| self.variables_are_in_the_way(&named.wanted, front))
+        };
+        entry.lost_schema.is_none() && texts_along(front, of).any(|text| is_in_the_way(&text))
     }
 
     /// Brings this session to where a statement was prepared that the request can do without. Its schema may
@@ -559,8 +575,9 @@ impl Back {
         let leaves = |ahead: &Ahead| match ahead {
             Ahead::State | Ahead::Schema(_) | Ahead::Command => true,
             Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
-            Ahead::Prepare(_)
-            | Ahead::Login
+            // Unless it is executed ahead, too.
+            Ahead::Prepare(_) => entry.first.is_none() && entry.kinds.is_none(),
+            Ahead::Login
             | Ahead::Reset
             | Ahead::Signal
             | Ahead::Repeat(_)
@@ -844,6 +861,16 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
     let schema = &key.text.shape.schema;
     let differs = schema.is_some() && *schema != front.state.schema;
     differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
+}
+
+/// The texts of the statements that may go along with a request.
+fn texts_along(front: &Front, of: Unsettles) -> impl Iterator<Item = Arc<Text>> {
+    let wanted = move |class: &Class| match of {
+        Unsettles::All => true,
+        Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
+    };
+    let texts = front.statements.as_deref().map(|all| all.texts(wanted));
+    texts.into_iter().flatten().take(limits::PREPARED_ALONG)
 }
 
 /// A SELECT of so many rows.

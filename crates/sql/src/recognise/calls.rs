@@ -90,11 +90,13 @@ impl Recogniser {
         let sequences = matches!(func, Func::Nextval | Func::Lastval | Func::Setval);
         let func = if sequences && self.mysql && !self.mariadb { Func::Unknown } else { func };
         if matches!(func, Func::Harmless | Func::Syntax) {
+            self.called_harmless();
             return;
         }
         // Of a function that users have made, the catalogue says it.
         self.class.varies |= func != Func::Unknown;
         if func == Func::Varies {
+            self.called_harmless();
             return;
         }
         if func == Func::CurrentSetting {

@@ -35,6 +35,8 @@ pub(super) struct Found {
     writes: bool,
     /// Signs that stand together, as an operator of PostgreSQL may.
     operator: Operator,
+    /// The last name is a function that users have made.
+    last_is_own: bool,
 }
 
 /// Whatever unknown code may do counts as nothing, for the operator said so; whether there is some.
@@ -106,6 +108,7 @@ impl Recogniser {
             write: Doings::default(),
             writes: false,
             operator: Operator::default(),
+            last_is_own: false,
         };
         self.watch = Watch::Text(found);
     }
@@ -135,9 +138,11 @@ impl Recogniser {
             Watch::None => {}
             Watch::Text(_) if only_named => {}
             Watch::Text(found) => {
+                found.last_is_own = false;
                 if let Some(meaning) = found.catalogue.look(key) {
                     found.read.add(meaning.read);
                     found.write.add(meaning.write);
+                    found.last_is_own = meaning.is_function() && !meaning.is_system;
                 }
             }
             Watch::Code(noted) => {
@@ -185,6 +190,14 @@ impl Recogniser {
                     }
                 }
             }
+        }
+    }
+
+    /// MySQL: a function is called that is harmless where it is built in: the last name. Users may have made
+    /// one of that name.
+    pub(super) fn called_harmless(&mut self) {
+        if self.mysql && matches!(&self.watch, Watch::Text(found) if found.last_is_own) {
+            self.class.uses.insert(Uses::USER_FUNCTION);
         }
     }
 
