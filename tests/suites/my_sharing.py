@@ -373,6 +373,31 @@ def an_execution_that_fails_in_front_of_others_can_be_asked_about(_context):
 
 
 @weir
+def an_execution_that_warns_in_front_of_others_can_be_asked_about(_context):
+    """A prepared read that warns, with another client's request behind it that takes its warnings away."""
+    def once(w, a, b, text, value):
+        number = a.prepare(text)
+        for i in range(10):
+            a.command(STMT_EXECUTE, execute_payload(number, [str(i)]))
+            a.reply(STMT_EXECUTE)
+        before = shared(w)
+        with at_once(w):
+            a.command(STMT_EXECUTE, execute_payload(number, [value]))
+            b.command(QUERY, "select 1")
+        rows(a, STMT_EXECUTE)
+        assert [text_row(row) for row in rows(b)] == [["1"]]
+        behind = shared(w) - before
+        [[level, code, message]] = a.ask("show warnings")
+        assert (level, code) == ("Warning", "1292") and value in message, (level, code, message)
+        return behind == 1
+
+    with start() as w, Wire(w.target()) as a, Wire(w.target()) as b:
+        for text in ("select cast(? as signed) /* ? */, '?'", "select 5 -? from (select 1) x"):
+            for value in ("5x", "-6 'y"):
+                eventually(lambda: once(w, a, b, text, value), "another was sent behind it", 60)
+
+
+@weir
 def temporary_tables_of_one_leave_the_sharing_of_others(_context):
     """A temporary table is in no catalogue: what is known of the database holds while clients make and drop them, so no server
     is reset between others."""

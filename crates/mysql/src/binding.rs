@@ -212,6 +212,46 @@ pub(crate) fn integer_at(payload: &[u8], execute: &Execute, types: &[u8], index:
     }
 }
 
+/// The parameters as a text says them: numbers, NULL, and strings that mean the same whatever `sql_mode` and
+/// character set are. `None` where one of them is something else, or not in the packet.
+pub(crate) fn literals(payload: &[u8], execute: &Execute, types: &[u8]) -> Option<Vec<String>> {
+    let Some(flag_at) = execute.types_flag_at else { return Some(Vec::new()) };
+    let at = flag_at + 1 + if execute.has_types { types.len() } else { 0 };
+    let mut values = Reader::new(payload.get(at..)?);
+    let literal = |(i, bytes): (usize, &[u8])| {
+        let (kind, unsigned) = (bytes[0], bytes[1] & 0x80 != 0);
+        if kind == kind::NULL || is_null(payload, i) {
+            return Some("NULL".to_owned());
+        }
+        let bytes = match kind {
+            kind::TINY => 1,
+            kind::SHORT => 2,
+            kind::LONG | kind::INT24 => 4,
+            kind::LONGLONG => 8,
+            kind::DOUBLE => {
+                let double = f64::from_le_bytes(values.take(8).ok()?.try_into().ok()?);
+                return double.is_finite().then(|| format!("{double:e}"));
+            }
+            kind::VARCHAR | kind::VAR_STRING | kind::STRING => {
+                let text = std::str::from_utf8(lenenc::string(&mut values).ok()?).ok()?;
+                let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
+                return plain.then(|| format!("'{}'", text.replace('\'', "''")));
+            }
+            _ => return None,
+        };
+        let mut number = [0; 8];
+        number[..bytes].copy_from_slice(values.take(bytes).ok()?);
+        let number = u64::from_le_bytes(number);
+        let above = 64 - 8 * bytes;
+        Some(match unsigned {
+            true => number.to_string(),
+            // With its sign, from as many bytes as it has.
+            false => ((number << above).cast_signed() >> above).to_string(),
+        })
+    };
+    types.chunks_exact(2).enumerate().map(literal).collect()
+}
+
 fn is_null(payload: &[u8], parameter: usize) -> bool {
     payload.get(EXECUTE_FIXED_BYTES + parameter / 8).is_some_and(|byte| byte >> (parameter % 8) & 1 == 1)
 }
@@ -370,6 +410,27 @@ mod tests {
         let types = &[kind::DATETIME, 0, kind::DOUBLE, 0, 0xFD, 0];
         let found = binding(types, 0b010, b"\x04\xe8\x07\x02\x1d\x031.5");
         assert_eq!(&*found, [kind::DATETIME, 0, 0, 0, 0xFD, text::FRACTION]);
+    }
+
+    #[test]
+    fn parameters_as_a_text_says_them() {
+        let said = |types: &[u8], nulls: u8, values: &[u8]| {
+            let payload = payload(types, nulls, values, true);
+            let execute = Execute::read(&payload, (types.len() / 2) as u16).unwrap();
+            literals(&payload, &execute, types).map(|all| all.join(","))
+        };
+        let numbers = [kind::TINY, 0, kind::SHORT, 0x80, kind::LONGLONG, 0, kind::LONG, 0x80];
+        let values = b"\xff\xff\xff\xfe\xff\xff\xff\xff\xff\xff\xff\x01\0\0\x80";
+        assert_eq!(said(&numbers, 0, values).as_deref(), Some("-1,65535,-2,2147483649"));
+        assert_eq!(said(&numbers, 0, &values[..14]), None);
+        let mixed = [kind::DOUBLE, 0, kind::VAR_STRING, 0, kind::LONG, 0];
+        let values = [&(-1.5_f64).to_le_bytes()[..], b"\x055'x y"].concat();
+        assert_eq!(said(&mixed, 0b100, &values).as_deref(), Some("-1.5e0,'5''x y',NULL"));
+        for string in [&b"\x02\\x"[..], b"\x02\xc3\xa4", b"\x01\0"] {
+            assert_eq!(said(&[kind::STRING, 0], 0, string), None, "it depends on settings");
+        }
+        assert_eq!(said(&[kind::DATE, 0], 0, b"\x04\xe8\x07\x02\x1d"), None);
+        assert_eq!(said(&[], 0, b"").as_deref(), Some(""));
     }
 
     #[test]

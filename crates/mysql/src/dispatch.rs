@@ -63,6 +63,9 @@ struct Counts {
     nothing: bool,
     /// What FOUND_ROWS() is to be, for a request that may ask for it.
     found: Option<u64>,
+    /// What has to be brought would take away warnings that only this server has, and that the request may
+    /// leave: they are asked for first.
+    warnings_first: bool,
 }
 
 impl Back {
@@ -264,6 +267,13 @@ impl Back {
         let can_run = self.knows_found_rows(entry, front);
         let counts = if can_run { self.bring_counts(entry, front, out) } else { Counts::default() };
         let (before, keeps) = (entry.ahead.len(), self.keeps_warnings(entry));
+        if counts.warnings_first && keeps {
+            self.ask_warnings(entry, front, out);
+            entry.ahead.push_back(Ahead::AskWarnings);
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            return Ok(());
+        }
         let can_run = can_run && self.bring_warnings(entry, front, out);
         if !keeps || entry.ahead.len() != before {
             self.warned_client = 0;
@@ -628,12 +638,15 @@ impl Back {
         let asks_found = wants_found && !found_is_here && !lasting && may_bring;
         entry.found_own = found_is_here;
         let asks_count = wants_count && (!is_here || asks_found);
+        let asks = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        let to_bring = wants_found && !found_is_here && !lasting || wants_count && !is_here;
+        let warnings_first = only_here && warnings && !asks && !found_only_here && to_bring;
         if !matches!(entry.command, Command::Query | Command::StmtExecute) {
             return Counts::default();
         }
         let found = front.answers().found_rows.filter(|rows| wants_found && *rows <= MOST_ROWS_BROUGHT);
         if !asks_found && !asks_count {
-            return Counts { wanted: wants_count, nothing: false, found };
+            return Counts { wanted: wants_count, nothing: false, found, warnings_first };
         }
         let answers = front.answers();
         // What counts one row has found one.
@@ -657,7 +670,7 @@ impl Back {
             entry.ahead.push_back(Ahead::Command);
         }
         let nothing = asks_count && answers.row_count == -1 && select.is_none();
-        Counts { wanted: wants_count, nothing, found }
+        Counts { wanted: wants_count, nothing, found, warnings_first }
     }
 
     /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is

@@ -25,6 +25,7 @@ use crate::message::Capabilities;
 use crate::message::ok::{self, OkPacket};
 use crate::rewrite::Names;
 use crate::session_state::State;
+use crate::words::Words;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use weir_wire::{Reader, Short, limits};
@@ -217,6 +218,27 @@ impl Execute {
         let (before, values) = (payload.get(..at)?, payload.get(at + 1..)?);
         Some([before, &[1], types, values].concat().into())
     }
+}
+
+/// The text of a statement with these in the places of its parameters; `None` if it has not so many.
+pub(crate) fn text_with(text: &[u8], literals: &[String]) -> Option<Box<[u8]>> {
+    let places: Vec<usize> = Words::new(text).filter(|piece| piece.is(b"?")).map(|p| p.start()).collect();
+    // What a backslash does depends on `sql_mode`.
+    if places.len() != literals.len() || text.contains(&b'\\') {
+        return None;
+    }
+    let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
+    for (place, literal) in places.iter().zip(literals) {
+        out.extend_from_slice(text.get(at..*place)?);
+        // Not `--5`.
+        if literal.starts_with('-') {
+            out.push(b' ');
+        }
+        out.extend_from_slice(literal.as_bytes());
+        at = place + 1;
+    }
+    out.extend_from_slice(text.get(at..)?);
+    Some(out.into())
 }
 
 /// The number in the payload of COM_STMT_EXECUTE, _FETCH, _RESET, _CLOSE and _SEND_LONG_DATA.

@@ -30,11 +30,7 @@ impl Back {
                     });
                 }
                 None => {
-                    if !entry.leaves_trace && entry.whole {
-                        let text = request.get(HEADER_BYTES + 1..).unwrap_or_default();
-                        let oldest = self.queue.iter().map(|entry| &entry.text).find(|text| !text.is_empty());
-                        entry.text = self.texts.keep(text, oldest.map(|text| text.start));
-                    }
+                    self.keep_text(entry, request.get(HEADER_BYTES + 1..).unwrap_or_default());
                     out.extend_from_slice(request);
                 }
             },
@@ -47,6 +43,7 @@ impl Back {
             Command::StmtExecute => {
                 let names = entry.key.as_ref().map(|key| &key.text.names);
                 entry.reply.names = names.filter(|names| !names.is_empty()).cloned();
+                self.keep_text(entry, request.get(HEADER_BYTES..).unwrap_or_default());
                 self.send_execute(entry, front, request, out);
             }
             Command::StmtFetch | Command::StmtReset | Command::StmtSendLongData => {
@@ -71,6 +68,14 @@ impl Back {
                 entry.setup_owed = true;
             }
             _ => out.extend_from_slice(request),
+        }
+    }
+
+    /// Keeps what a read consists of: its text, or its execution.
+    fn keep_text(&mut self, entry: &mut Entry, text: &[u8]) {
+        if !entry.leaves_trace && entry.whole {
+            let oldest = self.queue.iter().map(|entry| &entry.text).find(|text| !text.is_empty());
+            entry.text = self.texts.keep(text, oldest.map(|text| text.start));
         }
     }
 

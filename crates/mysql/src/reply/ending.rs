@@ -6,11 +6,13 @@
 
 use super::{Way, malformed, whole};
 use crate::back::Back;
+use crate::binding;
 use crate::dispatch::ASK_FOUND_ROWS;
 use crate::follow::Question;
 use crate::front::{Front, Phase};
 use crate::message::ok::{Change, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
+use crate::prepared::{self, Execute};
 use crate::queue::{Entry, Stage};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, Slot, put_query, settings_query};
@@ -168,8 +170,8 @@ impl Back {
                 // What stands behind it has wiped them away: hardly any read warns before it fails.
                 front.keep_conditions(1);
             }
-            front.keep_warnings(match self.texts.get(&entry.text) {
-                Some(text) if !entry.had_warnings => Kept::Read(text.into(), entry.outcome.left()),
+            front.keep_warnings(match self.text_again(entry, front) {
+                Some(text) if !entry.had_warnings => Kept::Read(text, entry.outcome.left()),
                 Some(_) | None => Kept::Lost,
             });
             return false;
@@ -177,6 +179,22 @@ impl Back {
         self.ask_warnings(entry, front, way.to_server);
         front.phase = Phase::Busy;
         true
+    }
+
+    /// The read as a text that warns of the same when it is run again; `None` if there is none for certain.
+    fn text_again(&self, entry: &Entry, front: &Front) -> Option<Box<[u8]>> {
+        let sent = self.texts.get(&entry.text)?;
+        if entry.command != Command::StmtExecute {
+            return Some(sent.into());
+        }
+        let key = entry.key.as_ref().filter(|key| key.private.is_none() && !entry.elsewhere)?;
+        let statement = front.statements.as_deref()?.get(prepared::statement_id(sent).ok()?)?;
+        let execute = Execute::read(sent, statement.params).ok()?;
+        let same = key.text.variables.is_none() && front.state.shaped(&key.text.shape) == front.state;
+        if !same || execute.cursor || statement.types.len() != usize::from(statement.params) * 2 {
+            return None;
+        }
+        prepared::text_with(&key.text.text, &binding::literals(sent, &execute, &statement.types)?)
     }
 
     /// Asks for the warnings that are here, which leaves them and FOUND_ROWS() as they are.
