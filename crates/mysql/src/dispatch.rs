@@ -2,31 +2,33 @@
 //!
 //! Owns: bringing the server into the client's state. Must not know: how a request is written.
 
+mod along;
+mod last;
 mod send;
 mod texts;
 
+use self::along::state_to_prepare;
+use self::last::{COUNTS_NOTHING, Counts, ONE_ROW, ONE_ROW_FOUND, rows_of};
 pub(crate) use self::send::put_execute;
 pub(crate) use self::texts::Texts;
 use crate::back::Back;
-use crate::follow::{InTheWay, Named, Wanted};
+use crate::follow::{InTheWay, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves, Request, Unsettles, runs_user_code};
+use crate::front::{AsksSession, Front, Leaves, Request, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
 use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
 use crate::reset::put_command;
-use crate::says::Says;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
-use crate::warnings::Kept;
 use crate::words::{Piece, Words};
-use crate::{binding, frame, lost_schema, rewrite, says, warnings};
+use crate::{binding, frame, lost_schema, says};
 use std::sync::Arc;
 use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::UnknownCode;
-use weir_sql::{Class, Uses, Verb};
-use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, limits};
+use weir_sql::{Uses, Verb};
+use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 
 /// Of warnings that cannot be had.
 pub(crate) const NOT_KNOWN: &str =
@@ -34,39 +36,6 @@ pub(crate) const NOT_KNOWN: &str =
 
 /// What is FOUND_ROWS()?
 pub(crate) const ASK_FOUND_ROWS: &str = "SELECT FOUND_ROWS() LIMIT 1";
-
-/// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
-const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
-
-/// The same on MySQL, where it leaves FOUND_ROWS() as it is.
-const CLEAR_BY_SET: &str = "SET @weir = NULL";
-
-/// It makes ROW_COUNT() 1.
-const ONE_ROW: &str = "SELECT NULL INTO @weir";
-
-/// The same, and FOUND_ROWS() 1, which on MariaDB it is not by that.
-const ONE_ROW_FOUND: &str = "SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir";
-
-/// It makes ROW_COUNT() -1, and leaves all else.
-const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
-
-/// Rows of a SELECT of Weir's that leaves FOUND_ROWS() as it is to be. Deeper recursion must be allowed by a
-/// setting.
-const MOST_ROWS_BROUGHT: u64 = 1000;
-
-/// What a request has to do with ROW_COUNT().
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    /// It may ask for it.
-    wanted: bool,
-    /// It is to be made -1 by what goes ahead last.
-    nothing: bool,
-    /// What FOUND_ROWS() is to be, for a request that may ask for it.
-    found: Option<u64>,
-    /// What has to be brought would take away warnings that only this server has, and that the request may
-    /// leave: they are asked for first.
-    warnings_first: bool,
-}
 
 impl Back {
     /// Puts a request at the end of the queue and appends to `out` what makes it run here.
@@ -163,7 +132,7 @@ impl Back {
         let missing = self.find_statement(entry, front, request)?;
         self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
-        let mut shaped = missing.as_ref().map(|key| front.state.shaped(&key.text.shape));
+        let mut shaped = missing.as_ref().map(|key| state_to_prepare(front, &key.text));
         if let Some(shaped) = shaped.as_mut().filter(|_| nowhere.is_some()) {
             shaped.schema = None;
         }
@@ -220,11 +189,7 @@ impl Back {
             entry.held = request.to_vec();
             return Ok(());
         }
-        // What Weir sets would take away the warnings that this asks for.
-        let asks_here = front.request.class.statements == 1
-            && front.request.class.uses.contains(Uses::WARNINGS)
-            && self.shows_warnings_of(Some(front));
-        if self.needs_setup && !asks_here {
+        if self.sets_up_first(front) {
             self.needs_setup = false;
             put_query(out, setup_query());
             entry.ahead.push_back(Ahead::State);
@@ -327,14 +292,11 @@ impl Back {
         Ok(())
     }
 
-    /// The statements that go along with a request, if any do.
-    fn goes_along(&self, front: &Front, brings: bool) -> Option<Unsettles> {
-        let reads = front.statements.as_deref()?.read_variables();
-        let of_variables = (brings && reads).then_some(Unsettles::OfVariables);
-        let of = front.request.unsettles().or(of_variables)?;
-        let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
-        // What it has prepared since, it has prepared here.
-        (along_on != self.server_id() || front.pins().is_empty()).then_some(of)
+    /// Trackers are set up ahead of the request, unless that would take away the warnings that it asks for.
+    fn sets_up_first(&self, front: &Front) -> bool {
+        let class = &front.request.class;
+        let asks = class.statements == 1 && class.uses.contains(Uses::WARNINGS);
+        self.needs_setup && !(asks && self.shows_warnings_of(Some(front)))
     }
 
     /// The request asks for warnings that only this server has, or may leave them as they are, and what goes
@@ -356,76 +318,9 @@ impl Back {
         let leaves = (runs || entry.command == Command::StmtPrepare) && request.leaves != Leaves::Nothing;
         let mariadb = self.session.flavour == Flavour::MariaDb;
         let wipes = |key: &Key| !mariadb || says::names_a_table(&key.text.text);
-        let wiped = missing.is_some_and(wipes) || !mariadb && !self.session.is_at(to);
+        let sets = !self.session.is_at(to) || self.sets_up_first(front);
+        let wiped = missing.is_some_and(wipes) || !mariadb && sets;
         asks && wiped || leaves && !asks && (wiped || self.goes_along(front, brings).is_some())
-    }
-
-    /// Settings and variables that a request makes, and that tie its client to this server, may change what
-    /// its statements come to when they are prepared behind it. Those that it has prepared elsewhere are
-    /// prepared here in front of it. `brings`: its variables come here now, perhaps into a transaction, where
-    /// nothing takes them away again.
-    fn prepare_along(&mut self, entry: &mut Entry, front: &mut Front, brings: bool, out: &mut Vec<u8>) {
-        let Some(of) = self.goes_along(front, brings) else { return };
-        if entry.lost_schema.is_some() {
-            // They were prepared in a schema that is gone: no server can prepare them any more.
-            return;
-        }
-        let asks = front.request.class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        if asks && front.warnings_are_on_server() {
-            // What is prepared here takes away what it asks for.
-            return;
-        }
-        let mut any = false;
-        for text in texts_along(front, of) {
-            any = true;
-            let shaped = front.state.shaped(&text.shape);
-            let of_now = |text: &Named| !self.variables_are_in_the_way(&text.wanted, front);
-            if self.can_go_along(&text, entry, front, &shaped) && text.variables.as_ref().is_none_or(of_now) {
-                self.go_along(entry, &shaped, out);
-                self.prepare_ahead(entry, front, &shaped, Key::fresh(text), out);
-                if let Some(Ahead::Prepare(prepare)) = entry.ahead.back_mut() {
-                    prepare.along = true;
-                }
-            }
-        }
-        if any {
-            front.rare.get_or_insert_default().along_on = self.server_id();
-        }
-    }
-
-    /// This statement is not here, and can be prepared in this session.
-    fn can_go_along(&self, text: &Arc<Text>, entry: &Entry, front: &Front, shaped: &State) -> bool {
-        let is_ahead = entry.key.as_ref().is_some_and(|key| key.text == *text);
-        // No command leaves a schema for none.
-        let stays = shaped.schema.is_some() == front.state.schema.is_some();
-        !is_ahead && stays && !self.session.needs_new_login(shaped) && !self.statements.has_shared(text)
-    }
-
-    /// Variables of others are in the way of a statement that goes along with the request, and its client has
-    /// nothing here that a reset would take away.
-    fn along_must_be_cleared(&self, entry: &Entry, front: &Front, brings: bool) -> bool {
-        let free = self.variables.is_some() && self.boundary() == Boundary::Idle && front.pins().is_empty();
-        let Some(of) = free.then(|| self.goes_along(front, brings)).flatten() else { return false };
-        let is_in_the_way = |text: &Arc<Text>| {
-            let shaped = front.state.shaped(&text.shape);
-            let named = text.variables.as_ref().filter(|_| self.can_go_along(text, entry, front, &shaped));
-            named.is_some_and(|named| self.variables_are_in_the_way(&named.wanted, front))
-        };
-        entry.lost_schema.is_none() && texts_along(front, of).any(|text| is_in_the_way(&text))
-    }
-
-    /// Brings this session to where a statement was prepared that the request can do without. Its schema may
-    /// be gone.
-    fn go_along(&mut self, entry: &mut Entry, shaped: &State, out: &mut Vec<u8>) {
-        let goes = !self.session.known || self.session.state.schema != shaped.schema;
-        let before = entry.ahead.len();
-        self.move_ahead(entry, shaped, out);
-        if let Some(schema) = shaped.schema.clone().filter(|_| goes)
-            && entry.ahead.len() > before
-            && let Some(last) = entry.ahead.back_mut()
-        {
-            *last = Ahead::Schema(schema);
-        }
     }
 
     /// What is open here goes on in whatever schema this session is: its client's own may be gone.
@@ -465,261 +360,6 @@ impl Back {
             return;
         }
         entry.ahead.extend((0..commands).map(|_| Ahead::State));
-    }
-
-    fn clear_warnings(&self) -> &'static str {
-        match self.session.flavour {
-            Flavour::MySql => CLEAR_BY_SET,
-            Flavour::MariaDb => CLEAR_WARNINGS,
-        }
-    }
-
-    /// What goes ahead leaves the warnings that are here: an option does, and on MariaDB all that has no
-    /// table.
-    fn keeps_warnings(&self, entry: &Entry) -> bool {
-        let mariadb = self.session.flavour == Flavour::MariaDb;
-        let keeps = |ahead: &Ahead| match ahead {
-            Ahead::Command => true,
-            Ahead::State | Ahead::Schema(_) | Ahead::AskInsertId | Ahead::AskFoundRows | Ahead::Rows => {
-                mariadb
-            }
-            Ahead::Prepare(prepare) => mariadb && !says::names_a_table(&prepare.key.text.text),
-            Ahead::Login | Ahead::Reset | Ahead::Signal | Ahead::AskWarnings | Ahead::Repeat(_) => false,
-        };
-        entry.ahead.iter().all(keeps)
-    }
-
-    /// A text that asks for warnings finds its client's here, or none when it has none. False when they
-    /// cannot be had: the request is refused.
-    pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
-        let class = &front.request.class;
-        let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
-        let prepares = entry.command == Command::StmtPrepare;
-        let unsure = (runs || prepares) && front.request.leaves == Leaves::Unsure;
-        // MariaDB takes them away itself when it opens a table.
-        let clears = front.may_have_warnings()
-            && front.request.leaves == Leaves::Nothing
-            && self.session.flavour == Flavour::MariaDb;
-        let asks = runs && !clears && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let is_here = self.shows_warnings_of(Some(front));
-        let is_answered = rewrite::asks_known_warnings(class)
-            && front.warning_counts().is_some()
-            && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
-        let last = self.keeps_warnings(entry);
-        entry.had_warnings = unsure;
-        if !asks && !unsure || is_here && last {
-            return true;
-        }
-        if is_answered {
-            entry.answers_warnings = true;
-            return true;
-        }
-        let behind = class.statements > 1 && !front.request.says.has(Says::HEAD_ASKS);
-        if behind && front.traits.flavour == Flavour::MySql {
-            // It asks about a statement of its own. On MariaDB that may leave what is there.
-            put_query(out, self.clear_warnings());
-            entry.ahead.push_back(Ahead::State);
-            return true;
-        }
-        match front.warnings() {
-            Some(Kept::Answer(_)) if !asks => {
-                put_query(out, &warnings::mark());
-                entry.ahead.push_back(Ahead::Signal);
-                entry.marked = true;
-                return true;
-            }
-            // What goes ahead takes them away.
-            None if is_here && front.warnings_are_on_server() => {}
-            None => {
-                put_query(out, self.clear_warnings());
-                entry.ahead.push_back(Ahead::State);
-                return true;
-            }
-            Some(Kept::Read(text, left)) => {
-                frame::put(out, 0, |out| {
-                    out.push(Command::Query as u8);
-                    out.extend_from_slice(text);
-                });
-                entry.ahead.push_back(Ahead::Repeat(Some(*left)));
-                return true;
-            }
-            Some(Kept::Answer(warnings)) => {
-                if warnings.counts().0 == 0 {
-                    put_query(out, self.clear_warnings());
-                    entry.ahead.push_back(Ahead::State);
-                    return true;
-                }
-                // One of its kind is as good, for whoever does not look at where it came from.
-                let says = front.request.says;
-                let signal = warnings.signal(says.has(Says::STATES));
-                if let Some(signal) = signal.filter(|_| !says.has(Says::ORIGINS)) {
-                    put_query(out, &signal);
-                    entry.ahead.push_back(Ahead::Signal);
-                    return true;
-                }
-            }
-            // The server that knows has gone to others.
-            Some(Kept::Lost) => {}
-        }
-        entry.had_warnings = false;
-        // Nothing of it runs on MySQL when its first statement is none.
-        if !asks || front.request.says.has(Says::BEGINS_WITH_NONE) || front.refuses_whole(class) {
-            return true;
-        }
-        if behind {
-            put_query(out, self.clear_warnings());
-            entry.ahead.push_back(Ahead::State);
-            return true;
-        }
-        refuse(entry, NOT_KNOWN);
-        false
-    }
-
-    /// Code that asks for FOUND_ROWS() or ROW_COUNT() before it runs a statement of its own finds its
-    /// client's, and so does a statement behind one that leaves FOUND_ROWS() as it was. More than one row
-    /// that was changed cannot be brought.
-    fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> Counts {
-        let class = &front.request.class;
-        let is_here = self.last_client == front.id() && front.last_server == self.server_id();
-        let is_here = is_here && front.ran_there && entry.ahead.is_empty();
-        let leaves = |ahead: &Ahead| match ahead {
-            Ahead::State | Ahead::Schema(_) | Ahead::Command => true,
-            Ahead::AskInsertId => self.session.flavour == Flavour::MariaDb,
-            // Unless it is executed ahead, too.
-            Ahead::Prepare(_) => entry.first.is_none() && entry.kinds.is_none(),
-            Ahead::Login
-            | Ahead::Reset
-            | Ahead::Signal
-            | Ahead::Repeat(_)
-            | Ahead::AskFoundRows
-            | Ahead::AskWarnings
-            | Ahead::Rows => false,
-        };
-        let found_is_here = self.found_here == front.found_mark() && entry.ahead.iter().all(leaves);
-        // A table may be a view that nobody has read yet.
-        let names =
-            matches!(class.verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
-        let unread_names = names
-            && !class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
-            && front.knowledge.state() == 0
-            && front.knowledge.last().is_some_and(|last| !last.is_blind());
-        let code = unread_names || class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
-        let in_doubt = !class.proven && code;
-        let unclear = entry.whole && (class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT));
-        let unread = in_doubt || unclear || class.verb == Verb::Execute;
-        // A SELECT leaves it on MariaDB where it is an aggregate of no rows.
-        let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
-        let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
-        let behind = behind || front.request.says.has(Says::MAY_SET);
-        // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless
-        // that fails.
-        let asks_first = front.asks_found_rows() || class.verb == Verb::Call;
-        let may_leave = asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
-        let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let wants_count =
-            unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
-        // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
-        let stay_here = entry.ahead.iter().all(|ahead| matches!(ahead, Ahead::Prepare(_)));
-        let rows_here = if stay_here { self.last_rows } else { 0 };
-        let own_rows = u64::try_from(front.answers().row_count).unwrap_or(0);
-        let answers_count =
-            class.verb == Verb::Call && self.session.flavour == Flavour::MySql && rows_here != own_rows;
-        let wants_count = wants_count || answers_count;
-        let lasting = wants_count && is_here && !(-1..=1).contains(&front.answers().row_count);
-        // What is brought would take away warnings that only this server has.
-        let warnings = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
-            || front.request.leaves == Leaves::Unsure;
-        let only_here = front.warnings_are_on_server() && self.shows_warnings_of(Some(front));
-        // Nor can FOUND_ROWS() be brought back that only this server knows.
-        let found_only_here = front.found_rows_are_unknown()
-            && self.found_client == front.id()
-            && rewrite::asks_found_rows(class);
-        let may_bring = !(warnings && only_here || found_only_here);
-        let asks_found = wants_found && !found_is_here && !lasting && may_bring;
-        entry.found_own = found_is_here;
-        let asks_count = wants_count && (!is_here || asks_found);
-        let asks = class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
-        let to_bring = wants_found && !found_is_here && !lasting || wants_count && !is_here;
-        let warnings_first = only_here && warnings && !asks && !found_only_here && to_bring;
-        if !matches!(entry.command, Command::Query | Command::StmtExecute) {
-            return Counts::default();
-        }
-        let found = front.answers().found_rows.filter(|rows| wants_found && *rows <= MOST_ROWS_BROUGHT);
-        if !asks_found && !asks_count {
-            return Counts { wanted: wants_count, nothing: false, found, warnings_first };
-        }
-        let answers = front.answers();
-        // What counts one row has found one.
-        let asks_found = asks_found || wants_found && asks_count && answers.row_count == 1 && may_bring;
-        let mut select = None;
-        if asks_found {
-            select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
-        }
-        if asks_count && answers.row_count == 1 && may_bring {
-            select = Some(one_row_of(answers.found_rows.filter(|_| asks_found).unwrap_or(0)));
-        }
-        if let Some(select) = &select {
-            put_query(out, select);
-            let has_table = select.contains("FROM") && !select.contains("FROM DUAL");
-            entry.ahead.push_back(if has_table { Ahead::Repeat(None) } else { Ahead::Rows });
-            self.found_here = if asks_found { front.found_mark() } else { 0 };
-            entry.found_own = asks_found && answers.found_rows.is_some();
-        }
-        if asks_count && answers.row_count == 0 {
-            put_command(out, Command::Ping);
-            entry.ahead.push_back(Ahead::Command);
-        }
-        let nothing = asks_count && answers.row_count == -1 && select.is_none();
-        Counts { wanted: wants_count, nothing, found, warnings_first }
-    }
-
-    /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is
-    /// asked for in front of it. `selects`: so does what clears warnings.
-    fn ask_found_rows_first(
-        &mut self,
-        entry: &mut Entry,
-        front: &Front,
-        selects: bool,
-        first: (usize, usize),
-        out: &mut Vec<u8>,
-    ) {
-        let only_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
-        let mysql = self.session.flavour == Flavour::MySql;
-        let sets = |ahead: &Ahead| match ahead {
-            Ahead::Repeat(_) | Ahead::Rows => true,
-            Ahead::AskInsertId => mysql,
-            Ahead::State
-            | Ahead::Schema(_)
-            | Ahead::Command
-            | Ahead::Prepare(_)
-            | Ahead::Login
-            | Ahead::Reset
-            | Ahead::Signal
-            | Ahead::AskWarnings
-            | Ahead::AskFoundRows => false,
-        };
-        let goes = selects || entry.ahead.iter().skip(first.0).any(sets);
-        if !only_here || !goes || rewrite::asks_found_rows(&front.request.class) {
-            return;
-        }
-        let mut question = Vec::new();
-        put_query(&mut question, ASK_FOUND_ROWS);
-        out.splice(first.1..first.1, question);
-        entry.ahead.insert(first.0, Ahead::AskFoundRows);
-        (entry.reply.asked, self.found_client) = (0, 0);
-    }
-
-    /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when
-    /// it cannot: the request is refused.
-    fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
-        let asks = rewrite::asks_found_rows(&front.request.class)
-            && matches!(entry.command, Command::Query | Command::StmtExecute);
-        let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
-        if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
-            return true;
-        }
-        refuse(entry, "FOUND_ROWS() of that statement is no longer known; ask within the transaction");
-        false
     }
 
     /// Finds the copy of the statement a command is about; returns its key when it has to be prepared
@@ -794,13 +434,14 @@ impl Back {
                 if key.private.is_none() || shared.0.private.is_some() {
                     key = shared.0;
                 }
-                if !self.statements.is_of_other_kinds(&key, &statement.kinds) {
+                if key.settles_nothing() || !self.statements.is_of_other_kinds(&key, &statement.kinds) {
                     break;
                 }
                 self.statements.give_up(&key);
             }
             let reads = statement.class.only_reads();
-            kinds = (!statement.kinds.is_empty()).then(|| (statement.kinds.clone(), reads));
+            let has_kinds = !statement.kinds.is_empty() && !key.settles_nothing();
+            kinds = has_kinds.then(|| (statement.kinds.clone(), reads));
         }
         entry.key = Some(key.clone());
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
@@ -874,39 +515,6 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
     let schema = &key.text.shape.schema;
     let differs = schema.is_some() && *schema != front.state.schema;
     differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
-}
-
-/// The texts of the statements that may go along with a request.
-fn texts_along(front: &Front, of: Unsettles) -> impl Iterator<Item = Arc<Text>> {
-    let wanted = move |class: &Class| match of {
-        Unsettles::All => true,
-        Unsettles::OfVariables => class.uses.contains(Uses::USER_VARIABLE_READ),
-    };
-    let texts = front.statements.as_deref().map(|all| all.texts(wanted));
-    texts.into_iter().flatten().take(limits::PREPARED_ALONG)
-}
-
-/// A SELECT of so many rows.
-fn rows_of(rows: u64) -> String {
-    match rows {
-        0 => "SELECT 1 FROM DUAL WHERE 0".to_owned(),
-        1 => "SELECT 1".to_owned(),
-        _ => format!(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
-        ),
-    }
-}
-
-/// A SELECT that makes ROW_COUNT() 1 and FOUND_ROWS() so many, for what can be brought.
-fn one_row_of(rows: u64) -> String {
-    match rows {
-        // On MySQL it makes that 1.
-        0 => ONE_ROW.to_owned(),
-        _ => {
-            let all = rows_of(rows.min(MOST_ROWS_BROUGHT));
-            format!("SELECT SQL_CALC_FOUND_ROWS NULL FROM ({all}) x LIMIT 1 INTO @weir")
-        }
-    }
 }
 
 /// The request will not run: its client gets this error when what went ahead is answered.

@@ -101,6 +101,11 @@ impl Key {
     pub(crate) fn fresh(text: Arc<Text>) -> Key {
         Key { text, private: None, binding: None }
     }
+
+    /// It was executed with nothing but NULL: whatever its parameters are, the server has not settled it.
+    pub(crate) fn settles_nothing(&self) -> bool {
+        self.binding.as_deref().is_some_and(|all| !all.is_empty() && all.iter().all(|byte| *byte == 0))
+    }
 }
 
 /// The reply to a COM_STMT_PREPARE.

@@ -261,7 +261,7 @@ pub(crate) fn may_show_trackers(text: &[u8]) -> bool {
 
 /// What the words of a text say beyond its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Says(u16);
+pub(crate) struct Says(u32);
 
 impl Says {
     /// Its first statement is empty: the server refuses all of it.
@@ -290,14 +290,17 @@ impl Says {
     /// One that breaks may have something in store for FOUND_ROWS(): an UPDATE, or rows selected besides.
     pub(crate) const BREAKS_LATE: Says = Says(1 << 15);
 
+    /// Its first statement is a SELECT that asks for `@@warning_count` or `@@error_count`.
+    pub(crate) const HEAD_COUNTS: Says = Says(1 << 16);
+
     /// Where the number stands that [`Says::finder`] tells.
     const FINDER: u32 = 10;
     /// The largest it may be, and any above that.
-    const MOST_BEFORE: u16 = 0xF;
+    const MOST_BEFORE: u32 = 0xF;
 
     /// Statements in front of the first that sets FOUND_ROWS(), 15 for more; of a text where one does.
     pub(crate) fn finder(self) -> u16 {
-        self.0 >> Says::FINDER & Says::MOST_BEFORE
+        (self.0 >> Says::FINDER & Says::MOST_BEFORE) as u16
     }
 
     /// It says this.
@@ -321,6 +324,8 @@ impl Says {
             let counts =
                 class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
             says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
+            let selects = class.verb == Verb::Select && class.statements > 1;
+            says = says.with(Says::HEAD_COUNTS, selects && !counts_in(head).is_empty());
             if class.uses.contains(Uses::DIAGNOSTICS) {
                 let origins = flavour == Flavour::MySql && asks_for_origins(text);
                 says = says.with(Says::STATES, asks_for_states(text));
@@ -353,7 +358,7 @@ impl Says {
         ];
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
         let mut is_delete = false;
-        let mut statements = 0;
+        let mut statements = 0_u32;
         for piece in Words::new(text) {
             if piece.is(b";") {
                 begins = true;

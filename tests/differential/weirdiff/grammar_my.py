@@ -226,7 +226,7 @@ STATEMENTS = [
     (3, "savepoint", "SAVEPOINT sp{s}", "x"),
     (2, "savepoint", "ROLLBACK TO SAVEPOINT sp{s}", "x"),
     (1, "savepoint", "RELEASE SAVEPOINT sp{s}", "x"),
-    (1, "savepoint", "XA START 'x1'", "t o k"),
+    (1, "savepoint", "XA START '%db%x1'", "t o k"),
     # Statements prepared by SQL
     (2, "prepare", "PREPARE q1 FROM 'SELECT v FROM t WHERE id = {i}'", "k"),
     (1, "prepare", "PREPARE q1 FROM 'SELECT ROW_COUNT(), FOUND_ROWS()'", "k"),

@@ -95,7 +95,9 @@ impl Front {
         let before = self.found_next;
         let is_own = if before == Next::Same { outcome.found_own } else { outcome.next_own };
         let found = match found {
-            Found::OnServer if !is_own && self.may_leave(request) => Found::Lost,
+            Found::OnServer if !is_own && (self.may_leave(request) || may_select(request, outcome)) => {
+                Found::Lost
+            }
             Found::Kept | Found::Known(_) | Found::OnServer | Found::Lost => found,
         };
         if self.traits.flavour == Flavour::MariaDb {
@@ -126,6 +128,11 @@ impl Front {
             Next::Same | Next::Rows(_) | Next::Unknown => Found::Kept,
         }
     }
+}
+
+/// A routine was called that may have selected something or not: no rows tell of it.
+fn may_select(request: &Request, outcome: &Outcome) -> bool {
+    request.class.verb == Verb::Call && request.class.statements == 1 && !outcome.had_rows
 }
 
 /// It is one statement that was read for certain.
