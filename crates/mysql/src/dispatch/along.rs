@@ -100,10 +100,12 @@ impl Back {
     }
 }
 
-/// The state in which a statement of this client's is prepared. What settings a client has that is tied to
-/// its server by one is not known: they could not be brought back. Its schema is.
+/// The state in which a statement of this client's is prepared. Where a setting or code that nobody has read
+/// ties the client to its server, not all of its settings are known: they could not be brought back. Its
+/// schema is known.
 pub(super) fn state_to_prepare(front: &Front, text: &Text) -> State {
-    match front.pins().contains(Pin::Setting) {
+    let unknown = front.pins().contains(Pin::Setting) || front.pins().contains(Pin::Code);
+    match unknown {
         true => State { schema: text.shape.schema.clone(), ..front.state.clone() },
         false => front.state.shaped(&text.shape),
     }

@@ -4,6 +4,7 @@
 //! and why.
 
 use super::Front;
+use super::finish::runs_code;
 use crate::message::{Capabilities, Command, status};
 use crate::reply::put_schema;
 use crate::rewrite::{self, Rewritten};
@@ -93,9 +94,9 @@ impl Front {
                 let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
                 Some(self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into())))
             }
-            Verb::Get if !class.uses.intersects(Uses::CODE_ROW_COUNT | Uses::BLOCK) => {
+            Verb::Get if !class.uses.contains(Uses::CODE_ROW_COUNT) => {
                 let set = warnings::diagnostics(head, kept, self.row_count)?;
-                let rest = self.behind_diagnostics(rest)?;
+                let rest = self.behind_diagnostics(class, rest)?;
                 Some(self.find_own(&set, head, rest, len, out))
             }
             _ => None,
@@ -104,10 +105,17 @@ impl Front {
 
     /// What stands behind GET DIAGNOSTICS, for behind a SET: that counts no rows, and GET leaves ROW_COUNT()
     /// as it was. `None` where the answer cannot stand in the text.
-    fn behind_diagnostics(&self, rest: &[u8]) -> Option<Rewritten> {
+    fn behind_diagnostics(&self, whole: &Class, rest: &[u8]) -> Option<Rewritten> {
         let as_it_is = || Rewritten::from(rest.to_vec());
         let (semicolon, statements) = rest.split_at_checked(1)?;
         let class = self.classify(statements).0;
+        if whole.uses.contains(Uses::BLOCK) {
+            // MariaDB's answer to a CALL says nothing of the statement before it. What code is not read may
+            // ask for that.
+            let mariadb = self.traits.flavour == Flavour::MariaDb;
+            let calls = class.verb == Verb::Call && class.statements == 1 && class.proven;
+            return (mariadb && calls && !runs_code(&class)).then(as_it_is);
+        }
         if self.row_count == 0 || matches!(class.verb, Verb::Empty) {
             return Some(as_it_is());
         }
