@@ -1237,3 +1237,35 @@ def a_variable_that_cannot_be_carried_keeps_its_server(_context):
             wire.command(RESET_CONNECTION)
             wire.reply(RESET_CONNECTION)
             eventually(lambda w=w: pinned(w) == 0, f"{text}: the pin has ended")
+
+
+@weir
+def a_client_whose_schema_is_gone_loses_nothing_else(_context):
+    """Another client drops the schema it is in; an execution of a statement prepared in another one takes its server there, and no
+    command leads back. What it has begun, made and set is there still, once it has named a schema; until then it is refused."""
+    admin("create table if not exists app.stays (i int)", "create procedure if not exists app.set_zone() set time_zone = '+09:00'")
+    for begins in (["begin", "insert into app.stays values (5)"], ["call app.set_zone()", "create temporary table app.shade select 7 as id"]):
+        admin("truncate app.stays", "create database leaving")
+        with Weir.before(KIND, port=server().port, pool_size=2) as w, Wire(w.target()) as wire, Wire(w.target()) as other:
+            number = wire.prepare("select count(*) from stays where i > 5")
+            wire.ask("use leaving")
+            for text in begins:
+                wire.ask(text)
+            other.ask("drop database leaving")
+            wire.command(STMT_EXECUTE, execute_payload(number))
+            wire.reply(STMT_EXECUTE)
+            wire.command(PING)
+            wire.reply(PING)
+            for text in ("insert into app.stays values (6)", "select count(*) from stays"):
+                try:
+                    wire.ask(text)
+                    raise AssertionError(f"{text}: it is in no schema")
+                except MyError as error:
+                    assert error.code in (1049, 1146), error
+            if begins[0] == "begin":
+                wire.ask("commit")
+                assert other.ask("select i from app.stays") == [["5"]]
+            wire.ask("use app")
+            if begins[0] != "begin":
+                assert wire.ask("select @@time_zone, id from app.shade") == [["+09:00", "7"]]
+            assert wire.ask("select count(*) from stays") == [["1" if begins[0] == "begin" else "0"]]

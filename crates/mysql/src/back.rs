@@ -121,6 +121,7 @@ impl Back {
             session: ServerState {
                 state,
                 known: true,
+                schema_known: true,
                 charset_known: true,
                 settings_known: true,
                 flavour: facts.flavour,
@@ -253,8 +254,13 @@ impl weir_session::Back for Back {
     }
 
     fn echo(&self) -> Back {
-        let session =
-            ServerState { known: true, charset_known: true, settings_known: true, ..self.session.clone() };
+        let session = ServerState {
+            known: true,
+            schema_known: true,
+            charset_known: true,
+            settings_known: true,
+            ..self.session.clone()
+        };
         let scramble = Vec::new();
         let most_statements = 1;
         Back {

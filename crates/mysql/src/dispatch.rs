@@ -157,7 +157,14 @@ impl Back {
                 self.send(entry, front, request, out);
                 return Ok(());
             }
-            if !front.pins().is_empty() && self.session.flavour == Flavour::MySql {
+            if !front.pins().is_empty() {
+                if needs_no_schema(&front.request) {
+                    entry.lost_schema = None;
+                    entry.kept_out = true;
+                    self.send(entry, front, request, out);
+                    return Ok(());
+                }
+                entry.kept_out = true;
                 // A new login would take away what the client is tied to this server by.
                 refuse(entry, "this session has no schema any more; name one by USE first");
                 if let Some(lost) = &entry.lost_schema {
@@ -327,7 +334,8 @@ impl Back {
     fn state_of_cursor(&self, entry: &Entry, front: &Front) -> Option<State> {
         let goes_on = matches!(entry.command, Command::StmtFetch | Command::StmtReset | Command::StmtClose);
         let schema = &self.session.state.schema;
-        let differs = goes_on && self.session.known && *schema != front.state.schema;
+        let is_known = self.session.known && self.session.schema_known;
+        let differs = goes_on && is_known && *schema != front.state.schema;
         differs.then(|| State { schema: schema.clone(), ..front.state.clone() })
     }
 
@@ -587,6 +595,29 @@ fn changes_code(request: &Request, bytes: &[u8]) -> bool {
     let of_tables = words.get(1).is_some_and(|word| word.is(b"TABLE") || word.is(b"INDEX"));
     let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     !of_tables || has(b"nextval") || has(b"next value") || has(b"lastval")
+}
+
+/// It comes to the same in any schema, or names one.
+fn needs_no_schema(request: &Request) -> bool {
+    let class = &request.class;
+    let is_one = class.statements == 1 && !class.doubtful;
+    match request.command {
+        Command::Ping | Command::Statistics | Command::InitDb | Command::ResetConnection => true,
+        Command::Query => {
+            is_one
+                && matches!(
+                    class.verb,
+                    Verb::Use
+                        | Verb::Begin
+                        | Verb::Commit
+                        | Verb::Rollback
+                        | Verb::Savepoint
+                        | Verb::Release
+                        | Verb::RollbackTo
+                )
+        }
+        _ => false,
+    }
 }
 
 /// The text may ask which schema is the default one: DATABASE() or SCHEMA().

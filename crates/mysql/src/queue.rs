@@ -135,6 +135,8 @@ pub(crate) struct Entry {
     /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is
     /// the default one, as it would in a session that stands in a schema that is gone.
     pub lost_schema: Option<Box<[u8]>>,
+    /// This session could not go to where its client is, and is in whatever schema it was.
+    pub kept_out: bool,
     /// The request, while it is held.
     pub held: Vec<u8>,
     /// No further part of it will come.
@@ -197,6 +199,7 @@ impl Entry {
             ahead: VecDeque::new(),
             ahead_error: None,
             lost_schema: None,
+            kept_out: false,
             held: Vec::new(),
             whole: true,
             setup_owed: false,

@@ -590,6 +590,8 @@ pub(crate) struct ServerState {
     pub state: State,
     /// False after a difference was only applied in part: everything is established anew.
     pub known: bool,
+    /// False after it was not let into a schema; all else is as it was.
+    pub schema_known: bool,
     /// False after COM_RESET_CONNECTION.
     pub charset_known: bool,
     /// False where the session has begun anew: its settings are those that are the global ones by now.
@@ -621,7 +623,8 @@ impl ServerState {
 
     /// Nothing need be sent for it.
     pub(crate) fn is_at(&self, to: &State) -> bool {
-        self.known && self.charset_known && self.settings_known && self.state == *to
+        let known = self.known && self.schema_known && self.charset_known && self.settings_known;
+        known && self.state == *to
     }
 
     /// Appends the commands that bring this session to `to` and takes over that it is there. Each is
@@ -643,7 +646,7 @@ impl ServerState {
             put_query(out, &assignments);
             commands += 1;
         }
-        if let Some(name) = to.schema.as_deref().filter(|_| !self.known || self.state.schema != to.schema) {
+        if let Some(name) = to.schema.as_deref().filter(|_| !self.is_in(to.schema.as_ref())) {
             frame::put(out, 0, |out| {
                 out.push(Command::InitDb as u8);
                 out.extend_from_slice(name.as_bytes());
@@ -651,7 +654,7 @@ impl ServerState {
             commands += 1;
         }
         self.state = to.clone();
-        self.known = true;
+        (self.known, self.schema_known) = (true, true);
         self.charset_known = true;
         self.settings_known = true;
         commands
@@ -659,14 +662,19 @@ impl ServerState {
 
     /// Only COM_CHANGE_USER brings this session to `to`: no command leaves a schema for none.
     pub(crate) fn needs_new_login(&self, to: &State) -> bool {
-        to.schema.is_none() && (self.state.schema.is_some() || !self.known)
+        to.schema.is_none() && !self.is_in(None)
+    }
+
+    /// It is there for certain.
+    pub(crate) fn is_in(&self, schema: Option<&Arc<str>>) -> bool {
+        self.known && self.schema_known && self.state.schema.as_ref() == schema
     }
 
     /// COM_CHANGE_USER went through: the session is as after a login without a schema.
     pub(crate) fn logged_in_again(&mut self) {
         let multi_statements = self.state.multi_statements;
         self.state = State::new(u16::from(LOGIN_COLLATION), multi_statements);
-        self.known = true;
+        (self.known, self.schema_known) = (true, true);
         self.charset_known = true;
         self.settings_known = false;
     }
@@ -815,6 +823,7 @@ mod tests {
         ServerState {
             state: State::new(u16::from(LOGIN_COLLATION), true),
             known: true,
+            schema_known: true,
             charset_known: true,
             settings_known: true,
             flavour,

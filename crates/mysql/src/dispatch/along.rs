@@ -88,7 +88,7 @@ impl Back {
     /// Brings this session to where a statement was prepared that the request can do without. Its schema may
     /// be gone.
     fn go_along(&mut self, entry: &mut Entry, shaped: &State, out: &mut Vec<u8>) {
-        let goes = !self.session.known || self.session.state.schema != shaped.schema;
+        let goes = !self.session.is_in(shaped.schema.as_ref());
         let before = entry.ahead.len();
         self.move_ahead(entry, shaped, out);
         if let Some(schema) = shaped.schema.clone().filter(|_| goes)

@@ -28,6 +28,13 @@ const UNKNOWN_CHARSET: [u16; 2] = [1115, 1273];
 pub(super) const NO_DATABASE: u16 = 1046;
 /// ER_BAD_DB_ERROR.
 const UNKNOWN_DATABASE: u16 = 1049;
+/// ER_DBACCESS_DENIED_ERROR.
+const DATABASE_DENIED: u16 = 1044;
+
+/// The session has not been let into a schema: nothing else is refused so.
+fn refuses_schema(payload: &[u8]) -> bool {
+    ErrPacket::read(payload).is_ok_and(|err| matches!(err.code, UNKNOWN_DATABASE | DATABASE_DENIED))
+}
 
 impl Back {
     /// Reads one reply to what went ahead; when it was the last, sends the request. Returns the bytes
@@ -57,7 +64,9 @@ impl Back {
         }
         match ahead {
             Ahead::State | Ahead::Command => {
-                if is_error {
+                if is_error && refuses_schema(payload) {
+                    self.session.schema_known = false;
+                } else if is_error {
                     self.session.known = false;
                 } else {
                     self.note_status(payload)?;
@@ -252,7 +261,7 @@ impl Back {
         if code == UNKNOWN_DATABASE && own && !entry.welcome && lost.is_none() {
             if self.lost_schema.is_some() && self.lost_schema == front.state.schema {
                 // Only this was refused, and it was so before: nothing that the client has here need go.
-                self.session.known = true;
+                (self.session.known, self.session.schema_known) = (true, true);
                 self.session.state.schema = None;
             }
             entry.lost_schema = Some(error);

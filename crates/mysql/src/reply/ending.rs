@@ -81,6 +81,7 @@ impl Back {
         self.lost_schema = None;
         if !self.others_are_sent() {
             self.session.state.schema = schema.clone();
+            self.session.schema_known = true;
         } else if front.as_deref().is_none_or(|front| front.state.schema != schema) {
             // They were brought there from another one than was believed.
             self.session.known = false;

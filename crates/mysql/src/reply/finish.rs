@@ -105,7 +105,7 @@ impl Back {
         } else if runs_text && self.found_client != front.id() {
             self.found_client = 0;
         }
-        if entry.leaves_trace {
+        if entry.leaves_trace && !entry.kept_out {
             self.take_over_state(front, entry.elsewhere, entry.lost_schema.is_some());
         }
     }
