@@ -140,6 +140,7 @@ impl Back {
                     && !front.request.class.uses.contains(Uses::LOAD)
                     && !front.insert_unknown
                     && front.request.class.statements == 1
+                    && outcome.results == 1
                     && !outcome.failed
                     && outcome.affected_rows.is_some() =>
             {
@@ -157,7 +158,9 @@ impl Back {
     /// Statements that ended so may have made an id. Neither tells it of LOAD DATA, MariaDB not of an INSERT
     /// with RETURNING.
     fn may_have_made(&self, class: &Class, outcome: &Outcome) -> bool {
-        let silent = outcome.affected_rows.is_none() || class.statements > 1;
+        // A comment behind it has an OK of its own.
+        let several = class.statements > 1 || outcome.results > 1;
+        let silent = outcome.affected_rows.is_none() || several;
         let silent = silent && self.session.flavour == Flavour::MariaDb;
         outcome.failed || outcome.insert_id != 0 || silent || class.uses.contains(Uses::LOAD)
     }

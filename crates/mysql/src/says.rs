@@ -445,6 +445,27 @@ pub(crate) struct CountIn {
     pub bare: bool,
 }
 
+/// One of the SELECTs at the head of a text of several statements uses a table, and none before it asks for a
+/// system variable.
+pub(crate) fn selects_open_a_table(text: &[u8]) -> bool {
+    let mut start = 0;
+    let ends = Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
+    for end in ends.chain([text.len()]) {
+        let statement = text.get(start..end).unwrap_or_default();
+        if !Words::new(statement).next().is_some_and(|piece| piece.is(b"SELECT")) {
+            return false;
+        }
+        if names_a_table(statement) {
+            return true;
+        }
+        if statement.windows(2).any(|pair| pair == b"@@") {
+            return false;
+        }
+        start = end + 1;
+    }
+    false
+}
+
 /// All those places.
 pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
     let pieces: Vec<Piece<'_>> = Words::new(text).collect();
@@ -484,13 +505,24 @@ pub(crate) fn is_about_a_schema(text: &[u8]) -> bool {
     words.next().is_some_and(|piece| piece.is(b"DATABASE") || piece.is(b"SCHEMA"))
 }
 
-/// FROM stands in it, with something else than DUAL behind it.
+/// FROM stands in it, with something else than DUAL behind it, and not as in `EXTRACT(YEAR FROM x)`.
 pub(crate) fn names_a_table(text: &[u8]) -> bool {
-    let mut words = Words::new(text);
+    let functions: [&[u8]; 5] = [b"EXTRACT", b"TRIM", b"SUBSTRING", b"SUBSTR", b"MID"];
+    let mut words = Words::new(text).peekable();
+    // Of each parenthesis that is open: it is one of those functions'.
+    let mut open = Vec::new();
+    let mut is_function = false;
     while let Some(piece) = words.next() {
-        if piece.is(b"FROM") && !words.next().is_some_and(|next| next.is(b"DUAL")) {
+        let own = open.last() == Some(&true);
+        if piece.is(b"FROM") && !own && !words.peek().is_some_and(|next| next.is(b"DUAL")) {
             return true;
         }
+        if piece.is(b"(") {
+            open.push(is_function);
+        } else if piece.is(b")") {
+            open.pop();
+        }
+        is_function = functions.iter().any(|name| piece.is(name));
     }
     false
 }

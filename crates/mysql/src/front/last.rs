@@ -532,14 +532,13 @@ impl Front {
     }
 }
 
-/// MariaDB: the first of several statements uses a table. What the statement before the text has left is gone
+/// MariaDB: the first of several statements, or one behind nothing but SELECTs, uses a table. What the statement before the text has left is gone
 /// then, whatever follows.
 fn head_opens_a_table(class: &Class, text: &[u8]) -> bool {
-    let head = text.get(..class.first_end as usize).filter(|head| !head.is_empty());
     let is_read = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
     match class.verb {
         Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete => is_read,
-        Verb::Select => is_read && head.is_some_and(says::names_a_table),
+        Verb::Select => is_read && says::selects_open_a_table(text),
         _ => false,
     }
 }
