@@ -1269,3 +1269,52 @@ def a_client_whose_schema_is_gone_loses_nothing_else(_context):
             if begins[0] != "begin":
                 assert wire.ask("select @@time_zone, id from app.shade") == [["+09:00", "7"]]
             assert wire.ask("select count(*) from stays") == [["1" if begins[0] == "begin" else "0"]]
+
+
+# What programs send that sets things, or looks as if it did: nothing of it ties its client to a server.
+OF_PROGRAMS = """
+set names utf8mb4
+set @x = 1
+set @x = 1; select @x
+set @x = 1, @y = 2; insert into items values (@x)
+set @x = 1; set @y = 2; select @x, @y
+set @x = 1; set time_zone = '+01:00'; select @x
+set @x = 1, sql_mode = ''; select 1
+select @x := 1; select @x
+set sql_mode = ''; select 1
+set names utf8mb4; select 1
+set names utf8mb4; set time_zone = '+01:00'; set sql_mode = 'ANSI'
+set autocommit = 1; insert into items values (1)
+start transaction; set @x = 1; commit
+insert into items values (1); set @x = last_insert_id(); insert into items values (@x)
+set session group_concat_max_len = 10000; select group_concat(i) from items
+set session transaction isolation level read committed; start transaction; commit
+use app; select 1
+do (select count(*) from items)
+select high_priority (1)
+select sql_small_result (i) from items
+select i from items where i = 1 for update nowait
+select i from items where i = 1 for update skip locked
+update items set i = 1 where i = 9; select row_count()
+drop table if exists tx; create table tx (i int); drop table tx
+""".strip().split("\n")
+OF_PROGRAMS += ["select i from items where i = 1 for update wait 1", "alter table items nowait comment 'x'", "truncate table items nowait"] if MARIADB else []
+
+
+@weir
+def texts_of_programs_pin_nobody(_context):
+    """Single statements and several in one text, on a pool of two: whoever sets variables and settings with a SET at the head of a text, or asks for
+    a row without waiting, keeps no server for it."""
+    admin("create table if not exists app.items (i int)")
+    with start(2) as w:
+        with Wire(w.target()) as wire:
+            wire.ask("select i from items")
+            eventually(lambda: w.metric("weir_catalogue_reads", protocol="mysql") > 0, "the catalogue is read")
+        for text in OF_PROGRAMS:
+            with Wire(w.target(), BASIC | MULTI_STATEMENTS) as wire:
+                wire.command(QUERY, text)
+                told = wire.reply(QUERY)
+                assert all(what != "err" for what, _ in told), (text, told)
+                wire.command(PING)
+                wire.reply(PING)
+                eventually(lambda: pinned(w) == 0, f"{text}: no pin")

@@ -394,7 +394,7 @@ fn encoding_numbered(number: u16) -> Encoding {
 }
 
 /// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands
-/// behind them to be read as it was.
+/// behind them to be read as it was. A USE among these changes none.
 pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Changes> {
     if class.heads().is_empty() {
         return changes_of(class.set()?, text, state);
@@ -406,7 +406,16 @@ pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Ch
         changes.asked.extend(asked);
     }
     let rereads = changes.slots().any(Slot::rereads);
-    (!rereads).then_some(changes)
+    (!rereads || reads_the_same(&changes, text)).then_some(changes)
+}
+
+/// The text says the same whatever these settings are: it has neither a backslash nor a double quote, and no
+/// byte that a character set reads otherwise. MariaDB's ORACLE mode has other statements.
+fn reads_the_same(changes: &Changes, text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'\\' | b'"');
+    let is_oracle = |value: &str| value.to_ascii_uppercase().contains("ORACLE");
+    let oracle = changes.known.iter().any(|(slot, value)| *slot == Slot::SqlMode && is_oracle(value));
+    text.iter().all(plain) && !oracle && !changes.asked.iter().any(|slot| slot.rereads())
 }
 
 /// What SET NAMES and its like change. `character_set_connection` goes with its collation.

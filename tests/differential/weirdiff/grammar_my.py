@@ -8,6 +8,7 @@ order of rows without ORDER BY. Nothing waits for a lock: no statement is drawn 
 transaction has touched.
 """
 
+from .forms_my import FORMS
 from .generate import Draw, Generator
 
 STATEMENTS = [
@@ -308,6 +309,7 @@ STATEMENTS = [
     (1, "misc", "SHOW CREATE TABLE item", "r:item"),
     (1, "misc", "SHOW STATUS LIKE 'no_such'", ""),
     (1, "misc", "EXPLAIN SELECT 1", ""),
+    *((1, "form", text, known) for text, known in FORMS),
 ]
 
 PARAMETERS = [
@@ -351,6 +353,7 @@ class MySqlGenerator(Generator):
         "prepare": {"prepare": 6, "ddl": 1, "temp": 1, "read": 2, "count": 1},
         "free": {"slow": 3, "own": 3, "load": 2, "read": 5, "write": 4, "begin": 2, "end": 3, "savepoint": 2, "id": 2, "count": 2, "warn": 2},
         "schemas": {"schema": 8, "write": 3, "read": 2, "slow": 1},
+        "forms": {"form": 4, "warn": 2, "count": 2, "id": 2, "var": 1},
     }
     modes = [(9, "simple"), (5, "prepared"), (3, "parameters"), (2, "several"), (1, "pipeline"), (2, "command"), (1, "fetched"), (1, "long")]
     commands = [(4, ["ping"], ""), (2, ["init", "%db%x"], "k"), (2, ["init", "%db%"], "k"), (1, ["init", "not_there"], ""), (2, ["reset"], "w:lock k t"),

@@ -7,6 +7,7 @@ random numbers, the order of rows without ORDER BY, or on who gets a lock first.
 
 import re
 
+from .forms_pg import FORMS
 from .generate import Draw, Generator
 from .script import statements as texts_of
 
@@ -324,6 +325,7 @@ STATEMENTS = [
     (1, "misc", "SELECT no_such_column FROM t", "r:t"),
     (1, "misc", "COMMENT ON TABLE d2 IS 'x{n}'", "w:ddl w:d2"),
     (1, "misc", "CREATE TABLE d3 AS EXECUTE q1", "w:ddl w:d3 k r:t"),
+    *((1, "form", text, known) for text, known in FORMS),
 ]
 
 # Statements with parameters, for the extended protocol: text, values, what is known.
@@ -387,6 +389,7 @@ class PostgresGenerator(Generator):
         "prepare": {"prepare": 8, "ddl": 2, "temp": 1, "read": 2, "begin": 1, "end": 1},
         "news": {"notify": 8, "read": 3, "write": 2, "begin": 2, "end": 2, "savepoint": 1},
         "quick": {"slow": 2, "read": 6, "effect": 3, "ddl": 3, "own": 4},
+        "forms": {"form": 6, "set": 1, "write": 1, "begin": 1, "end": 1},
         "free": {"slow": 3, "own": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
     }
     modes = [(8, "simple"), (4, "extended"), (4, "named"), (2, "parameters"), (2, "several"), (3, "pipeline"), (1, "call"), (1, "copyin"),

@@ -51,6 +51,9 @@ impl Front {
         {
             remove_setting(&mut pins, class);
         }
+        if class.verb == weir_sql::Verb::Use && class.statements > 1 && !self.traits.trackers {
+            pins.insert(Pin::Setting);
+        }
         if outcome.any_ok && !outcome.failed {
             for pin in class.releases.iter().filter(|pin| *pin != Pin::SessionLock) {
                 self.pins.remove(pin);
@@ -245,7 +248,8 @@ fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
         _ => class.set(),
     };
     let several = set.is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
-    if class.verb == weir_sql::Verb::Set && several {
+    // Of what cannot be parsed nothing has run.
+    if class.verb == weir_sql::Verb::Set && several && outcome.error != PARSE_ERROR {
         left.insert(Pin::Setting);
     }
     left

@@ -369,10 +369,13 @@ impl Recogniser {
         class
     }
 
-    /// A statement with a semicolon behind it is over: it may be one of the SETs at the head.
+    /// A statement with a semicolon behind it is over: it may be one of the SETs at the head, or a USE among
+    /// them, whose effect servers tell of.
     fn note_head(&mut self) {
-        let understood = |set: &mut crate::SetTarget| set.complete && set.user_variables.is_empty();
+        let understood = |set: &mut crate::SetTarget| set.complete;
+        let uses = self.in_heads && self.class.verb == Verb::Use && self.class.statements == 1;
         let set = match self.class.details.as_deref_mut().filter(|_| self.in_heads) {
+            Some(_) if uses => Some(crate::SetTarget { complete: true, ..Default::default() }),
             Some(details) if details.heads.len() < TEXT_HEADS => details.set.take_if(understood),
             Some(_) | None => None,
         };
@@ -387,13 +390,19 @@ impl Recogniser {
 
     /// The text is over: a SET that stands alone in it is no head of anything.
     fn join_heads(&mut self) {
+        let behind =
+            self.class.details.as_deref().is_some_and(|one| !one.heads.is_empty() && one.set.is_some());
+        if behind {
+            // Nothing but SETs: the last one, behind which there is no semicolon, is one of them.
+            self.note_head();
+        }
         let pins = self.class.pins;
         self.class.pins.union(self.head_pins);
         let alone = self.class.statements == 1;
         if let Some(details) = self.class.details.as_deref_mut() {
             details.pins_behind = pins;
             if alone && let Some(set) = details.heads.pop() {
-                details.set = Some(set);
+                details.set = Some(set).filter(|_| self.class.verb != Verb::Use);
             }
             if details.heads.is_empty() {
                 details.pins_behind = Pins::NONE;
@@ -496,6 +505,7 @@ impl Recogniser {
         self.mentioned(word);
         if word == Word::Name {
             self.may_be_source(token.text);
+            self.may_wait(token.text);
         }
         if self.now.last.kind == Kind::Dot {
             let in_catalog = self.now.in_catalog && !self.mysql;
@@ -505,6 +515,12 @@ impl Recogniser {
             word = Word::Name;
         }
         Past { kind: Kind::Word, word, func }
+    }
+
+    /// MariaDB runs what says NOWAIT or WAIT with other timeouts, and says that the session has changed.
+    fn may_wait(&mut self, word: &[u8]) {
+        let waits = |word: &[u8]| word.eq_ignore_ascii_case(b"nowait") || word.eq_ignore_ascii_case(b"wait");
+        self.class.lends_settings |= self.mariadb && matches!(word.len(), 4 | 6) && waits(word);
     }
 
     /// Words that matter wherever they stand.

@@ -617,16 +617,18 @@ fn settings_at_the_head_of_several_statements() {
     assert!(class.set().is_none() && class.pins.contains(Pin::Setting) && class.pins_behind().is_empty());
     let behind = |text: &str| my(text).pins_behind();
     assert_eq!(behind("SET a = 1; SELECT 1; SET b = 1"), Pin::Setting.into());
-    assert_eq!(behind("SET a = 1; SET @b = 1"), Pin::UserVariable.into());
-    for text in [
-        "SET @b = 1; SELECT 1",
-        "SELECT 1; SET a = 1",
-        "SET PASSWORD = 'x'; SET a = 1",
-        "SET a = 1",
-        "SET a = 1;",
-    ] {
+    assert!(behind("SET a = 1; SET @b = 1").is_empty() && my("SET a = 1; SET @b = 1").heads().len() == 2);
+    assert_eq!(behind("SET a = 1; SELECT @b := 1"), Pin::UserVariable.into());
+    for text in ["SELECT 1; SET a = 1", "SET PASSWORD = 'x'; SET a = 1", "SET a = 1", "SET a = 1;"] {
         assert!(my(text).heads().is_empty(), "{text}");
     }
+    let used = my("USE a; SET b = 1; SELECT 1");
+    assert!(used.heads().len() == 2 && used.pins_behind().is_empty() && used.pins.contains(Pin::Setting));
+    let alone = my("USE a;");
+    assert!(alone.heads().is_empty() && alone.set().is_none() && alone.pins.contains(Pin::Setting));
+    let variables = my("SET @b = 1, c = 2; SELECT 1");
+    assert_eq!(variables.heads()[0].user_variables, ["b"]);
+    assert!(variables.pins.contains(Pin::UserVariable) && variables.pins_behind().is_empty());
     assert!(my("SET a = 1; ;").set().is_some() && my(";SET a = 1; SELECT 1").heads().len() == 1);
 }
 
