@@ -292,6 +292,8 @@ impl Says {
 
     /// Its first statement is a SELECT that asks for `@@warning_count` or `@@error_count`.
     pub(crate) const HEAD_COUNTS: Says = Says(1 << 16);
+    /// Nothing behind that asks for warnings.
+    pub(crate) const ONLY_HEAD_COUNTS: Says = Says(1 << 17);
 
     /// Where the number stands that [`Says::finder`] tells.
     const FINDER: u32 = 10;
@@ -325,7 +327,9 @@ impl Says {
                 class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
             says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
             let selects = class.verb == Verb::Select && class.statements > 1;
-            says = says.with(Says::HEAD_COUNTS, selects && !counts_in(head).is_empty());
+            let head_counts = selects && !counts_in(head).is_empty();
+            says = says.with(Says::HEAD_COUNTS, head_counts);
+            says = says.with(Says::ONLY_HEAD_COUNTS, head_counts && asks_nothing(text.get(end..)));
             if class.uses.contains(Uses::DIAGNOSTICS) {
                 let origins = flavour == Flavour::MySql && asks_for_origins(text);
                 says = says.with(Says::STATES, asks_for_states(text));
@@ -443,6 +447,13 @@ pub(crate) struct CountIn {
     pub errors: bool,
     /// It is a whole item of a select list, so that its text names the column.
     pub bare: bool,
+}
+
+/// These statements have none of the words that ask for warnings.
+fn asks_nothing(statements: Option<&[u8]>) -> bool {
+    let words: [&[u8]; 5] = [b"SHOW", b"GET", b"warning_count", b"error_count", b"EXECUTE"];
+    let asks = |piece: Piece<'_>| words.iter().any(|word| piece.is(word));
+    !Words::new(statements.unwrap_or_default()).any(asks)
 }
 
 /// One of the SELECTs at the head of a text of several statements uses a table, and none before it asks for a

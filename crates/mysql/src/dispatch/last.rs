@@ -84,11 +84,15 @@ impl Back {
         let clears = front.may_have_warnings()
             && front.request.leaves == Leaves::Nothing
             && self.session.flavour == Flavour::MariaDb;
-        let asks = runs && !clears && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        // Its answer may be in the text already.
+        let is_rewritten = front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some());
+        let has_answer = is_rewritten && front.request.says.has(Says::ONLY_HEAD_COUNTS);
+        let asks = runs && !clears && !has_answer;
+        let asks = asks && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         let is_here = self.shows_warnings_of(Some(front));
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
-            && (entry.answered || front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some()));
+            && (entry.answered || is_rewritten);
         let last = self.keeps_warnings(entry);
         entry.had_warnings = unsure;
         if !asks && !unsure || is_here && last {
@@ -99,9 +103,7 @@ impl Back {
             return true;
         }
         let says = front.request.says;
-        // Its answer may be in the text already.
-        let counts = says.has(Says::HEAD_COUNTS)
-            && front.request.extra.as_deref().is_none_or(|extra| extra.text.is_none());
+        let counts = says.has(Says::HEAD_COUNTS) && !is_rewritten;
         let behind = class.statements > 1 && !says.has(Says::HEAD_ASKS) && !counts;
         if behind && front.traits.flavour == Flavour::MySql {
             // It asks about a statement of its own. On MariaDB that may leave what is there.
@@ -304,7 +306,9 @@ impl Back {
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when
     /// it cannot: the request is refused.
     pub(super) fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
-        let asks = rewrite::asks_found_rows(&front.request.class)
+        let class = &front.request.class;
+        let by_code = class.proven && class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let asks = (rewrite::asks_found_rows(class) || by_code)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
         let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
         if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
