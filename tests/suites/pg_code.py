@@ -133,6 +133,17 @@ def what_writes_under_a_known_name_writes_once(_context):
 
 
 @weir
+def explain_with_options_pins_nobody(_context):
+    texts = ["explain (costs off) select 1", "explain (analyze, buffers) select * from logs", "select collation for ('a')"]
+    with start(pool_size=2) as w:
+        for text in texts:
+            with Wire(w.target()) as wire:
+                wire.ask(text)
+                assert wire.ask("select 1") == [["1"]]
+                eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+
+
+@weir
 def a_view_that_writes_and_a_write_inside_two_withs_write_once(_context):
     nested = "with x as (with y as (select 'nested' a) insert into logs (what) select a from y returning id) select id from x"
     with start() as w, admin() as a:

@@ -277,6 +277,8 @@ impl Front {
             },
             // Of several tables it may tell others than it matched.
             Verb::Update if mysql && request.skipped == Skipped::Other => Found::OnServer,
+            // Where nothing can match (`WHERE id <= NULL`, `AND 1 = 0`), the server does not look.
+            Verb::Update if mysql && outcome.matched_rows == Some(0) => Found::OnServer,
             Verb::Update if mysql => told,
             Verb::Insert | Verb::Replace if class.skips_rows && !mysql => Found::OnServer,
             Verb::Insert | Verb::Replace if class.skips_rows => told,
@@ -532,8 +534,8 @@ impl Front {
     }
 }
 
-/// MariaDB: the first of several statements, or one behind nothing but SELECTs, uses a table. What the statement before the text has left is gone
-/// then, whatever follows.
+/// MariaDB: the first of several statements, or one behind nothing but SELECTs, uses a table. What the
+/// statement before the text has left is gone then, whatever follows.
 fn head_opens_a_table(class: &Class, text: &[u8]) -> bool {
     let is_read = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
     match class.verb {

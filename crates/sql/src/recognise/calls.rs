@@ -86,6 +86,10 @@ impl Recogniser {
 
     /// A name and a parenthesis.
     fn call(&mut self, func: Func) {
+        if matches!(self.now.verb, Verb::Do | Verb::Explain) && self.now.tokens == 2 {
+            // `DO (SELECT 1)`, `EXPLAIN (ANALYZE) SELECT 1`: the name is the verb.
+            return;
+        }
         // MySQL has no sequences: somebody has made a function of that name.
         let sequences = matches!(func, Func::Nextval | Func::Lastval | Func::Setval);
         let func = if sequences && self.mysql && !self.mariadb { Func::Unknown } else { func };

@@ -845,3 +845,20 @@ fn what_is_not_recognised_is_pinned() {
         ],
     );
 }
+
+#[test]
+fn a_verb_before_a_parenthesis_is_no_function() {
+    use weir_sql::Uses;
+    let calls =
+        |dialect, text: &str| classify(dialect, text.as_bytes()).uses.contains(Uses::UNKNOWN_FUNCTION);
+    for text in
+        ["DO (SELECT 1)", "SELECT HIGH_PRIORITY (1)", "SELECT SQL_SMALL_RESULT (1)", "EXPLAIN (SELECT 1)"]
+    {
+        assert!(!calls(Dialect::MARIADB, text), "{text}");
+    }
+    assert!(!calls(Dialect::POSTGRES, "EXPLAIN (ANALYZE, BUFFERS) SELECT 1"));
+    for text in ["DO f(1)", "DO (f(1))", "EXPLAIN (SELECT f(1))", "SELECT `do`(1)", "SELECT 1, explain(1)"] {
+        assert!(calls(Dialect::MARIADB, text), "{text}");
+    }
+    assert!(calls(Dialect::POSTGRES, "EXPLAIN (ANALYZE) SELECT explain(1)"));
+}
