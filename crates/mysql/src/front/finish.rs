@@ -149,7 +149,7 @@ impl Front {
         if outcome.any_ok {
             self.locks.insert(class.takes);
         }
-        if outcome.any_ok && !outcome.failed && class.statements == 1 {
+        if outcome.any_ok && !outcome.failed && class.statements == 1 && has_run(class, outcome) {
             self.locks.remove(class.frees);
         }
         self.locks.remove(Locks::NAMED);
@@ -208,6 +208,11 @@ impl Front {
 fn may_leave_unseen(class: &Class) -> bool {
     let several = class.statements > 1 && (!class.proven || class.uses.contains(Uses::TRANSACTION));
     several || !class.pins.is_empty() || runs_code(class) || class.uses.contains(Uses::BLOCK) && !class.proven
+}
+
+/// With `sql_select_limit = 0` a SELECT has no row, and does nothing.
+pub(super) fn has_run(class: &Class, outcome: &Outcome) -> bool {
+    class.verb != weir_sql::Verb::Select || outcome.rows > 0
 }
 
 /// Code that is not in the text runs: a procedure, a block, a function that is not built in. What it does to

@@ -8,6 +8,7 @@
 //! returned 1. `DO RELEASE_LOCK('name')` returns nothing; it has released a lock that was taken under the
 //! same literal and not yet released.
 
+use super::finish::has_run;
 use super::{Front, Outcome};
 use crate::message::lenenc;
 use crate::words::{Piece, Words};
@@ -249,7 +250,8 @@ impl Front {
             let (tables, statements) = (Names::Unknown, Names::Unknown);
             *held = Held { tables, statements, locks: None, named: Vec::new() };
         }
-        if done && class.statements == 1 && class.frees.contains(Locks::NAMED) {
+        let frees = class.statements == 1 && class.frees.contains(Locks::NAMED);
+        if done && frees && has_run(class, outcome) {
             (held.locks, held.named) = (Some(0), Vec::new());
         }
         for (names, pin) in [(&held.tables, Pin::TemporaryTable), (&held.statements, Pin::SqlPrepare)] {

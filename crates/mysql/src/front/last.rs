@@ -78,9 +78,13 @@ impl Front {
     /// The reply to a command that runs no text is done.
     pub(super) fn finish_command(&mut self, request: &Request, outcome: &Outcome, server: u64) {
         let command = request.command;
+        let ran_there = self.ran_there;
         self.has_run();
         if outcome.failed || !leaves_row_count(command) {
             self.row_count = row_count(outcome);
+        } else {
+            // What it counts there is what it counted before.
+            self.ran_there = ran_there;
         }
         self.conditions = match command {
             // They leave the conditions of the last statement, and add their own.
