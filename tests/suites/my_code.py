@@ -207,6 +207,42 @@ def code_that_leaves_nothing_ties_nobody_and_pure_code_is_shared(_context):
         assert w.metric("weir_shared_requests", protocol="mysql") > before + 100
 
 
+# Bodies as programs have them: columns of the row, local variables, cursors, handlers, loops, statements of several kinds.
+BODIES = [
+    "create trigger app.tb1 before insert on app.body for each row set new.t = upper(new.t)",
+    "create trigger app.tb2 before update on app.body for each row begin declare x int; set new.t = upper(new.t), x = 1; "
+    "if new.u is null then set new.u = now(); end if; end",
+    "create trigger app.tb3 after delete on app.body for each row insert into app.body_log (what, n) values (old.t, row_count())",
+    "create function app.b_case(i int) returns varchar(20) deterministic begin declare r varchar(20) default 'x'; "
+    "case when i > 1 then set r = 'more'; else set r := 'less'; end case; while i > 0 do set i = i - 1; end while; return r; end",
+    "create procedure app.b_cursor(in a int, out n int) begin declare done int default false; declare v int; "
+    "declare c cursor for select id from app.body; declare continue handler for not found set done = true; set n = 0; open c; "
+    "l: loop fetch c into v; if done then leave l; end if; set n = n + 1; end loop; close c; end",
+    "create procedure app.b_tx(in a varchar(20)) begin declare exit handler for sqlexception begin rollback; resignal; end; "
+    "start transaction; insert into app.body (t) values (a); commit; end",
+]
+
+
+@weir
+def code_as_programs_have_it_pins_nobody(_context):
+    """Triggers that set columns of their row, local variables, cursors, handlers, transactions of a procedure's own."""
+    with admin() as a:
+        a.ask("create table app.body (id int auto_increment primary key, t varchar(20), u datetime)")
+        a.ask("create table app.body_log (what varchar(20), n int)")
+        for body in BODIES:
+            a.ask(body)
+        with start(pool_size=2) as w, Wire(w.target()) as wire:
+            wire.ask("select 1")
+            eventually(lambda: w.metric("weir_catalogue_reads", protocol="mysql") > 0, "the catalogue is read")
+            for text in ("insert into body (t) values ('a')", "update body set t = 'b'", "select b_case(2)", "call b_cursor(1, @n)", "select @n",
+                         "call b_tx('c')", "delete from body where t = 'C'"):
+                wire.command(QUERY, text)
+                told = wire.reply(QUERY)
+                assert all(what != "err" for what, _ in told), (text, told)
+                assert wire.ask("select 1") == [["1"]]
+                eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+
+
 @weir
 def code_made_by_anybody_is_known_at_its_first_call(_context):
     """Through Weir at once; behind its back within the interval."""

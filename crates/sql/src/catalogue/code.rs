@@ -257,11 +257,16 @@ impl Code {
         if target.assignments.iter().any(|set| is_role(&set.name)) {
             self.facts.own.uses.insert(Uses::ROLE);
         }
-        let local = |set: &crate::Assignment| set.scope == crate::Scope::Session && !set.name.contains('.');
+        // `SET NEW.a = ...` in a trigger sets a column of the row.
+        let of_row = |set: &crate::Assignment| set.name.starts_with("new.");
+        let local = |set: &crate::Assignment| {
+            set.scope == crate::Scope::Session && (!set.name.contains('.') || of_row(set))
+        };
         if self.is_routine() && target.user_variables.is_empty() && target.assignments.iter().all(local) {
             // Names without a scope are local variables, unless the system has one of that name.
             self.recogniser.set_pins(self.pins_before);
-            let keys = target.assignments.iter().map(|set| NameKey::of(set.name.as_bytes()));
+            let variables = target.assignments.iter().filter(|set| !of_row(set));
+            let keys = variables.map(|set| NameKey::of(set.name.as_bytes()));
             self.facts.assigned.extend(keys.take(CODE_FACTS));
         }
     }
