@@ -14,7 +14,7 @@ pub(crate) use self::texts::Texts;
 use crate::back::Back;
 use crate::follow::{InTheWay, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves, Request, runs_user_code};
+use crate::front::{AsksSession, Front, Leaves, Request, opens_nothing, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
@@ -600,22 +600,9 @@ fn changes_code(request: &Request, bytes: &[u8]) -> bool {
 /// It comes to the same in any schema, or names one.
 fn needs_no_schema(request: &Request) -> bool {
     let class = &request.class;
-    let is_one = class.statements == 1 && !class.doubtful;
     match request.command {
         Command::Ping | Command::Statistics | Command::InitDb | Command::ResetConnection => true,
-        Command::Query => {
-            is_one
-                && matches!(
-                    class.verb,
-                    Verb::Use
-                        | Verb::Begin
-                        | Verb::Commit
-                        | Verb::Rollback
-                        | Verb::Savepoint
-                        | Verb::Release
-                        | Verb::RollbackTo
-                )
-        }
+        Command::Query => class.statements == 1 && !class.doubtful && opens_nothing(class.verb),
         _ => false,
     }
 }

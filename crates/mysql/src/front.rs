@@ -26,7 +26,7 @@ pub(crate) use self::finish::NO_SUCH_ROUTINE;
 use self::finish::runs_code;
 use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};
-pub(crate) use self::last::FoundLeft;
+pub(crate) use self::last::{FoundLeft, opens_nothing};
 use self::long::Long;
 use crate::frame::HEADER_BYTES;
 use crate::message::greeting::SCRAMBLE_BYTES;

@@ -36,7 +36,7 @@ fn opens_a_sequence(class: &Class) -> bool {
 }
 
 /// It neither opens a table nor has rows.
-fn opens_nothing(verb: Verb) -> bool {
+pub(crate) fn opens_nothing(verb: Verb) -> bool {
     matches!(
         verb,
         Verb::Begin
