@@ -17,7 +17,7 @@ mod columns;
 mod conditions;
 
 use self::columns::columns;
-pub(crate) use self::conditions::diagnostics;
+pub(crate) use self::conditions::{diagnostics, misses_condition};
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
@@ -184,6 +184,20 @@ impl Warnings {
         self.own = false;
         self.rows.append(&mut added.rows);
         self.rows.truncate(WARNINGS_ROWS);
+    }
+
+    /// Conditions that GET DIAGNOSTICS can add its own error to without max_error_count (64 on MariaDB) being in
+    /// the way.
+    pub(crate) fn have_room(&self) -> bool {
+        self.rows.len() < 64
+    }
+
+    /// What GET DIAGNOSTICS adds that asks for a condition which is not there.
+    pub(crate) fn add_missed(&mut self) {
+        let mut row = Vec::new();
+        let values = [&b"Error"[..], b"1758", b"Invalid condition number"];
+        values.iter().for_each(|value| lenenc::put_string(&mut row, value));
+        self.rows.push(row.into());
     }
 
     /// A server would show them in other columns, and can be made to.

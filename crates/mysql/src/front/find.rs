@@ -208,7 +208,7 @@ impl Front {
                 return found;
             }
         }
-        if self.shows_warnings(&class, text, false, out) {
+        if self.shows_warnings(&class, text, false, out) || self.misses_condition(&class, text, out) {
             return Found::Answered { len };
         }
         if let Some(found) = self.answer_head(&class, text, len, out) {

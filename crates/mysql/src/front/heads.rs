@@ -5,7 +5,9 @@
 
 use super::Front;
 use super::finish::runs_code;
-use crate::message::{Capabilities, Command, status};
+use crate::frame;
+use crate::message::ok::OkPacket;
+use crate::message::{Capabilities, Command, ok, status};
 use crate::reply::put_schema;
 use crate::rewrite::{self, Rewritten};
 use crate::says;
@@ -47,6 +49,34 @@ impl Front {
         false
     }
 
+    /// Answers GET DIAGNOSTICS, if it is all that the text says and asks for a condition that is not among
+    /// those that are kept: no server could be given all of these. Unlike others it leaves -1 for ROW_COUNT().
+    pub(super) fn misses_condition(&mut self, class: &Class, text: &[u8], out: &mut Vec<u8>) -> bool {
+        let is_all = !self.state.multi_statements || says::is_all_of(class, text);
+        let is_read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        if class.verb != Verb::Get || class.statements != 1 || !is_all || !is_read {
+            return false;
+        }
+        let Some(Kept::Answer(warnings)) = self.warnings.as_deref_mut() else { return false };
+        if !warnings.have_room() || !warnings::misses_condition(text, warnings) {
+            return false;
+        }
+        warnings.add_missed();
+        self.answered_here(-1);
+        self.keep_conditions(1);
+        self.put_warned(0, out);
+        self.shift = 0;
+        true
+    }
+
+    /// The OK of a statement that has added a condition to those that are kept.
+    fn put_warned(&mut self, more: u16, out: &mut Vec<u8>) -> u8 {
+        let told = if more == 0 { self.take_untold() } else { Vec::new() };
+        let status = self.status & !status::OF_THE_REPLY | more;
+        let ok = OkPacket { status, changes: &told, warnings: 1, ..OkPacket::default() };
+        frame::put(out, self.reply_seq, |out| ok.write(ok::OK, self.capabilities, out))
+    }
+
     /// What a server of the client's own tells behind the statement that it executes: on MariaDB that it has
     /// come back from the statement's schema.
     fn comes_back(&mut self) -> Vec<u8> {
@@ -77,6 +107,14 @@ impl Front {
             return None;
         }
         let (head, rest) = text.split_at_checked(class.first_end as usize)?;
+        if class.verb == Verb::Get && kept.have_room() && warnings::misses_condition(head, kept) {
+            let Some(Kept::Answer(kept)) = self.warnings.as_deref_mut() else { return None };
+            kept.add_missed();
+            self.answered_here(-1);
+            self.keep_conditions(1);
+            let next = self.put_warned(status::MORE_RESULTS, out);
+            return Some(self.find_rest(next, rest, len, out));
+        }
         match class.verb {
             Verb::Show => {
                 if let Some(errors) = says::show_count(head) {
@@ -88,11 +126,7 @@ impl Front {
                 let to = Shown { capabilities: self.capabilities, status, changes: &[], binary: false };
                 let next = kept.put(wanted, to, self.reply_seq, out);
                 self.answered_here(-1);
-                self.reply_begun = true;
-                self.shift = next.wrapping_sub(1);
-                let rest = rest.get(1..)?;
-                let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
-                Some(self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into())))
+                Some(self.find_rest(next, rest, len, out))
             }
             Verb::Get if !class.uses.contains(Uses::CODE_ROW_COUNT) => {
                 let set = warnings::diagnostics(head, kept, self.row_count)?;
@@ -101,6 +135,16 @@ impl Front {
             }
             _ => None,
         }
+    }
+
+    /// The first statement is answered, up to the packet before `next`: what stands behind it is the request.
+    /// `rest`: from the semicolon on.
+    fn find_rest(&mut self, next: u8, rest: &[u8], len: usize, out: &mut Vec<u8>) -> Found {
+        self.reply_begun = true;
+        self.shift = next.wrapping_sub(1);
+        let rest = rest.get(1..).unwrap_or_default();
+        let found = self.find_query(&[&[Command::Query as u8], rest].concat(), len, out);
+        self.find_instead(found, |sent| sent.unwrap_or_else(|| rest.to_vec().into()))
     }
 
     /// What stands behind GET DIAGNOSTICS, for behind a SET: that counts no rows, and GET leaves ROW_COUNT()

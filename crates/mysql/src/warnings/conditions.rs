@@ -100,43 +100,87 @@ fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What GET DIAGNOSTICS asks for: of which condition, and into which variables.
+struct Asked<'a> {
+    condition: Option<usize>,
+    items: Vec<(&'a [u8], Piece<'a>)>,
+}
+
+impl<'a> Asked<'a> {
+    fn read(text: &'a [u8]) -> Option<Asked<'a>> {
+        let mut words = Words::new(text).peekable();
+        words.next()?;
+        let mut word = words.next()?;
+        if word.is(b"CURRENT") {
+            word = words.next()?;
+        }
+        if !word.is(b"DIAGNOSTICS") {
+            return None;
+        }
+        let condition = match words.next_if(|piece| piece.is(b"CONDITION")) {
+            Some(_) => Some(usize::try_from(words.next()?.number()?).ok()?),
+            None => None,
+        };
+        let mut items = Vec::new();
+        loop {
+            words.next().filter(|piece| piece.is(b"@"))?;
+            let name = words.next()?.bytes;
+            words.next().filter(|piece| piece.is(b"="))?;
+            items.push((name, words.next()?));
+            match words.next() {
+                Some(piece) if piece.is(b",") => {}
+                Some(piece) if piece.is(b";") && words.next().is_none() => break,
+                Some(_) => return None,
+                None => break,
+            }
+        }
+        Some(Asked { condition, items })
+    }
+}
+
 /// GET DIAGNOSTICS as a SET of the same variables to what is kept; `None` for items that are not.
 pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
-    let mut words = Words::new(text).peekable();
-    words.next()?;
-    let mut word = words.next()?;
-    if word.is(b"CURRENT") {
-        word = words.next()?;
-    }
-    if !word.is(b"DIAGNOSTICS") {
-        return None;
-    }
-    let condition = match words.next_if(|piece| piece.is(b"CONDITION")) {
-        Some(_) => {
-            let number = usize::try_from(words.next()?.number()?).ok()?;
-            Some(Condition::read(kept.rows.get(number.checked_sub(1)?)?)?)
-        }
+    let asked = Asked::read(text)?;
+    let condition = match asked.condition {
+        Some(number) => Some(Condition::read(kept.rows.get(number.checked_sub(1)?)?)?),
         None => None,
     };
     let mut out = b"SET ".to_vec();
-    loop {
-        words.next().filter(|piece| piece.is(b"@"))?;
-        let name = words.next()?;
-        words.next().filter(|piece| piece.is(b"="))?;
-        let item = words.next()?;
-        out.push(b'@');
-        out.extend_from_slice(name.bytes);
-        out.extend_from_slice(
-            format!("={}", value_of(item, condition.as_ref(), kept, row_count)?).as_bytes(),
-        );
-        match words.next() {
-            Some(piece) if piece.is(b",") => out.push(b','),
-            Some(piece) if piece.is(b";") && words.next().is_none() => return Some(out),
-            Some(_) => return None,
-            None => return Some(out),
-        }
+    for (at, (name, item)) in asked.items.into_iter().enumerate() {
+        out.extend_from_slice(if at > 0 { b",@" } else { b"@" });
+        out.extend_from_slice(name);
+        let value = value_of(item, condition.as_ref(), kept, row_count)?;
+        out.extend_from_slice(format!("={value}").as_bytes());
     }
+    Some(out)
 }
+
+/// GET DIAGNOSTICS of a condition that is not in the list: it sets nothing, and adds an error to the list.
+pub(crate) fn misses_condition(text: &[u8], kept: &Warnings) -> bool {
+    // By a name that no server has, the text is a syntax error.
+    let is_known = |item: &Piece<'_>| ITEMS.iter().any(|name| item.is(name));
+    Asked::read(text).is_some_and(|asked| {
+        let is_missed = asked.condition.is_some_and(|number| number == 0 || number > kept.rows.len());
+        is_missed && asked.items.iter().all(|(_, item)| is_known(item))
+    })
+}
+
+/// What GET DIAGNOSTICS tells of a condition, on MySQL and on MariaDB.
+const ITEMS: [&[u8]; 13] = [
+    b"CLASS_ORIGIN",
+    b"SUBCLASS_ORIGIN",
+    b"RETURNED_SQLSTATE",
+    b"MESSAGE_TEXT",
+    b"MYSQL_ERRNO",
+    b"CONSTRAINT_CATALOG",
+    b"CONSTRAINT_SCHEMA",
+    b"CONSTRAINT_NAME",
+    b"CATALOG_NAME",
+    b"SCHEMA_NAME",
+    b"TABLE_NAME",
+    b"COLUMN_NAME",
+    b"CURSOR_NAME",
+];
 
 /// An item of GET DIAGNOSTICS: of a condition, or of the statement.
 fn value_of(
@@ -150,6 +194,8 @@ fn value_of(
         None if item.is(b"ROW_COUNT") => Some(row_count.to_string()),
         Some(it) if item.is(b"MYSQL_ERRNO") => Some(format!("CAST({} AS UNSIGNED)", it.code)),
         Some(it) if item.is(b"MESSAGE_TEXT") => kept.text_value(it.message),
+        // ER_DA_INVALID_CONDITION_NUMBER, of GET DIAGNOSTICS itself.
+        Some(it) if item.is(b"RETURNED_SQLSTATE") && it.code == 1758 => kept.text_value(b"35000"),
         Some(it) if item.is(b"RETURNED_SQLSTATE") && it.level == b"Error" && kept.rows.len() == 1 => {
             kept.text_value(&kept.state?)
         }
