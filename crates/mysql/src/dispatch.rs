@@ -8,7 +8,7 @@ mod send;
 mod texts;
 
 use self::along::state_to_prepare;
-use self::last::{COUNTS_NOTHING, Counts, ONE_ROW, ONE_ROW_FOUND, rows_of};
+use self::last::{COUNTS_NOTHING, Counts, ONE_ROW, ONE_ROW_FOUND, one_row_of, rows_of};
 pub(crate) use self::send::put_execute;
 pub(crate) use self::texts::Texts;
 use crate::back::Back;
@@ -264,9 +264,11 @@ impl Back {
         if entry.ahead.iter().any(selects_ahead) {
             self.next_here = 0;
         }
+        let row_count = front.answers().row_count;
         if let Some(rows) = counts.found.filter(|_| selects) {
             // What clears warnings there is a SELECT.
-            put_query(out, &rows_of(rows));
+            let counts_one = counts.wanted && row_count == 1;
+            put_query(out, &if counts_one { one_row_of(rows) } else { rows_of(rows) });
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = front.found_mark();
             entry.found_own = true;
@@ -276,14 +278,18 @@ impl Back {
             self.found_here = 0;
         }
         let disturbed = entry.ahead.len() != before && counts.wanted;
-        if disturbed && entry.marked && front.answers().row_count == 1 {
+        if disturbed && row_count == 1 && (entry.marked || selects && counts.found.is_none()) {
             // Without a table, which would take the mark away. A mark stands on MariaDB only.
             let found = counts.found == Some(1);
             put_query(out, if found { ONE_ROW_FOUND } else { ONE_ROW });
             entry.ahead.push_back(Ahead::Repeat(None));
             self.found_here = if found { front.found_mark() } else { 0 };
         }
-        let counted = disturbed && front.answers().row_count == -1;
+        if disturbed && row_count == 0 && selects && counts.found.is_some() {
+            put_command(out, Command::Ping);
+            entry.ahead.push_back(Ahead::Command);
+        }
+        let counted = disturbed && row_count == -1;
         if counted || counts.nothing {
             put_query(out, COUNTS_NOTHING);
             entry.ahead.push_back(Ahead::Repeat(None));

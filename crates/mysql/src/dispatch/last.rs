@@ -331,13 +331,14 @@ pub(super) fn rows_of(rows: u64) -> String {
 }
 
 /// A SELECT that makes ROW_COUNT() 1 and FOUND_ROWS() so many, for what can be brought.
-fn one_row_of(rows: u64) -> String {
+pub(super) fn one_row_of(rows: u64) -> String {
     match rows {
         // On MySQL it makes that 1.
         0 => ONE_ROW.to_owned(),
         _ => {
             let all = rows_of(rows.min(MOST_ROWS_BROUGHT));
-            format!("SELECT SQL_CALC_FOUND_ROWS NULL FROM ({all}) x LIMIT 1 INTO @weir")
+            // MariaDB warns of INTO behind FROM.
+            format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir FROM ({all}) x LIMIT 1")
         }
     }
 }

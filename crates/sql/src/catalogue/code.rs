@@ -168,6 +168,8 @@ impl Code {
         }
         for (uses, of_code) in [
             (Uses::ROW_COUNT, Uses::CODE_ROW_COUNT),
+            // Of ROW_COUNT, perhaps.
+            (Uses::DIAGNOSTICS, Uses::CODE_ROW_COUNT),
             (Uses::FOUND_ROWS, Uses::CODE_FOUND_ROWS),
             (Uses::CONNECTION_ID, Uses::CODE_CONNECTION_ID),
             (Uses::TRACKERS, Uses::CODE_TRACKERS),
@@ -229,6 +231,7 @@ impl Code {
                     | Verb::Alter
                     | Verb::Drop
                     | Verb::Truncate
+                    | Verb::Get
             );
             if !self.made_up && !leaves {
                 self.facts.own.uses.insert(Uses::CODE_SELECTS);
@@ -316,7 +319,9 @@ impl Code {
         let plpgsql = self.language == Language::PlPgSql;
         match word {
             Word::Name | Word::If | Word::While | Word::For | Word::Case | Word::End | Word::Open => false,
-            Word::Get | Word::Fetch | Word::Move | Word::Close | Word::Declare | Word::Continue => false,
+            // In MySQL its variables may be the session's.
+            Word::Get => !plpgsql,
+            Word::Fetch | Word::Move | Word::Close | Word::Declare | Word::Continue => false,
             Word::Exit | Word::Signal | Word::Resignal | Word::Loop | Word::Repeat => false,
             // PL/pgSQL: a string is run. See `dynamic`.
             Word::Execute => !plpgsql,
