@@ -100,6 +100,8 @@ pub struct Back {
     born: u64,
     /// Sessions begin with autocommit off, whatever the flags say.
     pub(crate) autocommit_off: bool,
+    /// Sessions begin with what init_connect says, which no reset runs again.
+    pub(crate) begins_otherwise: bool,
 }
 
 impl Back {
@@ -124,9 +126,11 @@ impl Back {
                 schema_known: true,
                 charset_known: true,
                 settings_known: true,
+                restricted: false,
                 flavour: facts.flavour,
                 base: facts.base,
             },
+            begins_otherwise: facts.begins_otherwise,
             statements: ServerStatements::new(max_prepared_statements),
             capabilities: facts.capabilities,
             status: facts.status,
@@ -218,6 +222,7 @@ impl Back {
         self.session.charset_known = false;
         // They are what the global ones are now, which may not be what they were at the login.
         self.session.settings_known = false;
+        self.session.restricted = false;
         self.session.state.settings = None;
         self.variables = None;
         self.insert_id = InsertId::Zero;
@@ -234,6 +239,10 @@ impl Back {
 
 impl weir_session::Back for Back {
     type Front = Front;
+
+    fn is_never_reset(&self) -> bool {
+        self.begins_otherwise
+    }
 
     /// An account or a global setting was changed since its login: that is for new sessions.
     fn is_outdated(&self) -> bool {
@@ -266,6 +275,7 @@ impl weir_session::Back for Back {
         Back {
             queue: VecDeque::new(),
             session,
+            begins_otherwise: false,
             statements: ServerStatements::new(most_statements),
             capabilities: self.capabilities,
             status: self.traits().fresh_status(),

@@ -179,9 +179,9 @@ impl Back {
             return Ok(());
         }
         let wanted = front.wants_variables(entry.whole);
-        if self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front)
-            || self.along_must_be_cleared(entry, front, wanted.is_some())
-        {
+        let is_cleared = self.must_be_cleared(missing.as_ref(), wanted.as_ref(), front)
+            || self.along_must_be_cleared(entry, front, wanted.is_some());
+        if is_cleared && !self.begins_otherwise {
             put_command(out, Command::ResetConnection);
             entry.ahead.push_back(Ahead::Reset);
             entry.stage = Stage::Ahead;

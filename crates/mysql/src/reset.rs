@@ -3,7 +3,9 @@
 //! Found on MariaDB 10.11 and MySQL 9.7: COM_RESET_CONNECTION rolls back, drops temporary tables, user
 //! variables, prepared statements and locks, restores settings and trackers to the server's defaults and
 //! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so it
-//! counts as unknown afterwards and is set for the next client.
+//! counts as unknown afterwards and is set for the next client. `character_set_database` becomes the server's
+//! default until a schema is entered, be it the same one again: behind a reset of Weir's it always is.
+//! `init_connect` is not run again: a server that has one is closed instead.
 
 use crate::back::Back;
 use crate::frame;

@@ -155,6 +155,12 @@ impl Slot {
         self <= Slot::CollationConnection
     }
 
+    /// MySQL wants a privilege of whoever sets it, though it be to the value that it has
+    /// (SESSION_VARIABLES_ADMIN; "System Variable Privileges").
+    fn is_restricted(self) -> bool {
+        matches!(self, Slot::BulkInsertBufferSize | Slot::InnodbStrictMode | Slot::LowPriorityUpdates)
+    }
+
     /// It changes how texts are read.
     pub(crate) fn rereads(self) -> bool {
         self.is_charset() || self == Slot::SqlMode
@@ -402,7 +408,8 @@ pub(crate) struct ServerState {
     pub state: State,
     /// False after a difference was only applied in part: everything is established anew.
     pub known: bool,
-    /// False after it was not let into a schema; all else is as it was.
+    /// False after it was not let into a schema, all else is as it was; or where it is to enter its schema
+    /// again.
     pub schema_known: bool,
     /// False after COM_RESET_CONNECTION.
     pub charset_known: bool,
@@ -411,6 +418,8 @@ pub(crate) struct ServerState {
     pub flavour: Flavour,
     /// What it began with.
     pub base: Base,
+    /// One of the settings that need a privilege may have been set here.
+    pub restricted: bool,
 }
 
 fn based(base: &[Option<Box<str>>], slot: Slot) -> Option<&str> {
@@ -477,6 +486,11 @@ impl ServerState {
         to.schema.is_none() && !self.is_in(None)
     }
 
+    /// COM_RESET_CONNECTION went through: the session is in its schema, whose character set it has forgotten.
+    pub(crate) fn was_reset(&mut self) {
+        self.schema_known &= self.state.schema.is_none();
+    }
+
     /// It is there for certain.
     pub(crate) fn is_in(&self, schema: Option<&Arc<str>>) -> bool {
         self.known && self.schema_known && self.state.schema.as_ref() == schema
@@ -499,7 +513,7 @@ impl ServerState {
     }
 
     /// `SET names 'utf8mb4', sql_mode=''`: what has to be said, in as few statements as do it.
-    fn assignments(&self, to: &State) -> Vec<String> {
+    fn assignments(&mut self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();
         let mut list = Vec::new();
         let same_charset = self.known
@@ -533,6 +547,12 @@ impl ServerState {
             }));
         }
         for &slot in Slot::BASED {
+            let is_set = to.setting(slot).is_some() || self.state.setting(slot).is_some();
+            self.restricted |= is_set && slot.is_restricted();
+            if slot.is_restricted() && !self.restricted && self.flavour == Flavour::MySql {
+                // Nobody has set it here, and who may not is refused.
+                continue;
+            }
             let (from, wanted) = (self.effective(&self.state, slot), self.effective(to, slot));
             let differs = !self.known || !self.settings_known || from != wanted;
             if let Some(value) = wanted.filter(|_| differs) {
@@ -605,7 +625,8 @@ pub(crate) fn client_trackers(own: u8) -> Option<String> {
     (!set.is_empty()).then(|| format!("SET SESSION {}", set.join(",")))
 }
 
-/// Asks for the settings at login, in the order of [`Slot::BASED`], and for the whole connection id.
+/// Asks for the settings at login, in the order of [`Slot::BASED`], whether `init_connect` says something, and
+/// for the whole connection id.
 pub(crate) fn base_query(flavour: Flavour) -> String {
     let mut query = String::from("SELECT ");
     for slot in Slot::BASED {
@@ -619,7 +640,7 @@ pub(crate) fn base_query(flavour: Flavour) -> String {
         }
     }
     // The global sql_select_limit may be 0.
-    query.push_str("CONNECTION_ID() LIMIT 1");
+    query.push_str("@@global.init_connect<>'',CONNECTION_ID() LIMIT 1");
     query
 }
 
@@ -639,6 +660,7 @@ mod tests {
             schema_known: true,
             charset_known: true,
             settings_known: true,
+            restricted: false,
             flavour,
             base: Slot::BASED
                 .iter()

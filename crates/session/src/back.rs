@@ -251,4 +251,8 @@ pub trait Back: Send {
     fn is_reserved(&self) -> bool {
         false
     }
+    /// No reset brings it back to what a new server is: it is closed instead.
+    fn is_never_reset(&self) -> bool {
+        false
+    }
 }

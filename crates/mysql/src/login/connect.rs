@@ -87,6 +87,8 @@ pub(crate) struct ServerFacts {
     pub trackers: bool,
     /// The settings at login, in the order of [`Slot::BASED`]; empty when they could not be read.
     pub base: Base,
+    /// `init_connect` says something.
+    pub begins_otherwise: bool,
     /// As in [`ConnectParams`].
     pub changes: Changes,
     /// What it was when the login began.
@@ -342,6 +344,7 @@ impl Connect {
             let value = lenenc::string(&mut r).map_err(|_| malformed("malformed row"))?;
             base.push(slot.literal_of(value));
         }
+        self.facts.begins_otherwise = lenenc::string(&mut r).is_ok_and(|says| says == b"1");
         if let Ok(id) = lenenc::string(&mut r) {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
@@ -385,6 +388,7 @@ impl weir_session::Connect for Connect {
                 status: status::AUTOCOMMIT,
                 trackers: false,
                 base: Base::default(),
+                begins_otherwise: false,
                 changes,
                 born,
             },

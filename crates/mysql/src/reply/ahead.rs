@@ -94,6 +94,7 @@ impl Back {
                     self.broken = true;
                 } else {
                     self.session_was_reset();
+                    self.session.was_reset();
                     self.needs_setup = true;
                     self.note_status(payload)?;
                     // From the beginning, on a session without variables.

@@ -39,6 +39,7 @@ impl Back {
             if entry.command == Command::ResetConnection && !failed {
                 self.doubtful = false;
                 self.session_was_reset();
+                self.session.was_reset();
             } else if entry.command == Command::Query {
                 self.quiet_transaction = false;
             }

@@ -359,6 +359,7 @@ pub fn set_up_answers(questions: &[u8], id: u32) -> Vec<u8> {
     for name in names {
         match name.trim_start_matches("@@session.") {
             "NULL" => row.push(0xFB),
+            "@@global.init_connect<>''" => put_string(&mut row, b"0"),
             "CONNECTION_ID()" => put_string(&mut row, id.to_string().as_bytes()),
             "sql_mode" => put_string(&mut row, b"STRICT_TRANS_TABLES"),
             "time_zone" => put_string(&mut row, b"SYSTEM"),

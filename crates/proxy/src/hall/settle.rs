@@ -196,7 +196,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.clean_on(cx, key);
         }
         cleaning.needs_reset |= back.wants_reset();
-        let reserved = back.is_reserved(); // What its client has there is not brought twice.
+        // What the client of a reserved one has there is not brought twice.
+        let reserved = back.is_reserved() || back.is_never_reset();
         if cleaning.needs_reset && !reserved && !cleaning.reset {
             cleaning.reset = true;
             back.reset(stream.output.tail_mut());
