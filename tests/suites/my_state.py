@@ -1318,3 +1318,108 @@ def texts_of_programs_pin_nobody(_context):
                 wire.command(PING)
                 wire.reply(PING)
                 eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+
+
+# A lock that each may take once, whose answer is not seen.
+TRIED = """
+select if(get_lock('tried', 0), unix_timestamp(), null) as acquired
+select get_lock('tried', 0) = 1
+select coalesce(get_lock('tried', 0), 0), 1
+set @l = get_lock('tried', 0)
+select get_lock('tried', 0) into @l
+do get_lock('tried', 0)
+""".strip().split("\n")
+
+
+@weir
+def a_lock_whose_answer_is_not_seen_is_free_behind_its_release(_context):
+    """In these forms a server takes it once: one release frees it, and its client's server."""
+    with start(1) as w, Wire(server().direct()) as other:
+        for text in TRIED:
+            for release in ("select release_lock('tried')", "do release_lock('tried')"):
+                with Wire(w.target()) as wire:
+                    wire.ask(text)
+                    assert other.ask("select is_free_lock('tried')") == [["0"]], text
+                    assert pinned(w) == 1, text
+                    wire.ask(release)
+                    eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+                    assert other.ask("select is_free_lock('tried')") == [["1"]], text
+        # One that may be held twice is nobody's but its client's until that goes.
+        with Wire(w.target()) as wire:
+            wire.ask("do get_lock('tried', 0)")
+            wire.ask("do get_lock('tried', 0)")
+            wire.ask("select release_lock('tried')")
+            wire.ask("select 1")
+            assert pinned(w) == 1 and other.ask("select is_free_lock('tried')") == [["0"]]
+
+
+OF_ANOTHER_SCHEMA = """
+select elsewhere.f(1)
+call elsewhere.p()
+select * from elsewhere.v
+select * from elsewhere.vv
+select * from elsewhere.vi
+create or replace view elsewhere.vx as select a from elsewhere.v
+show columns from elsewhere.v
+show create view elsewhere.v
+select user from mysql.user where user = 'root'
+show columns from mysql.user
+select count(*) > 0 from information_schema.columns
+select sum(data_length), table_schema from information_schema.tables group by table_schema
+""".strip().split("\n")
+
+
+@weir
+def code_and_views_of_another_schema_pin_nobody(_context):
+    """A server enters the schema of code, MariaDB that of a view too, and comes back, and says that its session has changed."""
+    admin(
+        "drop database if exists elsewhere", "create database elsewhere", "create table elsewhere.t (a int)", "insert into elsewhere.t values (1)",
+        "create function elsewhere.f(a int) returns int deterministic return a + 1", "create procedure elsewhere.p() select a from t",
+        "create view elsewhere.v as select a from elsewhere.t", "create view elsewhere.vv as select a from elsewhere.v",
+        "create sql security invoker view elsewhere.vi as select a from elsewhere.t",
+        "create procedure elsewhere.sets() set session group_concat_max_len = 77",
+    )
+    try:
+        with start(2) as w:
+            with Wire(w.target()) as wire:
+                wire.ask("select 1 from information_schema.tables where table_schema = 'x'")
+                eventually(lambda: w.metric("weir_catalogue_reads", protocol="mysql") > 0, "the catalogue is read")
+            for text in OF_ANOTHER_SCHEMA:
+                with Wire(w.target()) as wire:
+                    wire.ask(text)
+                    wire.ask("select 1")
+                    eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+            # What is set there stays with its client, and is nobody else's.
+            with Wire(w.target()) as wire, Wire(w.target()) as another:
+                wire.ask("call elsewhere.sets()")
+                assert another.ask("select @@group_concat_max_len = 77") == [["0"]]
+                assert wire.ask("select @@group_concat_max_len") == [["77"]]
+    finally:
+        admin("drop database elsewhere")
+
+
+@weir
+def a_procedure_that_counts_what_it_leaves_out_pins_nobody(_context):
+    """SQL_CALC_FOUND_ROWS in a procedure: its client finds FOUND_ROWS() wherever it asks."""
+    admin(
+        "create table if not exists app.paged (i int)", "delete from app.paged", "insert into app.paged values (1), (2), (3)",
+        "drop procedure if exists app.pages", "create procedure app.pages() begin select sql_calc_found_rows i from app.paged limit 1; end",
+    )
+    with start(1) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("select 1 from app.paged")
+        eventually(lambda: w.metric("weir_catalogue_reads", protocol="mysql") > 0, "the catalogue is read")
+        one.ask("call app.pages()")
+        eventually(lambda: pinned(w) == 0, "no pin")
+        assert other.ask("select i from app.paged where i = 2") == [["2"]]
+        assert one.ask("select found_rows()") == [["3"]]
+
+
+@weir
+def a_temporary_table_named_in_double_quotes_is_let_go(_context):
+    with start(1) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("set sql_mode = 'ANSI_QUOTES'")
+        one.ask('create temporary table "let_go" (a int)')
+        assert pinned(w) == 1
+        one.ask("drop temporary table let_go")
+        eventually(lambda: pinned(w) == 0, "no pin")
+        assert other.ask("select 1") == [["1"]]

@@ -198,6 +198,8 @@ pub(crate) struct Outcome {
     pub had_rows: bool,
     /// The tracker said that the session changed.
     pub state_changed: bool,
+    /// It was told that the session has entered a schema, be it the one that it was in.
+    pub schema_told: bool,
     /// The only value of the only row was 1, if that was looked at.
     pub told: Option<bool>,
     /// The server had what its client's statement before had left.

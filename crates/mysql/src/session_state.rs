@@ -625,8 +625,8 @@ pub(crate) fn client_trackers(own: u8) -> Option<String> {
     (!set.is_empty()).then(|| format!("SET SESSION {}", set.join(",")))
 }
 
-/// Asks for the settings at login, in the order of [`Slot::BASED`], whether `init_connect` says something, and
-/// for the whole connection id.
+/// Asks for the settings at login, in the order of [`Slot::BASED`], whether `init_connect` says something,
+/// and for the whole connection id.
 pub(crate) fn base_query(flavour: Flavour) -> String {
     let mut query = String::from("SELECT ");
     for slot in Slot::BASED {

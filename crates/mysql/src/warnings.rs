@@ -186,8 +186,8 @@ impl Warnings {
         self.rows.truncate(WARNINGS_ROWS);
     }
 
-    /// Conditions that GET DIAGNOSTICS can add its own error to without max_error_count (64 on MariaDB) being in
-    /// the way.
+    /// Conditions that GET DIAGNOSTICS can add its own error to without max_error_count (64 on MariaDB) being
+    /// in the way.
     pub(crate) fn have_room(&self) -> bool {
         self.rows.len() < 64
     }

@@ -91,6 +91,7 @@ impl Front {
         code.remove(Pin::UserVariable);
         // LastResult lasts to the next statement, see below.
         pins.remove(Pin::LastResult);
+        code.remove(Pin::LastResult);
         if outcome.any_ok {
             self.pins.union(pins);
         } else {
@@ -103,6 +104,9 @@ impl Front {
             self.pins.insert(Pin::Code);
         }
         explained |= !is_unknown;
+        // Code and views of another schema are read in that, from where the server comes back. All that they
+        // leave is known.
+        explained |= outcome.schema_told && class.proven && !runs_code(class);
         if (outcome.state_changed || !self.traits.trackers && class.uses.contains(Uses::BLOCK)) && !explained
         {
             self.pins.insert(Pin::Setting);

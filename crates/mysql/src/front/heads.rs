@@ -50,7 +50,8 @@ impl Front {
     }
 
     /// Answers GET DIAGNOSTICS, if it is all that the text says and asks for a condition that is not among
-    /// those that are kept: no server could be given all of these. Unlike others it leaves -1 for ROW_COUNT().
+    /// those that are kept: no server could be given all of these. Unlike others it leaves -1 for
+    /// ROW_COUNT().
     pub(super) fn misses_condition(&mut self, class: &Class, text: &[u8], out: &mut Vec<u8>) -> bool {
         let is_all = !self.state.multi_statements || says::is_all_of(class, text);
         let is_read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);

@@ -6,7 +6,9 @@
 //! Invariant: in doubt, something is still held. A table counts as dropped when a DROP TABLE succeeded that
 //! spells its name as the CREATE did; a lock counts as free when as many RELEASE_LOCK() as GET_LOCK() have
 //! returned 1. `DO RELEASE_LOCK('name')` returns nothing; it has released a lock that was taken under the
-//! same literal and not yet released.
+//! same literal and not yet released. A GET_LOCK() whose answer is not seen (`DO GET_LOCK('name', 1)`,
+//! `SELECT IF(GET_LOCK('name', 1), ...)`) has taken its lock at most once: a RELEASE_LOCK() of the same
+//! literal frees it, whatever that returns.
 
 use super::finish::has_run;
 use super::{Front, Outcome};
@@ -60,6 +62,8 @@ pub(super) struct Held {
     locks: Option<u32>,
     /// The literals by which some of these were named, one for each time.
     named: Vec<Box<[u8]>>,
+    /// The literals of locks that it may have besides, once each.
+    maybe: Vec<Box<[u8]>>,
 }
 
 impl Held {
@@ -68,11 +72,35 @@ impl Held {
     }
 
     fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.statements.is_empty() && self.locks == Some(0)
+        self.tables.is_empty() && self.statements.is_empty() && self.has_no_lock()
+    }
+
+    fn has_no_lock(&self) -> bool {
+        self.locks == Some(0) && self.maybe.is_empty()
+    }
+
+    /// GET_LOCK() may have got this lock, or not: once, as long as it is not asked for again.
+    fn may_have_taken(&mut self, name: Box<[u8]>) {
+        let is_clear = self.locks.is_some() && !self.maybe.contains(&name) && self.place_of(&name).is_none();
+        // A lock that was taken under a name that is no literal may be the same one.
+        let are_named = self.locks.is_some_and(|locks| locks as usize == self.named.len());
+        match is_clear && are_named && self.maybe.len() < HELD_NAMES {
+            true => self.maybe.push(name),
+            false => self.locks = None,
+        }
+    }
+
+    /// RELEASE_LOCK() has answered for a lock that it may have had.
+    fn settled(&mut self, name: Option<&[u8]>) -> bool {
+        let before = self.maybe.len();
+        self.maybe.retain(|known| name != Some(&**known));
+        self.maybe.len() != before
     }
 
     /// GET_LOCK() has answered.
     fn took(&mut self, name: Option<Box<[u8]>>, told: Option<bool>) {
+        // One that it may have already, perhaps: nobody counts those.
+        let told = told.filter(|_| self.maybe.is_empty());
         self.locks = self.locks.zip(told).map(|(locks, one)| locks.saturating_add(u32::from(one)));
         if told == Some(true) && self.named.len() < HELD_NAMES {
             self.named.extend(name);
@@ -106,6 +134,8 @@ pub(crate) enum Act {
     Renames,
     /// Its only value is that of GET_LOCK(), which has this literal for a name.
     TakesLock(Option<Box<[u8]>>),
+    /// It evaluates one GET_LOCK() of this literal, once or not at all.
+    MayTakeLock(Box<[u8]>),
     /// Its only value is that of RELEASE_LOCK().
     FreesLock(Option<Box<[u8]>>),
     /// `DO RELEASE_LOCK('name')`: nothing is answered.
@@ -143,7 +173,7 @@ impl Front {
             Verb::Create => class.pins.contains(Pin::TemporaryTable),
             Verb::Drop | Verb::Alter | Verb::Catalogue => self.held.is_some(),
             Verb::Select => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
-            Verb::Do => self.locks.contains(Locks::NAMED),
+            Verb::Do | Verb::Set => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
             Verb::Prepare | Verb::Deallocate => true,
             _ => false,
         };
@@ -168,7 +198,9 @@ impl Front {
         let found = match class.verb {
             Verb::Create => self.table_made(&mut words()).map(Act::MakesTable),
             Verb::Drop => self.tables_dropped(&mut words()).map(Act::DropsTables),
-            Verb::Select | Verb::Do => lock_asked(&mut words()),
+            Verb::Select | Verb::Do | Verb::Set => {
+                lock_asked(&mut words()).or_else(|| lock_tried(words()).map(Act::MayTakeLock))
+            }
             Verb::Prepare => statement_name(class).map(Act::Prepares),
             Verb::Deallocate => statement_name(class).map(Act::Deallocates),
             _ => None,
@@ -239,8 +271,11 @@ impl Front {
             Act::Deallocates(name) if done => held.statements.remove(&name),
             _ if prepares => held.statements = Names::Unknown,
             Act::TakesLock(name) if done => held.took(name, outcome.told),
+            Act::MayTakeLock(name) => held.may_have_taken(name),
             // It may have got its lock in a statement that failed later.
             _ if takes => held.locks = None,
+            Act::FreesLock(name) if done && has_run(class, outcome) && held.settled(name.as_deref()) => {}
+            Act::FreesSilently(name) if done && held.settled(Some(&name)) => {}
             Act::FreesLock(name) if done && outcome.told == Some(true) => held.freed(name.as_deref()),
             Act::FreesSilently(name) if done && held.place_of(&name).is_some() => held.freed(Some(&name)),
             _ => {}
@@ -248,20 +283,20 @@ impl Front {
         if prepares && makes_table || takes && (prepares || makes_table) {
             // One of them was not looked at.
             let (tables, statements) = (Names::Unknown, Names::Unknown);
-            *held = Held { tables, statements, locks: None, named: Vec::new() };
+            *held = Held { tables, statements, ..Held::default() };
         }
         let frees = class.statements == 1 && class.frees.contains(Locks::NAMED);
         if done && frees && has_run(class, outcome) {
-            (held.locks, held.named) = (Some(0), Vec::new());
+            (held.locks, held.named, held.maybe) = (Some(0), Vec::new(), Vec::new());
         }
         for (names, pin) in [(&held.tables, Pin::TemporaryTable), (&held.statements, Pin::SqlPrepare)] {
             if names.is_empty() {
                 self.pins.remove(pin);
             }
         }
-        match held.locks {
-            Some(0) => self.locks.remove(Locks::NAMED),
-            Some(_) | None => self.locks.insert(Locks::NAMED),
+        match held.has_no_lock() {
+            true => self.locks.remove(Locks::NAMED),
+            false => self.locks.insert(Locks::NAMED),
         }
         self.held = Some(held).filter(|held| !held.is_empty());
     }
@@ -271,10 +306,11 @@ fn any(piece: &Piece<'_>, words: &[&[u8]]) -> bool {
     words.iter().any(|word| piece.is(word))
 }
 
-/// A name without its backticks; `None` for what is none, or is not plain.
+/// A name without its quotes; `None` for what is none, or is not plain. Double quotes are a name's with
+/// ANSI_QUOTES, and otherwise no server takes what they enclose for one.
 fn identifier(piece: Piece<'_>) -> Option<&[u8]> {
     let name = match piece.bytes {
-        [b'`', name @ .., b'`'] => name,
+        [b'`', name @ .., b'`'] | [b'"', name @ .., b'"'] => name,
         name => name,
     };
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-' | b' ');
@@ -331,6 +367,49 @@ fn lock_asked(words: &mut Words<'_>) -> Option<Act> {
         next = words.next();
     }
     next.is_none().then_some(act)
+}
+
+/// The literal that names the only GET_LOCK() of a statement which reads nothing, and evaluates each of its
+/// expressions once.
+fn lock_tried(words: Words<'_>) -> Option<Box<[u8]>> {
+    let pieces: Vec<Piece<'_>> = words.collect();
+    let (verb, rest) = pieces.split_first()?;
+    let begins = any(verb, &[b"SELECT", b"DO", b"SET"]);
+    let others: [&[u8]; 16] = [
+        b"SELECT",
+        b"FROM",
+        b"UNION",
+        b"WHERE",
+        b"GROUP",
+        b"ORDER",
+        b"HAVING",
+        b"LIMIT",
+        b"DISTINCT",
+        b"CASE",
+        b"FOR",
+        b"STATEMENT",
+        b"OVER",
+        b"RELEASE_LOCK",
+        b"RELEASE_ALL_LOCKS",
+        b"VALUES",
+    ];
+    let once: [&[u8]; 7] =
+        [b"GET_LOCK", b"IF", b"COALESCE", b"IFNULL", b"UNIX_TIMESTAMP", b"SYSDATE", b"NOW"];
+    let is_word = |piece: &Piece<'_>| {
+        piece.bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+    };
+    let calls_others = rest.windows(2).any(|pair| match pair {
+        [name, open] => open.is(b"(") && is_word(name) && !any(name, &once),
+        _ => false,
+    });
+    let ends = rest.iter().position(|piece| piece.is(b";")).is_none_or(|at| at + 1 == rest.len());
+    if !begins || !ends || calls_others || rest.iter().any(|piece| any(piece, &others)) {
+        return None;
+    }
+    let mut asked = rest.iter().enumerate().filter(|(_, piece)| piece.is(b"GET_LOCK"));
+    let (Some((at, _)), None) = (asked.next(), asked.next()) else { return None };
+    let [open, name, comma] = rest.get(at + 1..at + 4)? else { return None };
+    literal(*name).filter(|_| open.is(b"(") && comma.is(b","))
 }
 
 /// `'name'`, as it is written: two that are alike name the same lock. Beyond ASCII that depends on the
@@ -393,6 +472,61 @@ mod tests {
         ] {
             assert_eq!(asked(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_that_may_take_a_lock_once() {
+        let tried = |text: &str| lock_tried(Words::new(text.as_bytes()));
+        for text in [
+            "SELECT IF(GET_LOCK('a', 0), UNIX_TIMESTAMP(SYSDATE(6)), NULL) AS acquired",
+            "SELECT GET_LOCK('a', 1) = 1",
+            "SELECT COALESCE(GET_LOCK('a', 1), 0), 1;",
+            "SELECT GET_LOCK('a', 1) INTO @l",
+            "SET @l = GET_LOCK('a', 1)",
+            "DO GET_LOCK('a', 1)",
+        ] {
+            assert_eq!(tried(text).as_deref(), Some(&b"'a'"[..]), "{text}");
+        }
+        for text in [
+            "SELECT GET_LOCK('a', 1), GET_LOCK('b', 1)",
+            "SELECT GET_LOCK('a', 1) FROM t",
+            "SELECT NULLIF(GET_LOCK('a', 1), 0)",
+            "SELECT GREATEST(GET_LOCK('a', 1), 0)",
+            "SELECT (SELECT GET_LOCK('a', 1))",
+            "SELECT GET_LOCK('a', 1) ORDER BY 1",
+            "SELECT IF(GET_LOCK('a', 1), RELEASE_LOCK('a'), 0)",
+            "DO GET_LOCK(?, 1)",
+            "DO GET_LOCK(@n, 1)",
+            "SELECT GET_LOCK('a', 1); SELECT 1",
+            "DO 1",
+        ] {
+            assert_eq!(tried(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_may_be_held_is_free_behind_its_release() {
+        let name = || Box::from(b"'a'".as_slice());
+        let mut held = Held::new();
+        held.may_have_taken(name());
+        assert!(!held.has_no_lock() && !held.settled(Some(b"'b'")) && !held.settled(None));
+        assert!(held.settled(Some(b"'a'")) && held.has_no_lock());
+        // Twice the same, or beside others of unknown names: nobody counts them.
+        for before in [
+            |held: &mut Held| held.may_have_taken(Box::from(b"'a'".as_slice())),
+            |held: &mut Held| held.took(None, Some(true)),
+        ] {
+            let mut held = Held::new();
+            before(&mut held);
+            held.may_have_taken(name());
+            held.settled(Some(b"'a'"));
+            assert!(!held.has_no_lock());
+        }
+        let mut held = Held::new();
+        held.may_have_taken(name());
+        held.took(Some(name()), Some(true));
+        held.settled(Some(b"'a'"));
+        assert!(!held.has_no_lock());
     }
 
     #[test]

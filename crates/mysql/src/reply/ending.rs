@@ -40,6 +40,7 @@ impl Back {
             front.status = end.status;
         }
         for (change, _) in changes(end.changes) {
+            entry.outcome.schema_told |= matches!(change, Change::Schema(_));
             match change {
                 Change::State => {
                     // What the SETs at the head of the text do is known.
