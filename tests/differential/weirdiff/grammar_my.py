@@ -308,6 +308,7 @@ STATEMENTS = [
     (1, "misc", "FLUSH TABLES", "w:ddl t k"),
     (1, "misc", "SHOW CREATE TABLE item", "r:item"),
     (1, "misc", "SHOW STATUS LIKE 'no_such'", ""),
+    (1, "misc", "SELECT @@collation_database, @@character_set_database", ""),
     (1, "misc", "EXPLAIN SELECT 1", ""),
     *((1, "form", text, known) for text, known in FORMS),
 ]

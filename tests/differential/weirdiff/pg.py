@@ -131,7 +131,9 @@ class Client:
         return out
 
     def poll(self, wait_s):
-        """Takes what has come by itself, notifications above all."""
+        """Takes what has come by itself, notifications above all; first of all what came together with the last reply."""
+        if self.take_buffered():
+            return True
         self.sock.settimeout(max(wait_s, 0.0005))
         try:
             got = self.sock.recv(65536)
@@ -143,6 +145,12 @@ class Client:
             self.alive = False
             return False
         self.buffer += got
+        self.take_buffered()
+        return True
+
+    def take_buffered(self):
+        """Takes what is whole of what has been read. False if nothing is."""
+        before = len(self.buffer)
         out = []
         while len(self.buffer) >= 5 and len(self.buffer) >= (size := UNPACK_I(self.buffer, 1)[0] + 1):
             event = self.take(chr(self.buffer[0]), bytes(self.buffer[5:size]))
@@ -150,7 +158,7 @@ class Client:
             if event is not None:
                 out.append(event)
         self.stray = [*getattr(self, "stray", ()), *out]
-        return True
+        return len(self.buffer) != before
 
     def take(self, kind, payload):
         if kind == "D":

@@ -65,11 +65,14 @@ class MyPlace:
         ask("SET GLOBAL lock_wait_timeout = 1; SET GLOBAL innodb_lock_wait_timeout = 1; SET GLOBAL log_bin_trust_function_creators = 1")
         ask(f"DROP USER IF EXISTS '{self.user}'@'%'")
         ask(f"CREATE USER '{self.user}'@'%' {self.empty_password}")
-        ask(f"GRANT ALL ON *.* TO '{self.user}'@'%'")
+        # An application's own user, that may read code.
+        ask(f"GRANT RELOAD, PROCESS ON *.* TO '{self.user}'@'%'")
+        ask(self.reads_code.format(user=self.user))
         for schema in self.schemas.values():
-            for name in (schema, schema + "x"):
+            for name, options in ((schema, ""), (schema + "x", " CHARACTER SET latin1 COLLATE latin1_bin")):
                 ask(f"DROP DATABASE IF EXISTS {name}")
-                ask(f"CREATE DATABASE {name}")
+                ask(f"CREATE DATABASE {name}{options}")
+                ask(f"GRANT ALL ON {name}.* TO '{self.user}'@'%'")
             for text in (*world_my.TABLES.split(";"), *world_my.ROUTINES, *self.more(), *"; ".join(world_my.ALL_CHANGING).split(";")):
                 ask(self.on(text, schema))
             ask(self.on("; ".join(world_my.RESTORE.values()), schema))
@@ -240,6 +243,7 @@ class MyPlace:
 class MariaDbPlace(MyPlace):
     kind = "mariadb"
     empty_password = "IDENTIFIED VIA mysql_native_password USING ''"
+    reads_code = "GRANT SELECT ON mysql.proc TO '{user}'@'%'"
 
     def more(self):
         yield from super().more()
@@ -249,6 +253,7 @@ class MariaDbPlace(MyPlace):
 class MySqlPlace(MyPlace):
     kind = "mysql"
     empty_password = "IDENTIFIED WITH caching_sha2_password BY ''"
+    reads_code = "GRANT SHOW_ROUTINE ON *.* TO '{user}'@'%'"
 
 
 def place(kind):
