@@ -55,8 +55,8 @@ pub(crate) struct Warnings {
     wanted: Option<u64>,
     /// The collation of its messages, by which they can be read; 0 where it is not known.
     collation: u16,
-    /// The SQLSTATE of the error among them, where its reply has said it.
-    state: Option<[u8; 5]>,
+    /// The SQLSTATEs of errors among them, by their places, where a reply has said them.
+    states: Vec<(usize, [u8; 5])>,
     /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another
     /// character set.
     own: bool,
@@ -88,7 +88,7 @@ static NONE: Warnings = Warnings {
     bytes: 0,
     wanted: None,
     collation: 0,
-    state: None,
+    states: Vec::new(),
     own: false,
 };
 
@@ -101,6 +101,7 @@ impl Warnings {
     /// Takes Weir's mark out of the list. True when nothing else was there.
     pub(crate) fn was_marked(&mut self) -> bool {
         let before = self.rows.len();
+        self.states.clear();
         self.rows.retain(|row| !row.ends_with(MARK.as_bytes()));
         self.rows.is_empty() && before > 0
     }
@@ -139,7 +140,7 @@ impl Warnings {
     pub(crate) fn of_error(payload: &[u8], flavour: Flavour, extended: bool) -> Warnings {
         let mut warnings = Warnings { columns: columns(flavour, extended), own: true, ..Warnings::default() };
         if let Ok(err) = ErrPacket::read(payload) {
-            warnings.state = err.sqlstate.try_into().ok();
+            warnings.states.extend(err.sqlstate.try_into().ok().map(|state| (0, state)));
             let mut row = Vec::new();
             for value in [&b"Error"[..], err.code.to_string().as_bytes(), err.message] {
                 lenenc::put_string(&mut row, value);
@@ -177,7 +178,9 @@ impl Warnings {
     /// An error behind what is there already, as MySQL adds it.
     pub(crate) fn add_error(&mut self, payload: &[u8]) {
         let mut added = Warnings::of_error(payload, Flavour::MySql, false);
-        (self.collation, self.state) = (0, None);
+        self.collation = 0;
+        let at = self.rows.len();
+        self.states.extend(added.states.iter().map(|(_, state)| (at, *state)));
         if self.columns.is_empty() {
             self.columns = added.columns;
         }
@@ -197,7 +200,13 @@ impl Warnings {
         let mut row = Vec::new();
         let values = [&b"Error"[..], b"1758", b"Invalid condition number"];
         values.iter().for_each(|value| lenenc::put_string(&mut row, value));
+        self.states.push((self.rows.len(), *b"35000"));
         self.rows.push(row.into());
+    }
+
+    /// The SQLSTATE of the condition at this place.
+    fn state_at(&self, place: usize) -> Option<[u8; 5]> {
+        self.states.iter().find(|(at, _)| *at == place).map(|(_, state)| *state)
     }
 
     /// A server would show them in other columns, and can be made to.

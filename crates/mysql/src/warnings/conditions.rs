@@ -18,15 +18,18 @@ impl Warnings {
     /// They were left by a statement that has failed with this SQLSTATE.
     pub(crate) fn are_of_error(&mut self, code: u16, state: [u8; 5]) {
         let is_last = self.rows.last().filter(|row| is_error(row)).and_then(|row| Condition::read(row));
-        self.state = is_last.filter(|last| last.code == code).map(|_| state);
+        let is_its = is_last.is_some_and(|last| last.code == code);
+        let place = self.rows.len().saturating_sub(1);
+        self.states.retain(|(at, _)| *at != place);
+        self.states.extend(is_its.then_some((place, state)));
     }
 
     /// A statement that leaves the only condition of the list anew; `None` when there are several, or one
     /// that no statement can raise. `states`: who it is for asks for its SQLSTATE.
     pub(crate) fn signal(&self, states: bool) -> Option<String> {
         let [row] = self.rows.as_slice() else { return None };
-        let Condition { level, code, message } = Condition::read(row)?;
-        let state = match (level, self.state.and_then(plain_state)) {
+        let Condition { level, code, message, .. } = Condition::read(row)?;
+        let state = match (level, self.state_at(0).and_then(plain_state)) {
             (b"Error", Some(state)) => state,
             (b"Error", None) if !states => "HY000".to_owned(),
             // Another class would make an error of it.
@@ -67,6 +70,8 @@ impl Warnings {
 
 /// A row of SHOW WARNINGS.
 struct Condition<'a> {
+    /// Where it stands in the list.
+    place: usize,
     level: &'a [u8],
     code: u16,
     message: &'a [u8],
@@ -77,7 +82,7 @@ impl<'a> Condition<'a> {
         let mut r = Reader::new(row);
         let [level, code, message] = [(); 3].map(|()| lenenc::string(&mut r).ok());
         let code = std::str::from_utf8(code?).ok()?.parse().ok()?;
-        Some(Condition { level: level?, code, message: message? })
+        Some(Condition { place: 0, level: level?, code, message: message? })
     }
 }
 
@@ -142,7 +147,10 @@ impl<'a> Asked<'a> {
 pub(crate) fn diagnostics(text: &[u8], kept: &Warnings, row_count: i64) -> Option<Vec<u8>> {
     let asked = Asked::read(text)?;
     let condition = match asked.condition {
-        Some(number) => Some(Condition::read(kept.rows.get(number.checked_sub(1)?)?)?),
+        Some(number) => {
+            let place = number.checked_sub(1)?;
+            Some(Condition { place, ..Condition::read(kept.rows.get(place)?)? })
+        }
         None => None,
     };
     let mut out = b"SET ".to_vec();
@@ -194,10 +202,8 @@ fn value_of(
         None if item.is(b"ROW_COUNT") => Some(row_count.to_string()),
         Some(it) if item.is(b"MYSQL_ERRNO") => Some(format!("CAST({} AS UNSIGNED)", it.code)),
         Some(it) if item.is(b"MESSAGE_TEXT") => kept.text_value(it.message),
-        // ER_DA_INVALID_CONDITION_NUMBER, of GET DIAGNOSTICS itself.
-        Some(it) if item.is(b"RETURNED_SQLSTATE") && it.code == 1758 => kept.text_value(b"35000"),
-        Some(it) if item.is(b"RETURNED_SQLSTATE") && it.level == b"Error" && kept.rows.len() == 1 => {
-            kept.text_value(&kept.state?)
+        Some(it) if item.is(b"RETURNED_SQLSTATE") && it.level == b"Error" => {
+            kept.text_value(&kept.state_at(it.place)?)
         }
         Some(_) | None => None,
     }
