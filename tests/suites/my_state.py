@@ -1423,3 +1423,51 @@ def a_temporary_table_named_in_double_quotes_is_let_go(_context):
         one.ask("drop temporary table let_go")
         eventually(lambda: pinned(w) == 0, "no pin")
         assert other.ask("select 1") == [["1"]]
+
+
+# Each statement of a client, separated by `|||`: what PREPARE is given is a literal, or a variable whose value goes along with its client.
+KNOWN_DYNAMIC = """
+prepare s1 from 'select ?' ||| set @a = 1 ||| execute s1 using @a ||| deallocate prepare s1
+set @s = 'select 1' ||| prepare s1 from @s ||| execute s1 ||| deallocate prepare s1
+set @s = (select if(count(*) = 0, 'create table if not exists app.dynamic (i int)', 'select 1') from information_schema.columns where table_name = 'no') \
+||| prepare s1 from @s ||| execute s1 ||| drop prepare s1
+select group_concat(concat('sum(i=', i, ')')) into @s from items ||| set @s = concat('select ', ifnull(@s, '1'), ' from items') \
+||| prepare s1 from @s ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'insert into items values (?)' ||| execute s1 using @a ||| execute s1 using @b ||| deallocate prepare s1
+""".strip().split("\n")
+
+LEAVING_DYNAMIC = """
+prepare s1 from 'set @zz = 1' ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'set time_zone = ''+09:00''' ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'select 1 into @zz' ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'create temporary table dynamic_t (i int)' ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'select get_lock(''dyn'', 0)' ||| execute s1 ||| deallocate prepare s1
+set @s = 'select get_lock("dyn", 0)' ||| prepare s1 from @s ||| execute s1 ||| deallocate prepare s1
+prepare s1 from 'select 1' ||| prepare s1 from 'set @zz = 2' ||| execute s1 ||| deallocate prepare s1
+begin ||| set @s = 'set @zz = 3' ||| prepare s1 from @s ||| execute s1 ||| commit ||| deallocate prepare s1
+""".strip().split("\n")
+
+
+@weir
+def sql_of_a_variable_that_is_known_pins_nobody(_context):
+    """PREPARE, EXECUTE, DEALLOCATE as programs have them for tables and columns that they do not know when they are written. What such a statement
+    leaves stays with its client."""
+    admin("create table if not exists app.items (i int)", "drop table if exists app.dynamic")
+    with start(2) as w:
+        with Wire(w.target()) as wire:
+            wire.ask("select i from items")
+            eventually(lambda: w.metric("weir_catalogue_reads", protocol="mysql") > 0, "the catalogue is read")
+        for text in KNOWN_DYNAMIC:
+            with Wire(w.target()) as wire:
+                for statement in text.split("|||"):
+                    wire.ask(statement.strip())
+                eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+        probe = "select @zz, @@time_zone, is_free_lock('dyn')"
+        for text in LEAVING_DYNAMIC:
+            with Wire(w.target()) as wire, Wire(w.target()) as other, Wire(server().direct()) as direct:
+                for statement in text.split("|||"):
+                    wire.ask(statement.strip())
+                    direct.ask(statement.strip().replace("dyn'", "dyn2'").replace('dyn"', 'dyn2"').replace("dynamic_t", "dynamic_t2"))
+                assert other.ask("select @zz, @@time_zone <> '+09:00'") == [[None, "1"]], text
+                assert wire.ask(probe) == direct.ask(probe.replace("dyn", "dyn2")), text
+                assert pinned(w) == 1, text

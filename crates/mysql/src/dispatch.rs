@@ -14,7 +14,7 @@ pub(crate) use self::texts::Texts;
 use crate::back::Back;
 use crate::follow::{InTheWay, Wanted};
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{AsksSession, Front, Leaves, Request, opens_nothing, runs_user_code};
+use crate::front::{Act, AsksSession, Front, Leaves, Request, opens_nothing, runs_user_code};
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
@@ -76,6 +76,7 @@ impl Back {
             && front.request.class.verb != Verb::Truncate
             && !is_temporary(front, bytes);
         let request = &front.request;
+        let changes = changes || matches!(request.act.as_deref(), Some(Act::RunsKnown { ddl: true }));
         if !matches!(request.command, Command::Query | Command::StmtExecute) {
             return;
         }

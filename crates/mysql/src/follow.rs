@@ -179,6 +179,15 @@ impl Kind {
     }
 }
 
+/// The bytes of a string that an assignment gives to a variable: `@`a`=_utf8mb4 X'6162' COLLATE ...`.
+pub(crate) fn text_of(assignment: &str) -> Option<Box<[u8]>> {
+    let (_, behind) = assignment.split_once("=_")?;
+    let (_, hex) = behind.split_once(" X'")?;
+    let (hex, _) = hex.split_once('\'')?;
+    let digits = hex.as_bytes().chunks_exact(2).map(|pair| std::str::from_utf8(pair).ok());
+    digits.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+}
+
 /// `_utf8mb4 X'C3A4' COLLATE utf8mb4_bin`. `None` for bytes that a server may refuse to read.
 fn text_literal(value: &[u8], collation: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -40,8 +40,13 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         let mut pins = class.pins;
+        let runs_known = matches!(request.act.as_deref(), Some(Act::RunsKnown { .. }));
+        if runs_known {
+            // What EXECUTE runs was read when it was prepared.
+            pins.remove(Pin::Unrecognised);
+        }
         // A change that the SETs at the head make is not among those that are asked about here.
-        let mut explained = !class.pins_behind().is_empty() || explains_change(class);
+        let mut explained = !runs_known && !class.pins_behind().is_empty() || explains_change(class);
         // Of a text that failed at last the first statement ran, if anything did.
         let all_ran = !outcome.failed || class.heads().len() == 1;
         if outcome.any_ok

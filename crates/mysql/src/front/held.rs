@@ -12,6 +12,7 @@
 
 use super::finish::has_run;
 use super::{Front, Outcome};
+use crate::follow;
 use crate::message::lenenc;
 use crate::words::{Piece, Words};
 use weir_sql::{Class, Locks, Uses, Verb};
@@ -58,6 +59,8 @@ pub(super) struct Held {
     tables: Names,
     /// Statements of PREPARE.
     statements: Names,
+    /// Their texts, where those are known.
+    texts: Vec<(Box<[u8]>, Box<[u8]>)>,
     /// How often its GET_LOCK() got a lock that it has not released; `None`: nobody knows.
     locks: Option<u32>,
     /// The literals by which some of these were named, one for each time.
@@ -73,6 +76,15 @@ impl Held {
 
     fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.statements.is_empty() && self.has_no_lock()
+    }
+
+    /// PREPARE has made a statement of this text.
+    fn prepared(&mut self, name: Box<[u8]>, text: Option<Box<[u8]>>) {
+        self.texts.retain(|(known, _)| *known != name);
+        if let Some(text) = text.filter(|_| self.texts.len() < HELD_NAMES) {
+            self.texts.push((name.clone(), text));
+        }
+        self.statements.add(Some(name));
     }
 
     fn has_no_lock(&self) -> bool {
@@ -140,8 +152,13 @@ pub(crate) enum Act {
     FreesLock(Option<Box<[u8]>>),
     /// `DO RELEASE_LOCK('name')`: nothing is answered.
     FreesSilently(Box<[u8]>),
-    Prepares(Box<[u8]>),
+    /// PREPARE: the name, and what it prepares.
+    Prepares(Box<[u8]>, Option<Box<[u8]>>),
     Deallocates(Box<[u8]>),
+    /// EXECUTE of a statement whose text is known, and leaves nothing. `ddl`: it changes the catalogue.
+    RunsKnown {
+        ddl: bool,
+    },
 }
 
 impl Act {
@@ -175,6 +192,7 @@ impl Front {
             Verb::Select => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
             Verb::Do | Verb::Set => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
             Verb::Prepare | Verb::Deallocate => true,
+            Verb::Execute => self.held.is_some(),
             _ => false,
         };
         if !matters {
@@ -201,11 +219,48 @@ impl Front {
             Verb::Select | Verb::Do | Verb::Set => {
                 lock_asked(&mut words()).or_else(|| lock_tried(words()).map(Act::MayTakeLock))
             }
-            Verb::Prepare => statement_name(class).map(Act::Prepares),
+            Verb::Prepare => {
+                statement_name(class).map(|name| Act::Prepares(name, self.text_to_prepare(words())))
+            }
+            Verb::Execute => self.runs_known(class).map(|ddl| Act::RunsKnown { ddl }),
             Verb::Deallocate => statement_name(class).map(Act::Deallocates),
             _ => None,
         };
         found.unwrap_or_default()
+    }
+
+    /// `PREPARE name FROM 'text'`, or `FROM @variable` whose value goes along with its client.
+    fn text_to_prepare(&self, mut words: Words<'_>) -> Option<Box<[u8]>> {
+        words.find(|piece| piece.is(b"FROM"))?;
+        let (first, second, end) = (words.next()?, words.next(), words.next());
+        if !first.is(b"@") {
+            let [b'\'', text @ .., b'\''] = first.bytes else { return None };
+            let is_plain = text.is_ascii() && !text.iter().any(|byte| matches!(byte, b'\'' | b'"'));
+            return (is_plain && second.is_none_or(|piece| piece.is(b";"))).then(|| text.into());
+        }
+        let name = std::str::from_utf8(second?.bytes).ok()?.to_ascii_lowercase();
+        let value = self.variables()?.get(&name).filter(|_| end.is_none_or(|piece| piece.is(b";")))?;
+        let is_unasked = self.unasked_variables().iter().any(|unasked| **unasked == *name);
+        // These are read by sql_mode, which may be another one when it is executed.
+        let is_plain = |text: &[u8]| text.is_ascii() && !text.iter().any(|byte| matches!(byte, b'\\' | b'"'));
+        follow::text_of(value).filter(|text| !is_unasked && text.len() <= HELD_TEXT_BYTES && is_plain(text))
+    }
+
+    /// What EXECUTE runs is known, and by proof leaves nothing behind it. Whether it changes the catalogue.
+    fn runs_known(&self, class: &Class) -> Option<bool> {
+        let (held, name) = (self.held.as_ref()?, statement_name(class)?);
+        let (_, text) = held.texts.iter().find(|(known, _)| *known == name)?;
+        let inner = self.classify(text).0;
+        let unseen = Uses::SQL_PREPARE | Uses::USER_VARIABLE_WRITE | Uses::BLOCK | Uses::EXECUTABLE_COMMENT;
+        let reads_or_writes =
+            matches!(inner.verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
+        // Which temporary table has which name is told by texts that are read.
+        let defines = inner.ddl && held.tables.is_empty();
+        let makes = defines && matches!(inner.verb, Verb::Create | Verb::Alter | Verb::Drop | Verb::Truncate);
+        let leaves = inner.pins.is_empty() && inner.code.is_empty() && inner.takes == Locks::default();
+        let is_read =
+            inner.statements == 1 && !inner.doubtful && inner.proven && !inner.uses.intersects(unseen);
+        (is_read && leaves && (reads_or_writes || makes)).then_some(inner.ddl)
     }
 
     /// `CREATE [OR REPLACE] TEMPORARY TABLE [IF NOT EXISTS] name ...`
@@ -266,10 +321,14 @@ impl Front {
             Act::Renames if !held.tables.is_empty() => held.tables = Names::Unknown,
             _ if makes_table => held.tables = Names::Unknown,
             _ if class.statements > 1 && class.ddl && !held.tables.is_empty() => held.tables = Names::Unknown,
-            Act::Prepares(name) if done => held.statements.add(Some(name)),
-            Act::Prepares(_) => {}
-            Act::Deallocates(name) if done => held.statements.remove(&name),
-            _ if prepares => held.statements = Names::Unknown,
+            Act::Prepares(name, text) if done => held.prepared(name, text),
+            // The one of that name before is gone.
+            Act::Prepares(name, _) => held.texts.retain(|(known, _)| *known != name),
+            Act::Deallocates(name) if done => {
+                held.texts.retain(|(known, _)| *known != name);
+                held.statements.remove(&name);
+            }
+            _ if prepares => (held.statements, held.texts) = (Names::Unknown, Vec::new()),
             Act::TakesLock(name) if done => held.took(name, outcome.told),
             Act::MayTakeLock(name) => held.may_have_taken(name),
             // It may have got its lock in a statement that failed later.
