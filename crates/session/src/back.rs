@@ -251,8 +251,9 @@ pub trait Back: Send {
     fn is_reserved(&self) -> bool {
         false
     }
-    /// No reset brings it back to what a new server is: it is closed instead.
+    /// No reset brings it back to what a new server is: it is closed instead. What the client of a reserved
+    /// one has there is not brought twice.
     fn is_never_reset(&self) -> bool {
-        false
+        self.is_reserved()
     }
 }

@@ -19,6 +19,8 @@ use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::limits::{HELD_NAMES, HELD_TEXT_BYTES};
 use weir_wire::{Pin, Reader};
 
+type Name = Box<[u8]>;
+
 /// Things of one kind by their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Names {
@@ -60,7 +62,7 @@ pub(super) struct Held {
     /// Statements of PREPARE.
     statements: Names,
     /// Their texts, where those are known.
-    texts: Vec<(Box<[u8]>, Box<[u8]>)>,
+    texts: Vec<(Name, Box<[u8]>)>,
     /// How often its GET_LOCK() got a lock that it has not released; `None`: nobody knows.
     locks: Option<u32>,
     /// The literals by which some of these were named, one for each time.

@@ -196,16 +196,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.clean_on(cx, key);
         }
         cleaning.needs_reset |= back.wants_reset();
-        // What the client of a reserved one has there is not brought twice.
-        let reserved = back.is_reserved() || back.is_never_reset();
-        if cleaning.needs_reset && !reserved && !cleaning.reset {
+        let stays = back.is_never_reset();
+        if cleaning.needs_reset && !stays && !cleaning.reset {
             cleaning.reset = true;
             back.reset(stream.output.tail_mut());
             let id = server.pool;
             self.count_pool(id, |cells| cells.server_resets.inc());
             return self.clean_on(cx, key);
         }
-        if !back.is_reusable() || (reserved && cleaning.needs_reset) || !server.stream.input.is_empty() {
+        if !back.is_reusable() || (stays && cleaning.needs_reset) || !server.stream.input.is_empty() {
             self.close_server(cx, key, "it cannot be used again");
             return;
         }
