@@ -644,6 +644,7 @@ impl Engine {
                 let value = |name: &String| match name.as_str() {
                     "CONNECTION_ID()" => self.id.to_string(),
                     "autocommit" => u8::from(self.autocommit).to_string(),
+                    "global.init_connect<>''" => "0".to_owned(),
                     name => self.setting(name).to_owned(),
                 };
                 vec![names.iter().map(|name| name.as_ref().map(value)).collect()]
