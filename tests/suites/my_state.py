@@ -1471,3 +1471,19 @@ def sql_of_a_variable_that_is_known_pins_nobody(_context):
                 assert other.ask("select @zz, @@time_zone <> '+09:00'") == [[None, "1"]], text
                 assert wire.ask(probe) == direct.ask(probe.replace("dyn", "dyn2")), text
                 assert pinned(w) == 1, text
+
+
+@weir
+def an_execute_of_nothing_pins_nobody(_context):
+    with start(1) as w:
+        for text in ("execute nothing", "prepare s1 from 'select 1' ||| deallocate prepare s1 ||| execute s1"):
+            with Wire(w.target()) as wire:
+                *before, last = text.split("|||")
+                for statement in before:
+                    wire.ask(statement.strip())
+                try:
+                    wire.ask(last.strip())
+                    raise AssertionError(text)
+                except MyError as e:
+                    assert "1243" in str(e), e
+                eventually(lambda: pinned(w) == 0, f"{text}: no pin")

@@ -12,6 +12,9 @@ use weir_wire::{Pin, Pins};
 /// ER_PARSE_ERROR: nothing of the text ran.
 const PARSE_ERROR: u16 = 1064;
 
+/// ER_UNKNOWN_STMT_HANDLER.
+const NO_SUCH_STATEMENT: u16 = 1243;
+
 /// ER_SP_DOES_NOT_EXIST.
 pub(crate) const NO_SUCH_ROUTINE: u16 = 1305;
 
@@ -40,7 +43,11 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         let mut pins = class.pins;
-        let runs_known = matches!(request.act.as_deref(), Some(Act::RunsKnown { .. }));
+        let runs_known = match request.act.as_deref() {
+            Some(Act::RunsKnown { .. }) => true,
+            Some(Act::RunsNothing) => outcome.failed && outcome.error == NO_SUCH_STATEMENT,
+            Some(_) | None => false,
+        };
         if runs_known {
             // What EXECUTE runs was read when it was prepared.
             pins.remove(Pin::Unrecognised);

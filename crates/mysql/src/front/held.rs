@@ -157,6 +157,8 @@ pub(crate) enum Act {
     /// PREPARE: the name, and what it prepares.
     Prepares(Box<[u8]>, Option<Box<[u8]>>),
     Deallocates(Box<[u8]>),
+    /// EXECUTE of a statement that is not there: a server says so (1243), and runs nothing.
+    RunsNothing,
     /// EXECUTE of a statement whose text is known, and leaves nothing. `ddl`: it changes the catalogue.
     RunsKnown {
         ddl: bool,
@@ -194,11 +196,14 @@ impl Front {
             Verb::Select => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
             Verb::Do | Verb::Set => class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED),
             Verb::Prepare | Verb::Deallocate => true,
-            Verb::Execute => self.held.is_some(),
+            Verb::Execute => true,
             _ => false,
         };
         if !matters {
             return Act::Other;
+        }
+        if class.verb == Verb::Execute && class.statements == 1 && !self.has_prepared(class) {
+            return Act::RunsNothing;
         }
         let words = || Words::new(text);
         if matches!(class.verb, Verb::Alter | Verb::Catalogue) {
@@ -246,6 +251,15 @@ impl Front {
         // These are read by sql_mode, which may be another one when it is executed.
         let is_plain = |text: &[u8]| text.is_ascii() && !text.iter().any(|byte| matches!(byte, b'\\' | b'"'));
         follow::text_of(value).filter(|text| !is_unasked && text.len() <= HELD_TEXT_BYTES && is_plain(text))
+    }
+
+    /// A statement of PREPARE of this name may be here.
+    fn has_prepared(&self, class: &Class) -> bool {
+        let Some(held) = &self.held else { return class.name().is_none() };
+        match (&held.statements, statement_name(class)) {
+            (Names::Known(names), Some(name)) => names.contains(&name),
+            (Names::Known(_), None) | (Names::Unknown, _) => true,
+        }
     }
 
     /// What EXECUTE runs is known, and by proof leaves nothing behind it. Whether it changes the catalogue.
