@@ -10,10 +10,14 @@
 mod body;
 mod calls;
 mod names;
+mod operator;
+mod relations;
 mod set;
 mod steps;
 mod touched;
 mod verbs;
+
+pub(crate) use relations::is_no_word;
 
 use weir_wire::limits::TEXT_HEADS;
 use weir_wire::{Pin, Pins};
@@ -153,6 +157,10 @@ struct Statement {
     /// So was `*`, or a column that says where a setting comes from.
     settings_source: bool,
     arguments: touched::Arguments,
+    /// The lists of relations (PostgreSQL).
+    relations: relations::Relations,
+    /// Behind `OPERATOR(` (PostgreSQL).
+    operator: operator::Named,
 }
 
 /// The recogniser.
@@ -249,6 +257,7 @@ impl Sink for Recogniser {
         }
         self.asked_setting(&token);
         self.defined_setting(&token);
+        self.operator_token(&token);
         self.mode_token(&token, past);
         match token.kind {
             Kind::Dot => self.now.in_catalog = self.now.last.word == Word::PgCatalog,
@@ -260,7 +269,9 @@ impl Sink for Recogniser {
             Kind::Comma if self.now.limited && self.now.depth == 0 => self.class.skips_rows = true,
             _ => {}
         }
-        if self.mysql && !self.is_set_target() {
+        if !self.mysql {
+            self.follow_relations(&token, past.word);
+        } else if !self.is_set_target() {
             self.system_variable(&token);
         }
         self.follow_target(&token, past);

@@ -79,7 +79,7 @@ impl Operator {
 }
 
 /// What such a token is written with, if it may be part of an operator.
-fn sign_of(token: &Token<'_>) -> Option<u8> {
+pub(super) fn sign_of(token: &Token<'_>) -> Option<u8> {
     match token.kind {
         Kind::Operator | Kind::Equals | Kind::Star | Kind::Param | Kind::UserVariable => {
             token.text.first().copied().filter(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte))
