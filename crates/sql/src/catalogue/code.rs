@@ -79,6 +79,12 @@ pub(super) struct Code {
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
     handler: bool,
+    /// Between DECLARE and BEGIN (PL/pgSQL).
+    declares: bool,
+    /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
+    assigns: bool,
+    /// The statement gives or takes rights: its EXECUTE runs nothing.
+    grants: bool,
     /// The statement creates or alters something.
     defines: bool,
     /// What its statements did before the current one.
@@ -111,6 +117,9 @@ impl Code {
             last: Word::Name,
             last_kind: Kind::None,
             handler: false,
+            declares: false,
+            assigns: false,
+            grants: false,
             defines: false,
             pins_before: Pins::NONE,
             facts: Facts::default(),
@@ -293,6 +302,7 @@ impl Code {
         if token.kind == Kind::Word && in_block && between.contains(&word) {
             // In MySQL DECLARE begins a declaration, elsewhere a row of them.
             if !(word == Word::Declare && self.is_routine()) {
+                self.declares = word == Word::Declare || self.declares && word != Word::Begin;
                 return true;
             }
         }
@@ -300,7 +310,10 @@ impl Code {
             return true;
         }
         self.begins = false;
+        let is_variable = self.language == Language::PlPgSql && (self.declares || self.assigns);
+        let word = if is_variable { Word::Name } else { word };
         self.defines = matches!(word, Word::Create | Word::Alter);
+        self.grants = matches!(word, Word::Grant | Word::Revoke);
         self.made_up = self.language == Language::Expression
             || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
         if self.made_up {
@@ -348,6 +361,9 @@ impl Code {
 impl Sink for Reader<'_> {
     fn token(&mut self, token: Token<'_>) {
         let code = &mut self.code;
+        if code.begins && code.language == Language::PlPgSql {
+            code.assigns = token.kind == Kind::Word && is_assigned(self.text, token.end);
+        }
         let is_whole = code.dynamic.as_mut().is_some_and(|dynamic| dynamic.token(&token, self.text));
         if is_whole {
             let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
@@ -372,12 +388,14 @@ impl Code {
             self.last_kind = token.kind;
             return;
         }
-        let runs_string = self.language == Language::PlPgSql && word == Word::Execute;
+        let runs_string =
+            self.language == Language::PlPgSql && word == Word::Execute && (self.begins || !self.grants);
         if runs_string && self.dynamic.replace(Dynamic::new()).is_some() {
             self.unknown();
         }
         let skipped = self.begins && self.begin(&token, word);
-        if !skipped {
+        // It executes a string, and no statement that has this name.
+        if !skipped && !(runs_string && self.made_up) {
             self.inside(token, word);
         }
         self.last = word;
@@ -448,6 +466,18 @@ impl Code {
                 | Word::If
                 | Word::Do
         )
+    }
+}
+
+/// What stands behind a word that begins a statement of PL/pgSQL makes it a variable: no statement of SQL begins
+/// so. With a comment between them it is not seen.
+fn is_assigned(text: &[u8], end: u64) -> bool {
+    let behind = usize::try_from(end).ok().and_then(|end| text.get(end..)).unwrap_or_default();
+    match behind.trim_ascii_start() {
+        [b':', b'=', ..] | [b'=' | b'[', ..] => true,
+        // Not SELECT .5
+        [b'.', next, ..] => !next.is_ascii_digit(),
+        _ => false,
     }
 }
 

@@ -461,6 +461,102 @@ fn a_string_that_code_runs_leaves_what_it_says() {
 }
 
 #[test]
+fn a_literal_that_code_runs_in_the_midst_of_a_statement_is_read() {
+    let locks: fn(&mut Builder) = |b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return new; end"));
+        b.trigger_of(b"orders", b"locks");
+    };
+    for body in [
+        "return query execute 'select $1, ''dyn''' using 10",
+        "for r in execute 'select 1' loop return next r; end loop",
+        "open c for execute 'select 1'",
+        "open c for execute 'select $1' using x",
+        "execute 'truncate table public.' || quote_ident('ps') || ' cascade'",
+        "execute 'select ' || quote_ident('a') || ' from t'",
+        "grant execute on function f(int) to public; perform 1",
+    ] {
+        assert_eq!(running(locks, body).pins, weir_wire::Pins::NONE, "{body}");
+    }
+    for body in [
+        "return query execute 'select locks()' using 10",
+        "return query execute 'select $1' using locks()",
+        "for r in execute 'select locks()' loop return next r; end loop",
+        "for r in execute 'select 1' loop perform locks(); end loop",
+        "open c for execute 'select locks()'",
+        "execute 'insert into ' || quote_ident('orders') || ' values (1)'",
+        "execute 'select ' || quote_ident('locks') || '()'",
+    ] {
+        assert_eq!(running(locks, body).pins, Pin::SessionLock.into(), "{body}");
+    }
+    for body in [
+        "return query execute x using 10",
+        "for r in execute x loop return next r; end loop",
+        "open c for execute 'select ' || x",
+        "create table x as execute s",
+        "execute 'create ' || quote_ident('temp') || ' table x (a int)'",
+        "execute 'select ' || quote_ident('locks' || x) || '()'",
+        "execute 'select ' || quote_ident('LOCKS') || '()'",
+        "execute 'select ' || quote_ident('coalesce') || '()'",
+    ] {
+        let pins = running(locks, body).pins;
+        assert!(pins.contains(Pin::Code) || pins.contains(Pin::SqlPrepare), "{body}: {pins:?}");
+    }
+}
+
+#[test]
+fn variables_may_be_called_like_statements() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql(
+            "f",
+            "declare id int; sql text; value int := 1; count bigint = 0; data jsonb; status text; \
+             query text; comment text; lock int; session text; statement int; event text; role text; \
+             repeat int; load int; do int; copy int[]; help record; handler t.kill%type; kill alias for $1; \
+             begin id := 1; sql = 'x'; value:=id + 1; count [1] := 2; help.a := 3; lock . b := 4; \
+             if id = 1 then status := 'x'; else comment := 'y'; end if; \
+             loop query := 'z'; exit; end loop; declare role text; begin role := 'a'; end; \
+             return copy; end",
+        ));
+        b.function(plpgsql("by_value", "declare id int := locks(); begin return id; end"));
+        b.function(plpgsql("by_default", "declare a int; id int default locks(); begin end"));
+        b.function(plpgsql("by_assignment", "declare id int; begin id := locks(); end"));
+        b.function(plpgsql("by_field", "declare load r; begin load.a = locks(); end"));
+        b.function(plpgsql("by_index", "declare id int; begin copy[locks()] := 1; end"));
+        b.function(plpgsql("by_cursor", "declare id cursor for select locks(); begin open id; end"));
+        b.function(plpgsql("runs", "declare id int; begin load 'x'; end"));
+        b.function(plpgsql("selects", "begin select .5 + locks(); end"));
+        b.function(plpgsql("locked", "declare lock int; begin discard temp; end"));
+        b.function(plpgsql("sets", "declare a int; set int; begin set work_mem = 1; end"));
+    });
+    leaves_nothing(&c, "select f(1)");
+    for name in ["by_value", "by_default", "by_assignment", "by_field", "by_index", "by_cursor", "selects"] {
+        pins(&c, &format!("select {name}()"), Pin::SessionLock);
+    }
+    pins(&c, "select runs()", Pin::Load);
+    pins(&c, "select locked()", Pin::Code);
+    pins(&c, "select sets()", Pin::Setting);
+}
+
+#[test]
+fn an_operator_named_with_its_schema_is_what_users_made_of_it() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("opens", "begin return pg_advisory_lock($1) is null; end"));
+        b.operator(b"===", b"opens");
+        b.function(plpgsql("by_schema", "begin return 1 operator(public.===) 2; end"));
+        b.function(plpgsql("built_in", "begin return 1 operator(pg_catalog.=) 2; end"));
+        b.function(plpgsql("nobodys", "begin return 1 operator(public.<<<) 2; end"));
+    });
+    is_pure(&c, "select a operator(pg_catalog.~) 'x' from t");
+    leaves_nothing(&c, "select built_in()");
+    for text in ["select 1 operator(public.===) 2", "select 1 === 2", "select by_schema()"] {
+        pins(&c, text, Pin::SessionLock);
+        assert!(!read(&c, text).pins.contains(Pin::Code), "{text}");
+    }
+    pins(&c, "select 1 operator(public.<<<) 2", Pin::Code);
+    pins(&c, "select nobodys()", Pin::Code);
+}
+
+#[test]
 fn unknown_code_pins_unless_the_operator_says_otherwise() {
     let c = catalogue(|b| {
         b.function(plpgsql("runs", "begin execute x; end"));
