@@ -212,6 +212,15 @@ def variables_called_like_statements_pin_nobody(_context):
 
 
 @weir
+def what_the_server_could_not_read_pins_nobody(_context):
+    """Whatever stands in it: nothing of it ran. What ran in front of it counts."""
+    assert pins_of(["select nope(1)", "select nope(1) from nope_table", "select * from nope(1) as x(a)", "select schema_nope.fn()",
+                    "insert into nope select nope()"]) == {}
+    text = "select run('prepare x as select 1'); select nope(1)"
+    assert pins_of([text]) == {text: ["code", "setting", "sql_prepare"]}
+
+
+@weir
 def a_literal_that_code_runs_in_the_midst_of_a_statement_pins_nobody(_context):
     functions = ["return query execute 'select $1' using 10", "for r in execute 'select 1' loop return next r; end loop",
                  "open c for execute 'select 1'; fetch c into r; close c", "execute 'truncate table public.' || quote_ident('audit') || ' cascade'"]

@@ -633,6 +633,12 @@ impl Traces {
         self.pins.insert(Pin::SqlPrepare);
     }
 
+    /// There are none after all.
+    pub fn forget_names(&mut self) {
+        self.names = false;
+        self.pins.remove(Pin::SqlPrepare);
+    }
+
     /// See [`Traces::hold_names`].
     pub fn holds_names(&self) -> bool {
         self.names
