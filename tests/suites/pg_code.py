@@ -212,6 +212,42 @@ def variables_called_like_statements_pin_nobody(_context):
 
 
 @weir
+def texts_that_only_define_pin_nobody(_context):
+    """Several statements in one text, as migrations send them: nothing of it runs what it makes."""
+    with admin() as a:
+        with start() as w, Wire(w.target()) as wire:
+            login = wire.ask("select current_user")[0][0]
+        a.ask(f"create table defined (id int); alter table defined owner to {login}")
+        try:
+            found = pins_of([
+                "BEGIN;ALTER TABLE defined DISABLE TRIGGER USER;COMMIT",
+                "ALTER TABLE defined ENABLE ROW LEVEL SECURITY; CREATE POLICY po ON defined USING (true)",
+                "CREATE VIEW defined_view AS SELECT * FROM defined; GRANT SELECT ON defined_view TO PUBLIC; DROP VIEW defined_view",
+                "CREATE OR REPLACE FUNCTION defined_f() RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMENT ON FUNCTION defined_f() IS 'x'"])
+            runs = "CREATE OR REPLACE FUNCTION defined_f() RETURNS int LANGUAGE sql AS 'SELECT 2'; SELECT defined_f()"
+            still = pins_of([runs])
+        finally:
+            a.ask("drop table defined cascade")
+            a.ask("drop function if exists defined_f()")
+    assert found == {}, found
+    assert "code" in still[runs], still
+
+
+@weir
+def blocks_that_change_the_catalogue_for_good_pin_nobody(_context):
+    """Also beside other statements. What they run counts, and what is temporary."""
+    blocks = ["create table if not exists zz (i int)", "alter table zz add column if not exists k int default 1", "create index if not exists zi on zz (k)",
+              "create type zt as enum ('a'); exception when duplicate_object then null", "truncate zz", "grant select on zz to public",
+              "comment on table zz is 'x'", "execute 'create table zz2 (i int)'", "drop table if exists zz, zz2; drop type zt"]
+    assert pins_of([f"do $$ begin {block}; end $$" for block in blocks]) == {}
+    assert pins_of(["do $$ begin raise debug 'x'; end $$; select 1", "begin; do $$ begin perform 1; end $$; commit",
+                    "do $$ begin perform 1; end $$; do $$ begin perform 2; end $$"]) == {}
+    found = pins_of(["do $$ begin create temp table zt (i int); end $$", "do $$ begin create view zv as select 1; drop view zv; end $$",
+                     "select 1; do $$ begin perform pg_advisory_lock(1); end $$"])
+    assert len(found) == 3, found
+
+
+@weir
 def what_the_server_could_not_read_pins_nobody(_context):
     """Whatever stands in it: nothing of it ran. What ran in front of it counts."""
     assert pins_of(["select nope(1)", "select nope(1) from nope_table", "select * from nope(1) as x(a)", "select schema_nope.fn()",

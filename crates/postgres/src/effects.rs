@@ -409,7 +409,7 @@ fn makes_code(class: &Class, text: &[u8]) -> bool {
         b"policy",
         b"domain",
     ];
-    if !class.ddl || class.statements <= 1 {
+    if !class.ddl || class.statements <= 1 || class.only_defines {
         return false;
     }
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -44,8 +44,8 @@ impl Back {
         self.write(&bytes, out);
     }
 
-    /// The server has refused the request for which names were to matter, before anything of it ran: where there
-    /// are none, nothing was left.
+    /// The server has refused the request for which names were to matter, before anything of it ran: where
+    /// there are none, nothing was left.
     pub(crate) fn give_names_back(&mut self, front: &mut Front) {
         let number = self.queue.head().map(|head| head.number);
         let has_names = front.prepared.as_deref().is_some_and(|prepared| !prepared.is_empty());

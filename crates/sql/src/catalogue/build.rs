@@ -352,7 +352,10 @@ impl Builder {
                 Place::Name => {}
                 Place::Operator => catalogue.has_operators |= !reached.is_pure() || reached.varies,
                 Place::Ambient => catalogue.ambient.add(reached),
-                Place::Ddl => catalogue.on_ddl.add(reached),
+                Place::Ddl => {
+                    catalogue.has_event_triggers = true;
+                    catalogue.on_ddl.add(reached);
+                }
             }
         }
         catalogue

@@ -1,7 +1,7 @@
 //! `OPERATOR(schema.signs)`: PostgreSQL's way to name an operator with its schema.
 //!
-//! It looks like a call of a function `operator`, which only what is in the parentheses decides. Which code the
-//! signs stand for is looked up as for any operator (`names.rs`).
+//! It looks like a call of a function `operator`, which only what is in the parentheses decides. Which code
+//! the signs stand for is looked up as for any operator (`names.rs`).
 //!
 //! Invariant: what is not surely an operator is a call.
 
@@ -24,8 +24,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// PostgreSQL's operators are shorter.
-    const SIGNS: usize = 16;
+    /// Longer ones count as calls of nobody knows what.
+    const SIGNS: usize = 8;
 
     /// Takes a token. None: these are no operator's parentheses.
     fn take(&mut self, token: &Token<'_>, last: Kind) -> Option<()> {

@@ -1,7 +1,7 @@
 //! Where a list of relations (FROM, USING, JOIN) stands, and where in it a name can only be an alias.
 //!
-//! `FROM (VALUES (1)) v(a)`, `FROM t x(a, b)`: PostgreSQL's grammar has no call directly behind a relation, so
-//! such a name with a parenthesis names columns (`alias_clause` of gram.y). In front of a relation, and
+//! `FROM (VALUES (1)) v(a)`, `FROM t x(a, b)`: PostgreSQL's grammar has no call directly behind a relation,
+//! so such a name with a parenthesis names columns (`alias_clause` of gram.y). In front of a relation, and
 //! anywhere else, it is a call: `FROM f(1)`, `JOIN LATERAL f(1)`, `ON f(1)`, `WHERE f(1)`.
 //!
 //! Must not know: what calls do.
@@ -41,26 +41,26 @@ const PLACES: [Place; 8] =
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relations {
     /// Of each level its [`Place`], the outermost in the lowest bits.
-    places: u128,
+    places: u64,
     /// The last token is a name where only an alias can stand.
     pub(super) at_alias: bool,
 }
 
 impl Relations {
-    const BITS: u32 = 4;
+    const BITS: u32 = 3;
     /// Levels that are known.
-    const LEVELS: u32 = u128::BITS / Relations::BITS;
+    const LEVELS: u32 = u64::BITS / Relations::BITS;
 
     fn at(&self, level: u16) -> Place {
         let bits = u32::from(level) * Relations::BITS;
-        let place = self.places.checked_shr(bits).unwrap_or_default() & 0xf;
+        let place = self.places.checked_shr(bits).unwrap_or_default() & 0b111;
         PLACES.get(place as usize).copied().unwrap_or(Place::None)
     }
 
     fn put(&mut self, level: u16, place: Place) {
         if u32::from(level) < Relations::LEVELS {
             let bits = u32::from(level) * Relations::BITS;
-            self.places = self.places & !(0xf << bits) | (place as u128) << bits;
+            self.places = self.places & !(0b111 << bits) | (place as u64) << bits;
         }
     }
 }
