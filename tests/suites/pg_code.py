@@ -132,15 +132,145 @@ def what_writes_under_a_known_name_writes_once(_context):
                     assert found == [["1"]], (tag, text, found)
 
 
+def pins_of(texts):
+    """Which of these texts still pins a client of its own once it is answered: {text: reasons}."""
+    found = {}
+    with start(pool_size=2) as w:
+        for text in texts:
+            before = pins_so_far(w)
+            with Wire(w.target()) as wire:
+                wire.send(query(text))
+                wire.until("Z")
+                assert wire.ask("select 1") == [["1"]]
+                with contextlib.suppress(AssertionError):
+                    eventually(lambda: pinned(w) == 0, f"{text}: no pin", deadline_s=0.5)
+                if pinned(w):
+                    found[text] = sorted(reason for reason, count in pins_so_far(w).items() if count > before.get(reason, 0))
+            eventually(lambda: pinned(w) == 0, "it has gone")
+    return found
+
+
+def pins_so_far(w):
+    """How often servers were pinned, by reason."""
+    found = {}
+    for reason in ["code", "setting", "sql_prepare", "unrecognised", "temporary_table", "session_lock", "load"]:
+        with contextlib.suppress(KeyError):
+            found[reason] = pinned(w, reason)
+    return found
+
+
 @weir
 def explain_with_options_pins_nobody(_context):
     texts = ["explain (costs off) select 1", "explain (analyze, buffers) select * from logs", "select collation for ('a')"]
-    with start(pool_size=2) as w:
-        for text in texts:
-            with Wire(w.target()) as wire:
-                wire.ask(text)
-                assert wire.ask("select 1") == [["1"]]
-                eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+    assert pins_of(texts) == {}
+
+
+@weir
+def an_alias_with_columns_and_without_as_pins_nobody(_context):
+    """Only where it can be nothing but an alias: what is called is what it was."""
+    assert pins_of(["select * from (values (1)) v(a)", "select * from (select 1) s(a) where a = 1", "select * from unnest(array[1]) cols(a)",
+                    "select x.a from audited x(a, b)", "select * from generate_series(1, 2) with ordinality t(a, b)",
+                    "select * from json_to_recordset('[]') x(a int, b text)",
+                    "update audited set a = s.v from (values (1, 2)) s(id, v) where audited.id = s.id",
+                    "delete from audited using (values (1)) d(id) where audited.id = d.id",
+                    "insert into audited select * from (values (1, 2)) z(id, v)"]) == {}
+    calls = ["select * from audited, locks(1, 2)", "select * from (values (1)) v(a) join locks(1, 2) on true",
+             "select * from (values (1)) v(a) where locks(1, 2)", "select * from rows from (locks(1, 2)) x(a)"]
+    with admin() as a:
+        a.ask("create function locks(a int, b int) returns bool language sql as 'select pg_advisory_lock(a) is null'")
+        try:
+            found = pins_of(calls)
+        finally:
+            a.ask("drop function locks(int, int)")
+    assert found == {call: ["session_lock"] for call in calls}, found
+
+
+@weir
+def an_operator_with_its_schema_pins_nobody(_context):
+    """As psql writes them. Those of users are code."""
+    assert pins_of(["select relname from pg_class where relname operator(pg_catalog.~) '^(a)$' collate pg_catalog.default",
+                    "select 1 operator(pg_catalog.=) 2"]) == {}
+    with admin() as a:
+        a.ask("create function opens(a int, b int) returns bool language sql as 'select pg_advisory_lock(a) is null'")
+        a.ask("create operator ==== (leftarg = int, rightarg = int, function = opens)")
+        try:
+            found = pins_of(["select 1 operator(public.====) 2"])
+        finally:
+            a.ask("drop function opens(int, int) cascade")
+    assert found == {"select 1 operator(public.====) 2": ["session_lock"]}, found
+
+
+@weir
+def variables_called_like_statements_pin_nobody(_context):
+    """In PL/pgSQL; a function that is called for the value of one counts."""
+    names = ["id", "sql", "value", "count", "data", "status", "query", "kill", "handler", "help", "session", "role", "event", "statement", "load"]
+    blocks = [f"do $$ declare {name} int; begin {name} := 1; {name} = 2; if {name} = 2 then {name} := 3; end if; end $$" for name in names]
+    assert pins_of(blocks) == {}
+    locks = ["do $$ declare id text := pg_advisory_lock(1); begin end $$", "do $$ declare id text; begin id := pg_advisory_lock(1); end $$"]
+    found = pins_of(locks)
+    assert found == {text: ["session_lock"] for text in locks}, found
+
+
+@weir
+def texts_that_only_define_pin_nobody(_context):
+    """Several statements in one text, as migrations send them: nothing of it runs what it makes."""
+    with admin() as a:
+        with start() as w, Wire(w.target()) as wire:
+            login = wire.ask("select current_user")[0][0]
+        a.ask(f"create table defined (id int); alter table defined owner to {login}")
+        try:
+            found = pins_of([
+                "BEGIN;ALTER TABLE defined DISABLE TRIGGER USER;COMMIT",
+                "ALTER TABLE defined ENABLE ROW LEVEL SECURITY; CREATE POLICY po ON defined USING (true)",
+                "CREATE VIEW defined_view AS SELECT * FROM defined; GRANT SELECT ON defined_view TO PUBLIC; DROP VIEW defined_view",
+                "CREATE OR REPLACE FUNCTION defined_f() RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMENT ON FUNCTION defined_f() IS 'x'"])
+            runs = "CREATE OR REPLACE FUNCTION defined_f() RETURNS int LANGUAGE sql AS 'SELECT 2'; SELECT defined_f()"
+            still = pins_of([runs])
+        finally:
+            a.ask("drop table defined cascade")
+            a.ask("drop function if exists defined_f()")
+    assert found == {}, found
+    assert "code" in still[runs], still
+
+
+@weir
+def blocks_that_change_the_catalogue_for_good_pin_nobody(_context):
+    """Also beside other statements. What they run counts, and what is temporary."""
+    blocks = ["create table if not exists zz (i int)", "alter table zz add column if not exists k int default 1", "create index if not exists zi on zz (k)",
+              "create type zt as enum ('a'); exception when duplicate_object then null", "truncate zz", "grant select on zz to public",
+              "comment on table zz is 'x'", "execute 'create table zz2 (i int)'", "drop table if exists zz, zz2; drop type zt"]
+    assert pins_of([f"do $$ begin {block}; end $$" for block in blocks]) == {}
+    assert pins_of(["do $$ begin raise debug 'x'; end $$; select 1", "begin; do $$ begin perform 1; end $$; commit",
+                    "do $$ begin perform 1; end $$; do $$ begin perform 2; end $$"]) == {}
+    found = pins_of(["do $$ begin create temp table zt (i int); end $$", "do $$ begin create view zv as select 1; drop view zv; end $$",
+                     "select 1; do $$ begin perform pg_advisory_lock(1); end $$"])
+    assert len(found) == 3, found
+
+
+@weir
+def what_the_server_could_not_read_pins_nobody(_context):
+    """Whatever stands in it: nothing of it ran. What ran in front of it counts."""
+    assert pins_of(["select nope(1)", "select nope(1) from nope_table", "select * from nope(1) as x(a)", "select schema_nope.fn()",
+                    "insert into nope select nope()"]) == {}
+    text = "select run('prepare x as select 1'); select nope(1)"
+    assert pins_of([text]) == {text: ["code", "setting", "sql_prepare"]}
+
+
+@weir
+def a_literal_that_code_runs_in_the_midst_of_a_statement_pins_nobody(_context):
+    functions = ["return query execute 'select $1' using 10", "for r in execute 'select 1' loop return next r; end loop",
+                 "open c for execute 'select 1'; fetch c into r; close c", "execute 'truncate table public.' || quote_ident('audit') || ' cascade'"]
+    with admin() as a:
+        for n, body in enumerate(functions):
+            a.ask(f"create function literal_{n}() returns setof int language plpgsql as "
+                  f"$f$ declare r int; c refcursor; begin {body}; end $f$")
+        a.ask("grant truncate on audit to public")
+        try:
+            found = pins_of([f"select * from literal_{n}()" for n in range(len(functions))])
+        finally:
+            for n in range(len(functions)):
+                a.ask(f"drop function literal_{n}()")
+    assert found == {}, found
 
 
 @weir

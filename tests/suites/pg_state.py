@@ -118,6 +118,20 @@ def a_setting_is_its_clients_own_when_it_fails_or_is_taken_back(context):
         assert through == direct, [(step, a, b) for step, a, b in zip(steps, direct, through) if a != b]
 
 
+@weir
+def a_reset_right_behind_a_set_goes_back_to_the_startup_value(_context):
+    """A RESET that comes while Weir asks the server what the SET before it has set."""
+    with Weir.before("postgres", pool_size=1, settings=["pool.query_wait_timeout=20"]) as w:
+        for back in ["reset app.z", "set app.z to default", "reset all"]:
+            seen = set()
+            for _ in range(30):
+                with connection(w.target(), options="-c app.z=9") as c:
+                    c.execute("set app.z = 1", prepare=False)
+                    c.execute(back, prepare=False)
+                    seen.add(c.execute("show app.z", prepare=False).fetchone())
+            assert seen == {("9",)}, (back, seen)
+
+
 ROLES = [f"role_{n}" for n in range(8)]
 WHO = "select current_user, session_user, current_setting('role'), current_setting('is_superuser')"
 MINE = "select string_agg(body, ',' order by body) from rows_of_roles where body <> %s"

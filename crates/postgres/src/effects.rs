@@ -409,7 +409,7 @@ fn makes_code(class: &Class, text: &[u8]) -> bool {
         b"policy",
         b"domain",
     ];
-    if !class.ddl || class.statements <= 1 {
+    if !class.ddl || class.statements <= 1 || class.only_defines {
         return false;
     }
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -631,6 +631,12 @@ impl Traces {
     pub fn hold_names(&mut self) {
         self.names = true;
         self.pins.insert(Pin::SqlPrepare);
+    }
+
+    /// There are none after all.
+    pub fn forget_names(&mut self) {
+        self.names = false;
+        self.pins.remove(Pin::SqlPrepare);
     }
 
     /// See [`Traces::hold_names`].

@@ -174,6 +174,10 @@ impl Back {
         if let Some(questions) = self.questions.as_deref_mut() {
             // What it had set may be gone by that, but for its role.
             questions.doubtful |= effects.clears.intersects(Clears::RESET_ALL);
+            if outcome == Outcome::Settled && questions.forget(effects) {
+                self.traces.unpin(Pin::Setting);
+                front.traces.unpin(Pin::Setting);
+            }
         }
         match (&effects.names, effects.touched.as_deref()) {
             (Some(sets), _) => {
@@ -486,6 +490,17 @@ impl Effects {
 }
 
 impl Questions {
+    /// These settings have gone back, for good, before the server was asked what they had come to: it would
+    /// tell its own value, and a client goes back to what it named at its start. True: nothing else was set.
+    fn forget(&mut self, effects: &Effects) -> bool {
+        let had = !self.names.is_empty();
+        let goes = |name: &str| !is_who(name) && effects.resets().any(|reset| reset == name);
+        if self.asked.is_none() {
+            self.names.retain(|name| !goes(name));
+        }
+        had && self.names.is_empty() && !self.in_vain
+    }
+
     fn add(&mut self, name: &str, followed: &impl Fn(&str) -> bool) {
         if name == "transaction characteristics" {
             // Only some of them have been set.

@@ -71,7 +71,7 @@ pub(crate) struct Entry {
     pub completed: bool,
     /// ReadyForQuery came last: the boundary is known.
     pub ready: bool,
-    /// The server was idle, as far as was known, when it was sent.
+    /// The server was idle when it was sent, or is known to be when everything in front of it is answered.
     pub from_idle: bool,
     /// It holds a Parse that went as it was, or of which it is not known how it was read: the owner stays
     /// here, whatever else the request does.

@@ -186,6 +186,11 @@ impl Back {
                 Some(next) => next.take_on(entry),
                 None => self.unended = Some(Box::new(entry)),
             }
+        } else if self.boundary == Boundary::Idle
+            && let Some(next) = self.queue.head_mut()
+        {
+            // Sent before this was known, behind another request or a question of Weir's.
+            next.from_idle = true;
         }
         if let Some(front) = front {
             front.answered(1);

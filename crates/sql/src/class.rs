@@ -629,6 +629,9 @@ pub struct Class {
     pub varies: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
+    /// PostgreSQL: its statements only define, begin or end transactions, or set. Whatever code they make,
+    /// none of them runs it.
+    pub only_defines: bool,
     /// PostgreSQL: which statements are prepared in its session, under which names and with which texts, may
     /// bear on what it does, or it may change that. A single EXECUTE or DEALLOCATE is not meant:
     /// [`Class::name`] says of what.

@@ -4,6 +4,7 @@ use crate::catalogue::{Block, Proof};
 use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
+use std::sync::Arc;
 
 /// Reads a text in pieces and says at the end what it is.
 ///
@@ -42,6 +43,11 @@ impl Scanner {
     /// The text is at its end.
     pub fn finish(mut self) -> Class {
         self.lexer.finish(&mut self.recogniser);
+        self.conclude()
+    }
+
+    /// The same behind the last token.
+    fn conclude(self) -> Class {
         let mut class = self.recogniser.finish(self.lexer.doubtful, self.lexer.executable);
         class.lends_settings |= self.lexer.hinted;
         class
@@ -59,10 +65,16 @@ pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
 /// which it was judged, 0 for none.
 pub fn classify_in(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Class, u64) {
     let mut scanner = Scanner::with_fingerprint(dialect);
-    if let Some(proof) = &proof {
-        scanner.recogniser.block = Block::of_text(dialect, text, &proof.catalogue).map(Box::new);
-    }
+    let catalogue = proof.as_ref().map(|proof| Arc::clone(&proof.catalogue));
     let state = proof.map_or(0, |proof| scanner.watch(proof));
     scanner.feed(text);
-    (scanner.finish(), state)
+    scanner.lexer.finish(&mut scanner.recogniser);
+    if let Some(catalogue) = catalogue {
+        let places = scanner.recogniser.places_of_blocks();
+        if !places.is_empty() {
+            let block = Block::of_places(dialect, text, places, &catalogue);
+            scanner.recogniser.block = block.map(Box::new);
+        }
+    }
+    (scanner.conclude(), state)
 }

@@ -885,4 +885,5 @@ fn malformed_requests_end_the_client() {
 }
 
 mod found;
+mod names;
 mod settings;

@@ -18,7 +18,7 @@ use crate::session_state::{Change, all_that_decides_reading, decides_reading, pu
 use std::sync::Arc;
 use weir_session::Front as _;
 use weir_sql::Scope;
-use weir_wire::Boundary;
+use weir_wire::{Boundary, Pin};
 
 impl Back {
     /// From here on the names of the statements here are this client's. `at_start`: nothing of its request
@@ -29,6 +29,7 @@ impl Back {
         if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
             return;
         }
+        let first = !front.traces.pins().contains(Pin::SqlPrepare);
         front.traces.hold_names();
         self.traces.hold_names();
         // What may be drawn or asked by a statement's name is not known: it was forgotten ahead of this.
@@ -37,9 +38,25 @@ impl Back {
         let mut bytes = Vec::new();
         let names = self.prepared.take_all();
         self.close_stand_ins(names, &mut bytes);
-        let own = self.bring_names(front, at_start, false, &mut bytes);
+        let mut own = self.bring_names(front, at_start, false, &mut bytes);
+        own.taken_for = self.queue.tail().filter(|_| first).map(|tail| tail.number);
         self.own_names = Some(own);
         self.write(&bytes, out);
+    }
+
+    /// The server has refused the request for which names were to matter, before anything of it ran: where
+    /// there are none, nothing was left.
+    pub(crate) fn give_names_back(&mut self, front: &mut Front) {
+        let number = self.queue.head().map(|head| head.number);
+        let has_names = front.prepared.as_deref().is_some_and(|prepared| !prepared.is_empty());
+        let for_this =
+            self.own_names.as_deref().is_some_and(|own| own.taken_for == number && number.is_some());
+        // What stands behind it was sent for a server with these names.
+        if for_this && !has_names && self.queue.len() == 1 {
+            self.own_names = None;
+            self.traces.forget_names();
+            front.traces.forget_names();
+        }
     }
 
     /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are

@@ -163,6 +163,8 @@ impl ClientPrepared {
 /// A server on which one client's statements have that client's names.
 #[derive(Debug, Default)]
 pub struct OwnNames {
+    /// They were put there for this request, and nothing had tied their client to the server by its names.
+    pub taken_for: Option<u64>,
     /// Statements that were prepared elsewhere before, by their numbers, of which the server has not said yet
     /// that they are what their client was told.
     unproven: Vec<u64>,

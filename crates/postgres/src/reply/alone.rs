@@ -151,6 +151,7 @@ impl Back {
         self.spoiled |= fatal;
         self.learn_from(body);
         let way = self.way(front.is_some());
+        let reads = matches!(self.queue.next(), Some(Owed::Query { .. } | Owed::Parse { hidden: false, .. }));
         let Some(entry) = self.queue.head_mut() else {
             if let Some(front) = front {
                 front.told_fatal |= fatal;
@@ -162,7 +163,7 @@ impl Back {
             };
         };
         entry.failed = true;
-        entry.misread = is_of_reading(body);
+        entry.misread = reads && is_of_reading(body);
         if entry.asks_elsewhere
             && field(body, b'C') == Some(b"55000")
             && let Some(front) = front.as_deref_mut()

@@ -67,7 +67,7 @@ impl Back {
                         .push(Arc::new(Effects { pins: Pin::Unrecognised.into(), ..Effects::default() }));
                 }
             }
-            Owed::Sync => {}
+            Owed::Sync => self.sync_done(front.as_deref_mut()),
             other => return Err(protocol(format!("ReadyForQuery where {} is owed", name_of(&other)))),
         }
         if boundary == Boundary::Idle
@@ -187,6 +187,16 @@ impl Back {
         }
     }
 
+    /// A batch is over. Where its first text with any effects could not be read, none has run.
+    fn sync_done(&mut self, front: Option<&mut Front>) {
+        let unread = self.queue.head().is_some_and(|entry| {
+            entry.failed && entry.misread && !entry.completed && entry.succeeded.is_empty()
+        });
+        if let Some(front) = front.filter(|_| unread) {
+            self.give_names_back(front);
+        }
+    }
+
     fn query_done(
         &mut self,
         front: Option<&mut Front>,
@@ -201,6 +211,10 @@ impl Back {
         }
         // Of several statements some may have taken effect before the error.
         // Of several, the first that cannot be read ends the text, and none has run before it.
+        let unread = entry.failed
+            && entry.misread
+            && !entry.completed
+            && effects.as_ref().is_some_and(|effects| effects.is_planned);
         let ran = effects.filter(|_| entry.completed || !entry.misread);
         if let (Some(front), Some(effects)) = (front.as_deref_mut(), &ran) {
             front.note_named(effects);
@@ -211,7 +225,10 @@ impl Back {
         };
         entry.succeeded.extend(left);
         if entry.failed {
-            put_right(undo, true, front);
+            put_right(undo, true, front.as_deref_mut());
+        }
+        if let Some(front) = front.filter(|_| unread) {
+            self.give_names_back(front);
         }
     }
 

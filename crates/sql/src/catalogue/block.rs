@@ -3,14 +3,15 @@
 //! It is read like the body of a function, and the names in it are looked up in the catalogue. Must not know:
 //! the other effects of its statement.
 //!
-//! Invariant: a block in another than the plain form, in another language, or one that changes the catalogue
-//! that it uses, counts as unknown.
+//! Invariant: a block in another than the plain form, in another language, or one that may make code that it
+//! then runs, counts as unknown.
 
 use super::build::Language;
 use super::code::Code;
 use super::{Catalogue, Doings};
 use crate::Dialect;
 use crate::class::Touched;
+use weir_wire::Pin;
 
 /// What a block does.
 #[derive(Debug, Clone)]
@@ -21,17 +22,43 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Of a whole text that is nothing but one block. None: it is something else, or another form.
-    pub(crate) fn of_text(dialect: Dialect, text: &[u8], catalogue: &Catalogue) -> Option<Block> {
+    /// Of a text that is nothing but one block. None: it is something else, or another form.
+    fn of_text(dialect: Dialect, text: &[u8], catalogue: &Catalogue) -> Option<Block> {
         if dialect.is_mysql() {
             return None;
         }
         let mut facts = Code::read(dialect, Language::PlPgSql, body(text)?);
         facts.resolve_calls(&catalogue.names);
-        let doings = facts.reached(&catalogue.names, catalogue.anything);
+        let own = std::mem::take(&mut facts.own);
+        let mut doings = facts.reached(&catalogue.names, catalogue.anything);
+        // What it calls may be what it, or something else that it calls, has just made.
+        let makes = facts.makes_code || doings.ddl || (own.ddl && facts.commits);
+        // What is temporary, or may be by the search path, must not hide what is not.
+        let temporary = own.pins.contains(Pin::TemporaryTable)
+            || facts.touched.gives.may_contain("search_path")
+            || facts.touched.resets.may_contain("search_path");
+        let makes = makes || (own.ddl && temporary);
+        doings.add(own);
         let keeps = facts.commits && !doings.pins.is_empty();
-        // What it calls may be what it has just made.
-        (!doings.ddl && !keeps).then_some(Block { doings, touched: facts.touched })
+        (!makes && !keeps).then_some(Block { doings, touched: facts.touched })
+    }
+
+    /// Of all statements of a text that are blocks, which stand at these places. None: one of them is nothing
+    /// that is known.
+    pub(crate) fn of_places(
+        dialect: Dialect,
+        text: &[u8],
+        places: &[(u32, u32)],
+        catalogue: &Catalogue,
+    ) -> Option<Block> {
+        let mut all = Block { doings: Doings::default(), touched: Touched::default() };
+        for &(start, end) in places {
+            let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+            let block = Block::of_text(dialect, text.get(start..end)?, catalogue)?;
+            all.doings.add(block.doings);
+            all.touched.add_all(&block.touched);
+        }
+        Some(all)
     }
 }
 

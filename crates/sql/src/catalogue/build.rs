@@ -215,7 +215,7 @@ impl Builder {
     pub fn operator(&mut self, operator: &[u8], function: &[u8]) {
         self.count(operator.len() + function.len());
         let facts = Facts::calling(NameKey::of(function));
-        self.add(Place::Operator, NameKey::of_operator(operator), On::Read, false, facts);
+        self.add(Place::Operator, NameKey::of_operator(operator), On::Read, true, facts);
     }
 
     /// A function that runs when a relation is written: its trigger's.
@@ -352,7 +352,10 @@ impl Builder {
                 Place::Name => {}
                 Place::Operator => catalogue.has_operators |= !reached.is_pure() || reached.varies,
                 Place::Ambient => catalogue.ambient.add(reached),
-                Place::Ddl => catalogue.on_ddl.add(reached),
+                Place::Ddl => {
+                    catalogue.has_event_triggers = true;
+                    catalogue.on_ddl.add(reached);
+                }
             }
         }
         catalogue

@@ -9,6 +9,7 @@
 
 use super::build::Language;
 use super::dynamic::Dynamic;
+use super::made::Made;
 use super::{Doings, NameKey};
 use crate::Dialect;
 use crate::class::{Clears, Touched, Uses, Verb};
@@ -34,6 +35,8 @@ pub(super) struct Facts {
     pub writes: bool,
     /// What it does with settings of PostgreSQL, by their names.
     pub touched: Touched,
+    /// It may make code that the rest of it runs.
+    pub makes_code: bool,
     /// It may end transactions: what it has left by then stays, also when the rest of it fails.
     pub commits: bool,
     /// Functions and operators that must be the database's own, or anything may be done.
@@ -54,6 +57,7 @@ impl Facts {
         self.writes |= other.writes;
         self.touched.add_all(&other.touched);
         self.commits |= other.commits;
+        self.makes_code |= other.makes_code;
         self.trusted.extend(other.trusted);
         self.any_relation |= other.any_relation;
         self.any_name |= other.any_name;
@@ -79,8 +83,15 @@ pub(super) struct Code {
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
     handler: bool,
-    /// The statement creates or alters something.
+    /// Between DECLARE and BEGIN (PL/pgSQL).
+    declares: bool,
+    /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
+    assigns: bool,
+    /// The statement gives or takes rights: its EXECUTE runs nothing.
+    grants: bool,
+    /// The statement creates or alters something, and what.
     defines: bool,
+    made: Made,
     /// What its statements did before the current one.
     pins_before: Pins,
     facts: Facts,
@@ -111,7 +122,11 @@ impl Code {
             last: Word::Name,
             last_kind: Kind::None,
             handler: false,
+            declares: false,
+            assigns: false,
+            grants: false,
             defines: false,
+            made: Made::Nothing,
             pins_before: Pins::NONE,
             facts: Facts::default(),
             dynamic: None,
@@ -247,6 +262,7 @@ impl Code {
             }
         }
         self.pins_before = self.recogniser.pins();
+        self.facts.makes_code |= std::mem::take(&mut self.made).is_code();
         self.begins = true;
         self.tokens = 0;
         self.made_up = false;
@@ -293,6 +309,7 @@ impl Code {
         if token.kind == Kind::Word && in_block && between.contains(&word) {
             // In MySQL DECLARE begins a declaration, elsewhere a row of them.
             if !(word == Word::Declare && self.is_routine()) {
+                self.declares = word == Word::Declare || self.declares && word != Word::Begin;
                 return true;
             }
         }
@@ -300,7 +317,11 @@ impl Code {
             return true;
         }
         self.begins = false;
+        let is_variable = self.language == Language::PlPgSql && (self.declares || self.assigns);
+        let word = if is_variable { Word::Name } else { word };
         self.defines = matches!(word, Word::Create | Word::Alter);
+        self.made = Made::by(word);
+        self.grants = matches!(word, Word::Grant | Word::Revoke);
         self.made_up = self.language == Language::Expression
             || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
         if self.made_up {
@@ -348,6 +369,9 @@ impl Code {
 impl Sink for Reader<'_> {
     fn token(&mut self, token: Token<'_>) {
         let code = &mut self.code;
+        if code.begins && code.language == Language::PlPgSql {
+            code.assigns = token.kind == Kind::Word && is_assigned(self.text, token.end);
+        }
         let is_whole = code.dynamic.as_mut().is_some_and(|dynamic| dynamic.token(&token, self.text));
         if is_whole {
             let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
@@ -372,12 +396,14 @@ impl Code {
             self.last_kind = token.kind;
             return;
         }
-        let runs_string = self.language == Language::PlPgSql && word == Word::Execute;
+        let runs_string =
+            self.language == Language::PlPgSql && word == Word::Execute && (self.begins || !self.grants);
         if runs_string && self.dynamic.replace(Dynamic::new()).is_some() {
             self.unknown();
         }
         let skipped = self.begins && self.begin(&token, word);
-        if !skipped {
+        // It executes a string, and no statement that has this name.
+        if !(skipped || runs_string && self.made_up) {
             self.inside(token, word);
         }
         self.last = word;
@@ -421,6 +447,9 @@ impl Code {
             return;
         }
         self.tokens = self.tokens.saturating_add(1);
+        if self.tokens > 1 {
+            self.made = self.made.token(&token, word);
+        }
         if self.defines && self.tokens < 5 && matches!(word, Word::Function | Word::Procedure) {
             // What stands behind it may call what nobody has read.
             self.unknown();
@@ -448,6 +477,18 @@ impl Code {
                 | Word::If
                 | Word::Do
         )
+    }
+}
+
+/// What stands behind a word that begins a statement of PL/pgSQL makes it a variable: no statement of SQL
+/// begins so. With a comment between them it is not seen.
+fn is_assigned(text: &[u8], end: u64) -> bool {
+    let behind = usize::try_from(end).ok().and_then(|end| text.get(end..)).unwrap_or_default();
+    match behind.trim_ascii_start() {
+        [b':', b'=', ..] | [b'=' | b'[', ..] => true,
+        // Not SELECT .5
+        [b'.', next, ..] => !next.is_ascii_digit(),
+        _ => false,
     }
 }
 

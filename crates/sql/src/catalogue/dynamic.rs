@@ -15,6 +15,7 @@ use super::NameKey;
 use super::code::{Code, Facts};
 use crate::Dialect;
 use crate::lex::Lexer;
+use crate::recognise::is_no_word;
 use crate::token::{Kind, Sink, Token};
 use weir_wire::limits::DYNAMIC_SQL_BYTES;
 
@@ -105,6 +106,8 @@ pub(super) struct Dynamic {
     text: Vec<u8>,
     next: Next,
     unknown: bool,
+    /// What is quoted, while nothing but a literal stands there.
+    quoted: Option<Vec<u8>>,
     /// Functions and the operator that made it, which must be PostgreSQL's own.
     trusted: Vec<NameKey>,
 }
@@ -112,7 +115,7 @@ pub(super) struct Dynamic {
 impl Dynamic {
     /// Behind the word EXECUTE.
     pub(super) fn new() -> Dynamic {
-        Dynamic { text: Vec::new(), next: Next::Operand, unknown: false, trusted: Vec::new() }
+        Dynamic { text: Vec::new(), next: Next::Operand, unknown: false, quoted: None, trusted: Vec::new() }
     }
 
     /// A token of the expression; `code` is what it stands in. True: the expression is over.
@@ -156,7 +159,16 @@ impl Dynamic {
                 Some(Next::Arguments { depth: 1, stands_for: b"" })
             }
             Next::Call { .. } | Next::Template => None,
-            Next::Arguments { depth, stands_for } => Some(self.argument(token.kind, depth, stands_for)),
+            Next::Arguments { depth, stands_for } => {
+                let said = literal(token, code).filter(|_| token.kind == Kind::Str);
+                if let Some(said) = said.filter(|_| self.quoted.is_none()) {
+                    self.quoted = Some(said);
+                } else if token.kind != Kind::Close {
+                    // Something else is quoted, or more than that.
+                    self.quoted = Some(Vec::new());
+                }
+                Some(self.argument(token.kind, depth, stands_for))
+            }
         }
     }
 
@@ -182,7 +194,10 @@ impl Dynamic {
         if depth > 0 {
             return Next::Arguments { depth, stands_for };
         }
-        self.text.extend_from_slice(stands_for);
+        match self.quoted.take().filter(|name| stands_for == ANY_NAME && is_plain(name)) {
+            Some(name) => self.text.extend_from_slice(&name),
+            None => self.text.extend_from_slice(stands_for),
+        }
         Next::Joint
     }
 
@@ -380,6 +395,13 @@ impl Sink for Check<'_> {
         }
         self.last = if token.kind == Kind::Word { self.word(&token) } else { self.sign(token.kind) };
     }
+}
+
+/// A name that `quote_ident()` leaves as it is, and that is nothing but a name wherever it stands.
+fn is_plain(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+    let starts = name.first().is_some_and(|byte| !byte.is_ascii_digit());
+    starts && name.iter().all(plain) && is_no_word(name)
 }
 
 /// What a string literal says. `None`: it has escapes, or a prefix.

@@ -17,6 +17,7 @@ mod build;
 mod code;
 mod dynamic;
 mod knowledge;
+mod made;
 
 pub(crate) use block::Block;
 pub use build::{Builder, Function, Language, On, Volatility};
@@ -232,6 +233,8 @@ pub struct Catalogue {
     settings: Vec<Box<str>>,
     /// Users have made operators that do more than compute.
     has_operators: bool,
+    /// There are event triggers.
+    has_event_triggers: bool,
     /// It could not be read, or not whole: every name may stand for anything.
     blind: bool,
 }
@@ -346,6 +349,11 @@ impl Catalogue {
     #[inline]
     pub(crate) fn has_operators(&self) -> bool {
         self.has_operators
+    }
+
+    /// Code runs with any change of the catalogue, or may.
+    pub(crate) fn runs_on_ddl(&self) -> bool {
+        self.blind || self.has_event_triggers
     }
 
     /// What may happen in any text that changes the catalogue.

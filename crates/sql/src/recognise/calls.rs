@@ -14,6 +14,7 @@ impl Recogniser {
         let last = self.now.last;
         let is_name = matches!(last.kind, Kind::Word | Kind::Quoted | Kind::Escaped | Kind::Number);
         let names_columns = self.now.target == Target::Here
+            || self.now.relations.at_alias
             || (self.now.before.word == Word::As
                 && self.now.before.kind == Kind::Word
                 && last.word == Word::Name)
@@ -85,10 +86,13 @@ impl Recogniser {
     }
 
     /// A name and a parenthesis.
-    fn call(&mut self, func: Func) {
+    pub(super) fn call(&mut self, func: Func) {
         if matches!(self.now.verb, Verb::Do | Verb::Explain) && self.now.tokens == 2 {
             // `DO (SELECT 1)`, `EXPLAIN (ANALYZE) SELECT 1`: the name is the verb.
             return;
+        }
+        if func == Func::Operator {
+            return self.begin_operator();
         }
         // MySQL has no sequences: somebody has made a function of that name.
         let sequences = matches!(func, Func::Nextval | Func::Lastval | Func::Setval);
@@ -113,6 +117,7 @@ impl Recogniser {
         self.alone = true;
         match func {
             Func::Harmless | Func::Varies | Func::Syntax | Func::CurrentSetting | Func::Unknown => {}
+            Func::Operator => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
             Func::Nextval => self.draws(),

@@ -9,11 +9,16 @@
 
 mod body;
 mod calls;
+mod defines;
 mod names;
+mod operator;
+mod relations;
 mod set;
 mod steps;
 mod touched;
 mod verbs;
+
+pub(crate) use relations::is_no_word;
 
 use weir_wire::limits::TEXT_HEADS;
 use weir_wire::{Pin, Pins};
@@ -153,6 +158,14 @@ struct Statement {
     /// So was `*`, or a column that says where a setting comes from.
     settings_source: bool,
     arguments: touched::Arguments,
+    /// The lists of relations (PostgreSQL).
+    relations: relations::Relations,
+    /// Behind `OPERATOR(` (PostgreSQL).
+    operator: operator::Named,
+    /// It only defines (PostgreSQL).
+    definition: defines::Definition,
+    /// Where its first token stands.
+    start: u32,
 }
 
 /// The recogniser.
@@ -178,7 +191,13 @@ pub(crate) struct Recogniser {
     cleared: bool,
     /// What its words stand for.
     watch: names::Watch,
-    /// What the block does that the text is, when that is known (PostgreSQL's DO).
+    /// The statements of the text only define.
+    definitions: defines::Definitions,
+    /// Where the blocks of the text stand (PostgreSQL's DO); it has more than are counted, or calls a
+    /// procedure.
+    blocks: Vec<(u32, u32)>,
+    more_blocks: bool,
+    /// What they do, when that is known.
     pub(crate) block: Option<Box<crate::catalogue::Block>>,
     /// The last word, when they are watched.
     last_name: NameKey,
@@ -203,6 +222,9 @@ impl Sink for Recogniser {
             return;
         }
         self.now.tokens = self.now.tokens.saturating_add(1);
+        if self.now.tokens == 1 {
+            self.now.start = position(token.start);
+        }
         self.named(&token);
         let past = match token.kind {
             Kind::Word => self.word(&token),
@@ -249,6 +271,7 @@ impl Sink for Recogniser {
         }
         self.asked_setting(&token);
         self.defined_setting(&token);
+        self.operator_token(&token);
         self.mode_token(&token, past);
         match token.kind {
             Kind::Dot => self.now.in_catalog = self.now.last.word == Word::PgCatalog,
@@ -260,7 +283,10 @@ impl Sink for Recogniser {
             Kind::Comma if self.now.limited && self.now.depth == 0 => self.class.skips_rows = true,
             _ => {}
         }
-        if self.mysql && !self.is_set_target() {
+        if !self.mysql {
+            self.follow_relations(&token, past.word);
+            self.defines(&token, past.word);
+        } else if !self.is_set_target() {
             self.system_variable(&token);
         }
         self.follow_target(&token, past);
@@ -270,6 +296,9 @@ impl Sink for Recogniser {
         self.now.last_end = position(token.end);
     }
 }
+
+/// Blocks of a text that are looked at.
+const TEXT_BLOCKS: usize = 32;
 
 /// A place in the text; those beyond 4 GiB, which no server accepts, all look alike.
 fn position(at: u64) -> u32 {
@@ -307,6 +336,9 @@ impl Recogniser {
             defines_in_block: false,
             cleared: false,
             watch: names::Watch::None,
+            definitions: defines::Definitions::default(),
+            blocks: Vec::new(),
+            more_blocks: false,
             block: None,
             last_name: NameKey::UNREADABLE,
         }
@@ -421,6 +453,10 @@ impl Recogniser {
         }
         self.end_mode();
         self.end_touched();
+        if !self.mysql {
+            self.end_definition();
+            self.end_block();
+        }
         if self.now.depth != 0 || self.now.config_depth != 0 {
             self.alone = true;
         }
@@ -460,6 +496,23 @@ impl Recogniser {
         // There are at most TEXT_CALLS.
         let calls_before = u8::try_from(calls).unwrap_or(u8::MAX);
         self.now = Statement { calls_before, ..Statement::default() };
+    }
+
+    /// A statement that is a block of code is over.
+    fn end_block(&mut self) {
+        match self.now.verb {
+            Verb::Do if self.blocks.len() < TEXT_BLOCKS => {
+                self.blocks.push((self.now.start, self.now.last_end))
+            }
+            Verb::Do | Verb::Call => self.more_blocks = true,
+            _ => {}
+        }
+    }
+
+    /// Where the blocks of a text stand, once its last token is there.
+    pub(crate) fn places_of_blocks(&mut self) -> &[(u32, u32)] {
+        self.end_statement();
+        &self.blocks
     }
 
     /// A definition (view, default, routine, event) keeps the call itself, and whoever runs it later is

@@ -79,7 +79,7 @@ impl Operator {
 }
 
 /// What such a token is written with, if it may be part of an operator.
-fn sign_of(token: &Token<'_>) -> Option<u8> {
+pub(super) fn sign_of(token: &Token<'_>) -> Option<u8> {
     match token.kind {
         Kind::Operator | Kind::Equals | Kind::Star | Kind::Param | Kind::UserVariable => {
             token.text.first().copied().filter(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte))
@@ -260,12 +260,10 @@ impl Recogniser {
         if found.writes || class.uses.contains(Uses::WITH_WRITES) {
             doings.add(found.write);
         }
-        if class.ddl {
-            doings.add(found.catalogue.on_ddl());
-        }
-        if class.uses.contains(Uses::BLOCK) && class.verb != Verb::Call {
+        class.only_defines = self.definitions.only() && !self.mysql && !found.catalogue.runs_on_ddl();
+        if class.uses.contains(Uses::BLOCK) && (class.verb != Verb::Call || !self.blocks.is_empty()) {
             // Code in the text itself.
-            match self.block.take().filter(|_| class.verb == Verb::Do && class.statements == 1) {
+            match self.block.take().filter(|_| !self.more_blocks) {
                 Some(block) => {
                     doings.add(block.doings);
                     self.details().touched.get_or_insert_default().add_all(&block.touched);
@@ -277,6 +275,9 @@ impl Recogniser {
             }
         }
         let class = &mut self.class;
+        if class.ddl || doings.ddl {
+            doings.add(found.catalogue.on_ddl());
+        }
         self.alone |= doings.impure;
         class.varies |= doings.varies;
         if found.unknown_code != UnknownCode::Pin && forgive(class, &mut doings, self.mysql) {

@@ -208,6 +208,7 @@ pub(super) const SPECIAL: &[(&str, Func, Func)] = &[
     ("pg_sleep_for", Func::Sleep, Func::Unknown),
     ("pg_sleep_until", Func::Sleep, Func::Unknown),
     ("pg_backend_pid", Func::BackendPid, Func::Unknown),
+    ("operator", Func::Operator, Func::Unknown),
     ("connection_id", Func::Unknown, Func::ConnectionId),
     ("last_insert_id", Func::Unknown, Func::LastInsertId),
     ("found_rows", Func::Unknown, Func::FoundRows),

@@ -116,6 +116,8 @@ pub(crate) enum Func {
     ReplicationSlot,
     Sleep,
     BackendPid,
+    /// A function, or what names an operator: `OPERATOR(pg_catalog.=)`.
+    Operator,
     ConnectionId,
     LastInsertId,
     FoundRows,

@@ -3,5 +3,6 @@
 mod mysql;
 mod oracle;
 mod postgres;
+mod postgres_calls;
 mod properties;
 mod summary;

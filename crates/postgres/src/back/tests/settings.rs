@@ -481,6 +481,35 @@ fn a_role_that_is_not_known_yet_outlives_reset_all() {
     assert!(f.pins().is_empty() && b.is_reusable());
 }
 
+/// A RESET goes back to what its client named at the start, also while the server is being asked what was set
+/// before, or before it could be asked: what it tells is its own value.
+#[test]
+fn a_reset_behind_a_question_goes_back_to_the_client_s_own_value() {
+    let told = cat(&[s::complete("X"), s::idle()]);
+    for back_again in ["reset app.z", "set app.z to default", "reset all"] {
+        for at_once in [false, true] {
+            let (mut f, mut b) = (front_with(1, &[("app.z", "9")]), back());
+            b.applied = Arc::clone(&f.settings);
+            send_with(&mut f, &mut b, &c::q("set app.z = 1"), &of("set app.z = 1"));
+            if at_once {
+                send_with(&mut f, &mut b, &c::q(back_again), &of(back_again));
+                assert_eq!(receive(&mut b, Some(&mut f), &told).to_server, []);
+            } else {
+                assert_eq!(tags(&receive(&mut b, Some(&mut f), &told).to_server), "Q");
+                send_with(&mut f, &mut b, &c::q(back_again), &of(back_again));
+                let one = cat(&[s::row(b"1"), s::complete("SELECT 1"), s::idle()]);
+                receive(&mut b, Some(&mut f), &one);
+            }
+            let got = receive(&mut b, Some(&mut f), &told);
+            assert_eq!(got.to_server, [], "{back_again}: it is known");
+            assert!(f.pins().is_empty() && b.is_reusable(), "{back_again}");
+            let sent = send(&mut f, &mut b, 1, &c::q("select 1"));
+            let brought = settings_of(&sent.to_server);
+            assert_eq!(brought, "SELECT pg_catalog.set_config(E'app.z',E'9',false)", "{back_again}");
+        }
+    }
+}
+
 /// In a transaction it is not asked: a ROLLBACK may take it back.
 #[test]
 fn what_is_set_in_a_transaction_is_asked_behind_it() {

@@ -159,14 +159,14 @@ fn a_block_leaves_what_its_body_says() {
     assert_eq!(sets.touched().unwrap().sets.iter().collect::<Vec<_>>(), ["work_mem"]);
     pins(&c, "do $$ begin insert into orders values (1); end $$", Pin::SessionLock);
     pins(&c, "do $$ begin create temp table x (a int); end $$", Pin::Code);
-    pins(&c, "do $$ begin create table x (a int); end $$", Pin::Code);
+    leaves_nothing(&c, "do $$ begin create table x (a int); end $$");
     pins(&c, "do $$ begin execute x; end $$", Pin::Code);
     pins(&c, "do $$ begin perform not_there(1); end $$", Pin::Code);
     pins(&c, "do $$ begin set work_mem = '2MB'; commit; perform 1 / 0; end $$", Pin::Code);
     pins(&c, "do $$ begin perform sets(); commit; perform 1 / 0; end $$", Pin::Code);
     pins(&c, "do language plperl $$ 1 $$", Pin::Code);
     pins(&c, "do 'begin end'", Pin::Code);
-    pins(&c, "do $$ begin end $$; do $$ begin end $$", Pin::Code);
+    leaves_nothing(&c, "do $$ begin end $$; do $$ begin end $$");
     assert!(read(&c, "do $$ begin create table x (a int); end $$").ddl);
     assert!(!read(&c, "do $$ begin end $$").ddl);
 }
@@ -458,6 +458,247 @@ fn a_string_that_code_runs_leaves_what_it_says() {
     assert!(pins(function, "execute format('select %L', x)").contains(Pin::Code));
     let operator: fn(&mut Builder) = |b| b.operator(b"||", b"lower");
     assert!(pins(operator, "execute 'select ' || quote_literal(x)").contains(Pin::Code));
+}
+
+#[test]
+fn a_block_that_changes_the_catalogue_for_good_leaves_what_its_code_does() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql("makes", "begin create view w as select 1; end"));
+        b.trigger_of(b"orders", b"locks");
+    });
+    for body in [
+        "create type e as enum ('a'); exception when duplicate_object then null",
+        "if not exists (select 1 from pg_type where typname = 'e') then create type e as (a int); end if",
+        "alter table t add column if not exists k int default 1",
+        "alter table t add constraint c foreign key (a) references u (id)",
+        "create table if not exists z (i int primary key, v numeric(10, 2) check (v > 0)); insert into z values (1)",
+        "create unlogged table z (i int)",
+        "create index if not exists i on t (k); create unique index j on t (lower(k))",
+        "drop table if exists z; drop function if exists f(int)",
+        "truncate t",
+        "grant select on t to public; revoke all on t from public; grant execute on function f(int) to a",
+        "comment on table t is 'x'",
+        "execute 'create table z (i int)'; execute 'alter table ' || quote_ident('ps') || ' add column k int'",
+        "create schema s; create sequence q; alter table t rename to u; alter type e add value 'b'",
+    ] {
+        let text = format!("do $$ begin {body}; end $$");
+        leaves_nothing(&c, &text);
+        let class = read(&c, &text);
+        assert_eq!(class.ddl, !class.only_reads(), "{text}");
+        leaves_nothing(&c, &format!("select 1; {text}; select 2"));
+    }
+    for body in [
+        "alter table orders add column k int",
+        "create table z (a int default locks())",
+        "create index i on t (locks())",
+        "alter table t add check (locks() = 1)",
+        "create table z (like orders including all)",
+        "create table z partition of orders default",
+        "execute 'create index i on t (locks())'",
+    ] {
+        let pins = read(&c, &format!("do $$ begin {body}; end $$")).pins;
+        assert_eq!(pins, Pin::SessionLock.into(), "{body}");
+    }
+    for body in [
+        "create view v as select 1",
+        "create function f() returns int language sql as 'select 1'",
+        "create trigger x before insert on t execute function f()",
+        "alter table t enable trigger all",
+        "create rule r as on insert to t do also select f()",
+        "create domain d as int check (value > 0)",
+        "create extension x",
+        "create event trigger x on ddl_command_end execute function f()",
+        "create type r as range (subtype = int)",
+        "create type b (input = f, output = g)",
+        "create table z as select f()",
+        "import foreign schema s from server x into public",
+        "perform makes()",
+        "set search_path = pg_temp; create table z (a int)",
+        "set local search_path = 'pg_temp', public; create table z (a int)",
+        "perform set_config('search_path', x, true); create table z (a int)",
+        "create temp table z (a int)",
+        "create table pg_temp.z (a int)",
+        "execute 'create temp table z (a int)'",
+        "create table z (a int); commit",
+        "execute 'create view v as select 1'",
+        "create operator ### (leftarg = int, function = f)",
+    ] {
+        pins(&c, &format!("do $$ begin {body}; end $$"), Pin::Code);
+    }
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end"));
+        b.function(plpgsql("alters", "begin alter table t add column k int; end"));
+        b.event_trigger(b"locks");
+    });
+    pins(&c, "do $$ begin create table z (a int); end $$", Pin::SessionLock);
+    pins(&c, "select alters()", Pin::SessionLock);
+}
+
+#[test]
+fn a_block_beside_other_statements_leaves_what_its_body_says() {
+    let c = catalogue(|b| b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end")));
+    for text in [
+        "do $$ begin raise notice 'x'; end $$; select 1",
+        "select 1; do $$ begin raise notice 'x'; end $$",
+        "begin; do $$ begin perform 1; end $$; commit",
+        "do $$ begin end $$; do language plpgsql $x$ begin end $x$;",
+        "/* a */ do $$ begin end $$ -- b",
+        "select 1; /* a */ do $$ begin end $$ /* b */; select 'do $$ begin end $$'",
+    ] {
+        leaves_nothing(&c, text);
+    }
+    pins(&c, "select 1; do $$ begin perform locks(); end $$", Pin::SessionLock);
+    pins(&c, "do $$ begin end $$; do $$ begin perform locks(); end $$; select 1", Pin::SessionLock);
+    for text in [
+        "select 1; do $$ begin execute x; end $$",
+        "do $$ begin end $$; do language plperl $$ x $$",
+        "do $$ begin end $$; do ' begin end '",
+        "call locks(); do $$ begin execute x; end $$",
+        "do $$ begin end $$; do $$ begin execute x; end $$",
+    ] {
+        pins(&c, text, Pin::Code);
+    }
+}
+
+#[test]
+fn statements_that_only_define_are_known() {
+    let c = catalogue(|_| {});
+    for text in [
+        "BEGIN;ALTER TABLE \"t\" DISABLE TRIGGER USER;COMMIT",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (true)",
+        "ALTER TABLE IF EXISTS ONLY s.\"T\" * FORCE ROW LEVEL SECURITY, OWNER TO a; ALTER TABLE t RENAME TO u",
+        "CREATE VIEW v AS SELECT f(1) FROM t; GRANT SELECT ON v TO PUBLIC",
+        "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMENT ON FUNCTION f() IS 'x'",
+        "BEGIN; CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f(); COMMIT",
+        "SET lock_timeout = '1s'; DROP VIEW v; CREATE VIEW v AS SELECT 1; RESET lock_timeout",
+        "DROP POLICY p ON t; CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t EXECUTE FUNCTION f()",
+    ] {
+        assert!(read(&c, text).only_defines, "{text}");
+    }
+    for text in [
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT f()",
+        "BEGIN; CREATE OR REPLACE FUNCTION f() RETURNS trigger LANGUAGE sql AS 'SELECT 1'; COMMIT",
+        "CREATE TRIGGER x BEFORE INSERT ON t EXECUTE FUNCTION f(); INSERT INTO t VALUES (1)",
+        "ALTER TABLE t DISABLE TRIGGER ALL, ADD COLUMN a int; CREATE VIEW v AS SELECT 1",
+        "ALTER TABLE t VALIDATE CONSTRAINT c; CREATE VIEW v AS SELECT 1",
+        "ALTER TABLE t; CREATE VIEW v AS SELECT 1",
+        "CREATE VIEW v AS SELECT 1; SET CONSTRAINTS ALL IMMEDIATE",
+        "CREATE MATERIALIZED VIEW v AS SELECT f(); DROP VIEW w",
+        "CREATE EVENT TRIGGER x ON ddl_command_end EXECUTE FUNCTION f(); CREATE VIEW v AS SELECT 1",
+        "ALTER EVENT TRIGGER x ENABLE; CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t AS SELECT f(); CREATE VIEW v AS SELECT 1",
+        "CREATE INDEX i ON t (f(a)); CREATE VIEW v AS SELECT 1",
+        "CREATE VIEW v AS SELECT 1; DO $$ BEGIN END $$",
+        "CREATE VIEW v AS SELECT 1; CALL p()",
+        "CREATE VIEW v AS SELECT 1; SELECT 1",
+        "CREATE EXTENSION x; CREATE VIEW v AS SELECT 1",
+        "CREATE OPERATOR ### (leftarg = int, function = f); CREATE VIEW v AS SELECT 1",
+        "IMPORT FOREIGN SCHEMA s FROM SERVER x INTO y; CREATE VIEW v AS SELECT 1",
+    ] {
+        assert!(!read(&c, text).only_defines, "{text}");
+    }
+    let c = catalogue(|b| {
+        b.function(plpgsql("nothing", "begin end"));
+        b.event_trigger(b"nothing");
+    });
+    assert!(!read(&c, "CREATE VIEW v AS SELECT 1; DROP VIEW v").only_defines);
+}
+
+#[test]
+fn a_literal_that_code_runs_in_the_midst_of_a_statement_is_read() {
+    let locks: fn(&mut Builder) = |b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return new; end"));
+        b.trigger_of(b"orders", b"locks");
+    };
+    for body in [
+        "return query execute 'select $1, ''dyn''' using 10",
+        "for r in execute 'select 1' loop return next r; end loop",
+        "open c for execute 'select 1'",
+        "open c for execute 'select $1' using x",
+        "execute 'truncate table public.' || quote_ident('ps') || ' cascade'",
+        "execute 'select ' || quote_ident('a') || ' from t'",
+        "grant execute on function f(int) to public; perform 1",
+    ] {
+        assert_eq!(running(locks, body).pins, weir_wire::Pins::NONE, "{body}");
+    }
+    for body in [
+        "return query execute 'select locks()' using 10",
+        "return query execute 'select $1' using locks()",
+        "for r in execute 'select locks()' loop return next r; end loop",
+        "for r in execute 'select 1' loop perform locks(); end loop",
+        "open c for execute 'select locks()'",
+        "execute 'insert into ' || quote_ident('orders') || ' values (1)'",
+        "execute 'select ' || quote_ident('locks') || '()'",
+    ] {
+        assert_eq!(running(locks, body).pins, Pin::SessionLock.into(), "{body}");
+    }
+    for body in [
+        "return query execute x using 10",
+        "for r in execute x loop return next r; end loop",
+        "open c for execute 'select ' || x",
+        "create table x as execute s",
+        "execute 'create ' || quote_ident('temp') || ' table x (a int)'",
+        "execute 'select ' || quote_ident('locks' || x) || '()'",
+        "execute 'select ' || quote_ident('LOCKS') || '()'",
+        "execute 'select ' || quote_ident('coalesce') || '()'",
+    ] {
+        let pins = running(locks, body).pins;
+        assert!(pins.contains(Pin::Code) || pins.contains(Pin::SqlPrepare), "{body}: {pins:?}");
+    }
+}
+
+#[test]
+fn variables_may_be_called_like_statements() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql(
+            "f",
+            "declare id int; sql text; value int := 1; count bigint = 0; data jsonb; status text; \
+             query text; comment text; lock int; session text; statement int; event text; role text; \
+             repeat int; load int; do int; copy int[]; help record; handler t.kill%type; kill alias for $1; \
+             begin id := 1; sql = 'x'; value:=id + 1; count [1] := 2; help.a := 3; lock . b := 4; \
+             if id = 1 then status := 'x'; else comment := 'y'; end if; \
+             loop query := 'z'; exit; end loop; declare role text; begin role := 'a'; end; \
+             return copy; end",
+        ));
+        b.function(plpgsql("by_value", "declare id int := locks(); begin return id; end"));
+        b.function(plpgsql("by_default", "declare a int; id int default locks(); begin end"));
+        b.function(plpgsql("by_assignment", "declare id int; begin id := locks(); end"));
+        b.function(plpgsql("by_field", "declare load r; begin load.a = locks(); end"));
+        b.function(plpgsql("by_index", "declare id int; begin copy[locks()] := 1; end"));
+        b.function(plpgsql("by_cursor", "declare id cursor for select locks(); begin open id; end"));
+        b.function(plpgsql("runs", "declare id int; begin load 'x'; end"));
+        b.function(plpgsql("selects", "begin select .5 + locks(); end"));
+        b.function(plpgsql("locked", "declare lock int; begin discard temp; end"));
+        b.function(plpgsql("sets", "declare a int; set int; begin set work_mem = 1; end"));
+    });
+    leaves_nothing(&c, "select f(1)");
+    for name in ["by_value", "by_default", "by_assignment", "by_field", "by_index", "by_cursor", "selects"] {
+        pins(&c, &format!("select {name}()"), Pin::SessionLock);
+    }
+    pins(&c, "select runs()", Pin::Load);
+    pins(&c, "select locked()", Pin::Code);
+    pins(&c, "select sets()", Pin::Setting);
+}
+
+#[test]
+fn an_operator_named_with_its_schema_is_what_users_made_of_it() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("opens", "begin return pg_advisory_lock($1) is null; end"));
+        b.operator(b"===", b"opens");
+        b.function(plpgsql("by_schema", "begin return 1 operator(public.===) 2; end"));
+        b.function(plpgsql("built_in", "begin return 1 operator(pg_catalog.=) 2; end"));
+        b.function(plpgsql("nobodys", "begin return 1 operator(public.<<<) 2; end"));
+    });
+    is_pure(&c, "select a operator(pg_catalog.~) 'x' from t");
+    leaves_nothing(&c, "select built_in()");
+    for text in ["select 1 operator(public.===) 2", "select 1 === 2", "select by_schema()"] {
+        pins(&c, text, Pin::SessionLock);
+        assert!(!read(&c, text).pins.contains(Pin::Code), "{text}");
+    }
+    pins(&c, "select 1 operator(public.<<<) 2", Pin::Code);
+    pins(&c, "select nobodys()", Pin::Code);
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! A server that has statements under its client's names.
+
+use super::*;
+use crate::effects::Effects;
+use crate::testing::send_with;
+use std::sync::Arc;
+
+fn of(text: &str) -> Arc<Effects> {
+    let proof = weir_sql::catalogue::Proof {
+        catalogue: Arc::default(),
+        state: 1,
+        unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+    };
+    Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(proof)).0
+}
+
+/// Sends it, and answers what forgets sequences in front of it. What the server was sent behind that.
+fn ask(front: &mut Front, back: &mut Back, text: &str, request: &[u8]) -> String {
+    let sent = send_with(front, back, request, &of(text)).to_server;
+    let Some(rest) = sent.strip_prefix(&*c::q("DISCARD SEQUENCES")) else { return tags(&sent) };
+    receive(back, Some(front), &cat(&[s::complete("DISCARD SEQUENCES"), s::idle()]));
+    tags(rest)
+}
+
+fn refused(code: &str, position: bool, context: bool) -> Vec<u8> {
+    let mut text = s::error(code, "function nope(integer) does not exist");
+    let (end, ready) = (text.len() - 1, s::idle());
+    text.truncate(end);
+    for (field, there, value) in [(b'P', position, "8"), (b'W', context, "PL/pgSQL function f() line 1")] {
+        if there {
+            text.push(field);
+            text.extend_from_slice(value.as_bytes());
+            text.push(0);
+        }
+    }
+    text.push(0);
+    let length = u32::try_from(text.len() - 1).unwrap();
+    text[1..5].copy_from_slice(&length.to_be_bytes());
+    cat(&[text, ready])
+}
+
+/// A call of a function that does not exist: nothing has run.
+#[test]
+fn what_the_server_could_not_read_pins_nobody() {
+    let query = c::q("select nope(1)");
+    let batch = cat(&[c::parse("", "select nope(1)"), c::bind(""), c::execute(), c::sync()]);
+    for request in [&query, &batch] {
+        let (mut f, mut b) = (front(1), back());
+        ask(&mut f, &mut b, "select nope(1)", request);
+        assert!(f.pins().contains(Pin::SqlPrepare), "until it is known");
+        receive(&mut b, Some(&mut f), &refused("42883", true, false));
+        assert!(f.pins().is_empty() && b.is_reusable() && b.own_names.is_none());
+        // The next one is as free.
+        run(&mut f, &mut b, &c::q("select 1"), &cat(&[s::complete("SELECT 1"), s::idle()]));
+        assert!(f.pins().is_empty() && b.is_reusable());
+    }
+}
+
+#[test]
+fn what_may_have_run_or_given_names_still_pins() {
+    // In code that ran, and among statements of which one has run.
+    for (text, before, error) in [
+        ("select nope(1)", vec![], refused("42883", true, true)),
+        ("select nope(1)", vec![], refused("22012", false, false)),
+        ("select prepares(); select nope(1)", s::complete("SELECT 1"), refused("42883", true, false)),
+    ] {
+        let (mut f, mut b) = (front(1), back());
+        ask(&mut f, &mut b, text, &c::q(text));
+        receive(&mut b, Some(&mut f), &cat(&[before, error]));
+        assert!(f.pins().contains(Pin::SqlPrepare) && !b.is_reusable(), "{text}");
+    }
+    // A name stands there.
+    let (mut f, mut b) = (front(1), back());
+    prepare(&mut f, &mut b, "a", "select 1");
+    let sent = ask(&mut f, &mut b, "select nope(1)", &c::q("select nope(1)"));
+    assert_eq!(sent, "CSPSQ");
+    let brought = cat(&[s::close_complete(), s::idle(), s::parse_complete(), s::idle()]);
+    receive(&mut b, Some(&mut f), &cat(&[brought, refused("42883", true, false)]));
+    assert!(f.pins().contains(Pin::SqlPrepare) && b.own_names.is_some());
+    // A text before has pinned.
+    let (mut f, mut b) = (front(1), back());
+    ask(&mut f, &mut b, "prepare x as select 1", &c::q("prepare x as select 1"));
+    receive(&mut b, Some(&mut f), &cat(&[s::complete("PREPARE"), s::idle()]));
+    ask(&mut f, &mut b, "select nope(1)", &c::q("select nope(1)"));
+    receive(&mut b, Some(&mut f), &refused("42883", true, false));
+    assert!(f.pins().contains(Pin::SqlPrepare) && b.own_names.is_some());
+}
