@@ -361,7 +361,8 @@ impl Says {
             b"FLUSH",
         ];
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
-        let mut is_delete = false;
+        // Behind DELETE; between UPDATE and its SET.
+        let (mut is_delete, mut is_update) = (false, false);
         let mut statements = 0_u32;
         for piece in Words::new(text) {
             if piece.is(b";") {
@@ -393,11 +394,14 @@ impl Says {
             } else {
                 self = self.with(Says::MAY_SET, select && !is_select);
                 self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
-                // A DELETE from several tables.
-                let late = select || piece.is(b"JOIN") || piece.is(b"USING");
-                self = self.with(Says::BREAKS_LATE, late || is_delete && !piece.is(b"FROM"));
+                // A DELETE from several tables, an UPDATE of them: they are read like those of a SELECT.
+                let joins = piece.is(b"JOIN") || piece.is(b"USING");
+                let several = joins || is_delete && !piece.is(b"FROM") || is_update && piece.is(b",");
+                self = self.with(Says::BREAKS_LATE, select || joins || is_delete && !piece.is(b"FROM"));
+                self = self.with(Says::MAY_SET, several && !is_select && flavour == Flavour::MariaDb);
             }
             is_delete = begins && piece.is(b"DELETE");
+            is_update = begins && piece.is(b"UPDATE") || !begins && is_update && !piece.is(b"SET");
             begins = false;
         }
         let ends = !begins && !text.trim_ascii_end().ends_with(b"*/");
