@@ -1298,7 +1298,7 @@ select i from items where i = 1 for update skip locked
 update items set i = 1 where i = 9; select row_count()
 drop table if exists tx; create table tx (i int); drop table tx
 """.strip().split("\n")
-OF_PROGRAMS += ["select i from items where i = 1 for update wait 1", "alter table items nowait comment 'x'", "truncate table items nowait"] if MARIADB else []
+OF_PROGRAMS += ["select i from items where i = 1 for update nowait; select 1", "select i from items where i = 1 for update wait 1", "alter table items nowait comment 'x'", "truncate table items nowait"] if MARIADB else []
 
 
 @weir

@@ -85,8 +85,8 @@ impl Front {
             // The tracker says how long it holds.
             pins.remove(Pin::Setting);
         }
-        explained |=
-            class.lends_settings && class.statements == 1 && class.pins.is_empty() && !runs_code(class);
+        let is_read = class.statements == 1 || class.proven;
+        explained |= class.lends_settings && is_read && class.pins.is_empty() && !runs_code(class);
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
             explained = false;
         }
