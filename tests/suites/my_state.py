@@ -1339,11 +1339,11 @@ def a_lock_whose_answer_is_not_seen_is_free_behind_its_release(_context):
             for release in ("select release_lock('tried')", "do release_lock('tried')"):
                 with Wire(w.target()) as wire:
                     wire.ask(text)
-                    assert other.ask("select is_free_lock('tried')") == [["0"]], text
-                    assert pinned(w) == 1, text
+                    assert other.ask("select is_free_lock('tried')") == [["0"]], f"{text}: it is taken"
+                    assert pinned(w) == 1, f"{text}: a pin"
                     wire.ask(release)
                     eventually(lambda: pinned(w) == 0, f"{text}: no pin")
-                    assert other.ask("select is_free_lock('tried')") == [["1"]], text
+                    assert other.ask("select is_free_lock('tried')") == [["1"]], f"{text}: it is free"
         # One that may be held twice is nobody's but its client's until that goes.
         with Wire(w.target()) as wire:
             wire.ask("do get_lock('tried', 0)")
