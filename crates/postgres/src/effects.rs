@@ -627,6 +627,15 @@ impl Traces {
         self.soft && self.pins == Pins::from(Pin::LastResult)
     }
 
+    /// The reasons without that of [`Traces::pin_softly`].
+    pub fn firm_pins(&self) -> Pins {
+        let mut pins = self.pins;
+        if self.soft {
+            pins.remove(Pin::LastResult);
+        }
+        pins
+    }
+
     /// The server has statements under the names that their client gave them: both stay together.
     pub fn hold_names(&mut self) {
         self.names = true;

@@ -251,7 +251,8 @@ impl Back {
 
     /// All that keeps the client here are settings for which the server is asked, or will be.
     pub(crate) fn only_questions_keep(&self, front: &Front) -> bool {
-        let only_settings = front.traces.pins() == Pins::from(Pin::Setting) && !front.traces.is_lasting();
+        let only_settings =
+            front.traces.firm_pins() == Pins::from(Pin::Setting) && !front.traces.is_lasting();
         let asks = |questions: &Questions| !questions.in_vain && !questions.names.is_empty();
         only_settings && self.questions.as_deref().is_some_and(asks)
     }
@@ -259,7 +260,8 @@ impl Back {
     /// A request has ended: the server is asked what its client has set, and whether what it has left is
     /// still there.
     pub(crate) fn ask_what_is_left(&mut self, front: &mut Front, out: &mut Vec<u8>) {
-        let pins = self.traces.pins();
+        // What may have been drawn from a sequence is no reason not to ask: the answer does not touch it.
+        let pins = self.traces.firm_pins();
         let may_ask = self.may_ask(front);
         let with_path = self.temporary_path;
         let Some(questions) = self.questions.as_deref_mut() else { return };

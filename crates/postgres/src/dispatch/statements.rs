@@ -311,10 +311,10 @@ impl Back {
         }
     }
 
-    /// In a failed transaction nothing can be prepared, but what is and gives no rows can be described.
+    /// What gives no rows is described as it was read, whatever has become of its tables or the `search_path`,
+    /// and in a failed transaction, too: PostgreSQL looks again for columns only. Reading it anew might fail.
     fn is_told_by_heart(&mut self, statement: &Statement, owner: Owner) -> bool {
-        self.boundary == Boundary::Failed
-            && statement.shape().is_some_and(|shape| !shape.has_columns())
+        statement.shape().is_some_and(|shape| !shape.has_columns())
             && self.prepared.find(statement, owner).is_none()
     }
 
