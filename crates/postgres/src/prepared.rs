@@ -202,12 +202,13 @@ impl Statement {
         self.settings.get()
     }
 
-    /// The same statement of the same client, to be prepared again under other settings.
-    pub fn moved_to(&self, origin: Origin) -> Arc<Statement> {
+    /// The same statement of the same client, to be prepared again under other settings; `read`: and to be
+    /// read under these.
+    pub fn moved_to(&self, origin: Origin, read: Option<&Arc<Settings>>) -> Arc<Statement> {
         Arc::new(Statement {
             key: Statement::key_of(&self.content, origin),
             origin,
-            settings: self.settings.clone(),
+            settings: read.map_or_else(|| self.settings.clone(), |settings| Arc::clone(settings).into()),
             id: now(),
             since: AtomicU64::new(self.since.load(Ordering::Relaxed)),
             content: Arc::clone(&self.content),

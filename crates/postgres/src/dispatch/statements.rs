@@ -385,7 +385,8 @@ impl Back {
             if back.is_some() && origin.private == 0 {
                 origin.private = front.next_private();
             }
-            statement = statement.moved_to(origin);
+            let read = self.is_read_anew(front, &statement).then_some(&self.applied);
+            statement = statement.moved_to(origin, read);
             front.prepared_mut().insert(name, Arc::clone(&statement));
         }
         let (server_name, number) = self.prepared.prepare(&statement, front.owner, true);
@@ -429,6 +430,9 @@ impl Back {
         if self.skipping || self.boundary == Boundary::Failed || !statement.has_literals() {
             return None;
         }
+        if self.is_read_anew(front, statement) {
+            return None;
+        }
         // Not said yet: it was prepared in this very batch, or just before.
         let then = statement.settings()?;
         let applied = Arc::clone(&self.applied);
@@ -447,6 +451,13 @@ impl Back {
         put_visit(&mut there, &mut here, &changes, |name| known.then(|| applied.get(name)));
         self.put_aside(&there, out);
         Some(here)
+    }
+
+    /// PostgreSQL analyses a statement again, literals and all, where the `search_path` is another one than
+    /// it was then.
+    fn is_read_anew(&self, front: &Front, statement: &Statement) -> bool {
+        let moved = |name: &str| name == "search_path";
+        self.knows_settings(front) && !self.changes_to_read(&self.applied, statement, moved).is_empty()
     }
 
     /// A statement of Weir's own among the client's messages, which is answered in secret and fails with
