@@ -311,8 +311,9 @@ impl Back {
         }
     }
 
-    /// What gives no rows is described as it was read, whatever has become of its tables or the `search_path`,
-    /// and in a failed transaction, too: PostgreSQL looks again for columns only. Reading it anew might fail.
+    /// What gives no rows is described as it was read, whatever has become of its tables or the
+    /// `search_path`, and in a failed transaction, too: PostgreSQL looks again for columns only. Reading it
+    /// anew might fail.
     fn is_told_by_heart(&mut self, statement: &Statement, owner: Owner) -> bool {
         statement.shape().is_some_and(|shape| !shape.has_columns())
             && self.prepared.find(statement, owner).is_none()
