@@ -525,7 +525,10 @@ impl Back {
             self.ensure_unnamed(front, out);
             out.extend_from_slice(message.bytes);
         } else if self.own_names.is_some() {
-            self.prove_own(bind.statement, known.as_ref(), out);
+            // Parameters that are too few or too many are refused before columns are looked at.
+            if known.as_deref().and_then(|known| refusal_of_parameters(known, &bind)).is_none() {
+                self.prove_own(bind.statement, known.as_ref(), out);
+            }
             out.extend_from_slice(message.bytes);
             front.prepared_mut().bind_portal(bind.portal, Some(effects_of_named(effects)));
             self.queue.push(Owed::Bind { statement: None });
