@@ -306,7 +306,7 @@ impl Back {
     /// keeps both together for good: what the client resets later could not be brought behind it elsewhere.
     /// Settings that the client takes along do not, and where it left nothing the server goes.
     pub(crate) fn keep_own(&mut self, front: &mut Front) {
-        if self.own.is_none() || front.is_at_home || front.traces.pins().is_empty() {
+        if self.own.is_none() || front.is_at_home || front.traces.firm_pins().is_empty() {
             return;
         }
         front.rare.get_or_insert_default().has_been_home = true;
