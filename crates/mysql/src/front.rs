@@ -271,6 +271,8 @@ pub struct Front {
     /// What FOUND_ROWS() gives; `u64::MAX` when only `found_server` knows.
     found_rows: u64,
     found_server: u64,
+    /// What it gives if that server gives rows, which are another client's then; `u64::MAX`: those.
+    found_otherwise: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
     /// The last text may have changed FOUND_ROWS().
@@ -474,6 +476,7 @@ impl Front {
             row_count: 0,
             found_rows: ROWS_FRESH,
             found_server: 0,
+            found_otherwise: ROWS_UNKNOWN,
             asks_found_rows: false,
             found_changed: false,
             found_next: found::Next::Same,

@@ -136,10 +136,13 @@ impl Front {
         let found = self.settle_found_rows(request, outcome, found);
         self.found_changed = !matches!(found, Found::Kept);
         self.found_times[0] = self.found_times[0].wrapping_add(u32::from(self.found_changed));
+        // It found none, or did not look (`WHERE id <= NULL`) and left what was there.
+        let may_keep = outcome.matched_rows == Some(0) && class.verb == Verb::Update && !outcome.found_own;
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
+                self.found_otherwise = if may_keep { self.found_rows } else { ROWS_UNKNOWN };
                 self.found_rows = ROWS_UNKNOWN;
                 self.found_server = server;
             }
@@ -379,7 +382,8 @@ impl Front {
 
     /// A server has said what FOUND_ROWS() is.
     pub(crate) fn keep_found_rows(&mut self, rows: u64) {
-        self.found_rows = rows;
+        let is_own = rows == 0 || self.found_otherwise == ROWS_UNKNOWN;
+        self.found_rows = if is_own { rows } else { self.found_otherwise };
     }
 
     /// Warnings of the last statement altogether, and errors among them; `None` when only a server knows.
