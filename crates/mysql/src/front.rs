@@ -271,7 +271,8 @@ pub struct Front {
     /// What FOUND_ROWS() gives; `u64::MAX` when only `found_server` knows.
     found_rows: u64,
     found_server: u64,
-    /// What it gives if that server gives rows, which are another client's then; `u64::MAX`: those.
+    /// What it gives if that server gives more rows than were found, which are another client's then;
+    /// `u64::MAX`: those.
     found_otherwise: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,

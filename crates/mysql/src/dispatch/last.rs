@@ -203,7 +203,10 @@ impl Back {
         // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless
         // that fails.
         let asks_first = front.asks_found_rows() || class.verb == Verb::Call;
-        let may_leave = asks_first && class.uses.contains(Uses::CODE_SELECTS) || front.may_leave_found_rows();
+        // `SELECT max(id) INTO @a` of no rows leaves it, too, and its reply does not say so.
+        let into = class.verb == Verb::Select && class.uses.contains(Uses::USER_VARIABLE_WRITE);
+        let leaves = class.uses.contains(Uses::CODE_SELECTS) || into && may_be_left;
+        let may_leave = asks_first && leaves || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
         let wants_count =
             unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);

@@ -136,8 +136,7 @@ impl Front {
         let found = self.settle_found_rows(request, outcome, found);
         self.found_changed = !matches!(found, Found::Kept);
         self.found_times[0] = self.found_times[0].wrapping_add(u32::from(self.found_changed));
-        // It found none, or did not look (`WHERE id <= NULL`) and left what was there.
-        let may_keep = outcome.matched_rows == Some(0) && class.verb == Verb::Update && !outcome.found_own;
+        let may_keep = !outcome.found_own && may_keep_found_rows(class.verb, outcome);
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
@@ -382,7 +381,9 @@ impl Front {
 
     /// A server has said what FOUND_ROWS() is.
     pub(crate) fn keep_found_rows(&mut self, rows: u64) {
-        let is_own = rows == 0 || self.found_otherwise == ROWS_UNKNOWN;
+        // More cannot have been found; see `may_keep_found_rows`.
+        let most = u64::from(self.traits.flavour == Flavour::MariaDb);
+        let is_own = rows <= most || self.found_otherwise == ROWS_UNKNOWN;
         self.found_rows = if is_own { rows } else { self.found_otherwise };
     }
 
@@ -563,6 +564,16 @@ fn finds_nothing(request: &Request, mysql: bool) -> bool {
         Verb::Update | Verb::Do => !mysql && request.skipped != Skipped::Other,
         Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Lock | Verb::Get | Verb::Deallocate => true,
         verb => opens_nothing(verb),
+    }
+}
+
+/// It found none, or one on MariaDB, or did not look and left what FOUND_ROWS() gave before: an UPDATE of
+/// MySQL's where nothing can match (`WHERE id <= NULL`), an aggregate of no rows into variables on MariaDB.
+fn may_keep_found_rows(verb: Verb, outcome: &Outcome) -> bool {
+    match verb {
+        Verb::Update => outcome.matched_rows == Some(0),
+        Verb::Select => outcome.affected_rows.is_some_and(|rows| rows <= 1),
+        _ => false,
     }
 }
 
