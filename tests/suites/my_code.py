@@ -269,6 +269,27 @@ def code_made_by_anybody_is_known_at_its_first_call(_context):
             a.ask("drop trigger app.newly")
 
 
+@weir(only="mysql")
+def code_is_known_at_its_first_call_while_others_change_theirs(_context):
+    """One client drops a procedure that another's transaction has called, and waits (not on MariaDB). Who makes code and calls it meanwhile keeps no server."""
+    with admin() as a:
+        a.ask("drop procedure if exists app.in_use")
+        a.ask("create procedure app.in_use() begin declare x int; end")
+    with start(pool_size=3) as w, Wire(w.target()) as caller, Wire(w.target()) as dropper, Wire(w.target()) as maker:
+        caller.ask("begin")
+        caller.ask("call in_use()")
+        dropper.command(QUERY, "drop procedure in_use")
+        with admin() as a:
+            eventually(lambda: any("drop procedure" in str(row[7]) for row in a.ask("show full processlist") if row[7]), "the drop has begun")
+        for _ in range(2):
+            maker.ask("create procedure meanwhile() begin declare x int; end")
+            maker.ask("call meanwhile()")
+            maker.ask("drop procedure meanwhile")
+        assert w.metric("weir_pins", protocol="mysql", reason="code") == 0
+        caller.ask("commit")
+        dropper.reply(QUERY)
+
+
 @weir
 def what_may_not_be_seen_counts_as_code_that_may_do_anything(_context):
     """A user without the TRIGGER privilege keeps its server when it writes, and nobody else gets what a trigger left."""

@@ -55,6 +55,8 @@ pub struct Group {
     code_changes: AtomicU64,
     /// Changes under way.
     under_way: AtomicUsize,
+    /// Those of them that may change code.
+    code_under_way: AtomicUsize,
 }
 
 /// What one pool knows of its database.
@@ -120,6 +122,7 @@ impl Drop for Unsettled {
     fn drop(&mut self) {
         self.group.code_changes.fetch_add(u64::from(self.code), SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
+        self.group.code_under_way.fetch_sub(usize::from(self.code), SeqCst);
         self.group.under_way.fetch_sub(1, SeqCst);
     }
 }
@@ -206,6 +209,7 @@ impl Knowledge {
     /// may do something else afterwards.
     pub fn unsettle(&self, code: bool) -> Unsettled {
         self.group.under_way.fetch_add(1, SeqCst);
+        self.group.code_under_way.fetch_add(usize::from(code), SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
         Unsettled { group: Arc::clone(&self.group), code }
     }
@@ -242,12 +246,18 @@ impl Knowledge {
     /// `since_ms`.
     #[inline]
     pub fn is_due(&self, since_ms: u64) -> bool {
-        if self.group.under_way.load(SeqCst) > 0 {
+        let under_way = self.group.under_way.load(SeqCst);
+        if under_way > 0 && self.known.load().is_none() {
             // Its end is worth waiting for, but somebody has to say what ties a client to its server.
-            return self.known.load().is_none();
+            return true;
         }
         if self.failures.load(SeqCst) > 0 && self.failed_ms.load(SeqCst) >= since_ms {
             return false;
+        }
+        if under_way > 0 {
+            // Somebody has to say so of code that has changed before, too: where many change theirs, there is
+            // no end of it. Tables that are being changed may be locked for long.
+            return under_way == self.group.code_under_way.load(SeqCst) && self.is_of_other_code();
         }
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
@@ -503,6 +513,24 @@ mod tests {
         knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
+    }
+
+    #[test]
+    fn code_that_has_changed_is_read_while_others_change_theirs_but_not_while_tables_change() {
+        let knowledge = Arc::new(Knowledge::default());
+        knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
+        let others = knowledge.unsettle(true);
+        assert!(!knowledge.is_due(1), "its end is worth waiting for");
+        drop(knowledge.unsettle(true));
+        let table = knowledge.unsettle(false);
+        assert!(!knowledge.is_due(1), "it may be locked for long");
+        drop(table);
+        assert!(knowledge.is_due(1));
+        knowledge.begin_reading(2).expect("code has changed").learn(Catalogue::default(), b"2", 2);
+        assert!(!knowledge.is_due(1), "all that has changed was read");
+        assert_eq!(knowledge.state(), 0, "nothing is proven");
+        drop(others);
+        assert!(knowledge.is_due(1));
     }
 
     #[test]
