@@ -517,7 +517,8 @@ impl Front {
     /// what is known now.
     pub(crate) fn judge_again(&mut self, request: &[u8]) {
         let state = self.knowledge.state();
-        if state == self.request.judged_by {
+        // Where nothing is proven, more may be known than before all the same.
+        if state == self.request.judged_by && (state != 0 || !runs_user_code(&self.request.class)) {
             return;
         }
         match self.request.command {

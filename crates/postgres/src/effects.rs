@@ -811,6 +811,7 @@ mod tests {
         let known = || Proof {
             catalogue: Arc::default(),
             state: 1,
+            current: true,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
         };
         let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;

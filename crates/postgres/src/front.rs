@@ -183,7 +183,8 @@ impl Front {
     /// database has changed since it was found.
     pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
         let (effects, state) = self.texts.pop()?;
-        (state == self.knowledge.state()).then_some(effects)
+        // Where nothing is proven, more may be known than before all the same.
+        (state == self.knowledge.state() && (state != 0 || effects.pins.is_empty())).then_some(effects)
     }
 
     /// The same of a text that is not at hand any more.

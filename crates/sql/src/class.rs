@@ -639,6 +639,9 @@ pub struct Class {
     /// All its words were looked up in the catalogue of its database, so what is said here holds for user
     /// code, too.
     pub proven: bool,
+    /// The same, but code may be changing now: what runs is reckoned with, and to be sure of it, what it runs
+    /// on is reset before another client gets it.
+    pub foreseen: bool,
     /// Not `Pin`: it runs code that nobody can read, and the operator said that this is no reason for a pin.
     pub unknown_code: UnknownCode,
     /// What user code that it runs may leave, by the catalogue. It is part of `pins`.

@@ -235,7 +235,7 @@ pub(super) fn has_run(class: &Class, outcome: &Outcome) -> bool {
 /// the session is not known, and no tracker tells of `SELECT ... INTO @x`, GET_LOCK() and FLUSH TABLES WITH
 /// READ LOCK.
 pub(super) fn runs_code(class: &Class) -> bool {
-    match class.proven {
+    match class.foreseen {
         true => class.pins.contains(Pin::Code),
         false => class.uses.intersects(Uses::BLOCK | Uses::UNKNOWN_FUNCTION),
     }

@@ -433,10 +433,20 @@ fn a_statement_follows_its_client_to_another_server() {
     assert_eq!(tags(&send(&mut f, &mut two, 1, &batch).to_server), "BES");
     // When the Parse that Weir added fails, that is the client's error.
     let mut three = back();
-    let sent = send(&mut f, &mut three, 1, &cat(&[c::describe("s"), c::sync()]));
-    assert_eq!(tags(&sent.to_server), "PDS", "one question for both");
+    let sent = send(&mut f, &mut three, 1, &batch);
+    assert_eq!(tags(&sent.to_server), "PDBES");
     let got = receive(&mut three, Some(&mut f), &cat(&[s::error("42P01", "gone"), s::idle()]));
     assert_eq!(tags(&got.to_client), "EZ");
+}
+
+#[test]
+fn what_gives_no_rows_is_described_as_it_was_read() {
+    let (mut f, mut one, mut two) = (front(1), back(), back());
+    prepare(&mut f, &mut one, "s", "select 1");
+    let sent = send(&mut f, &mut two, 1, &cat(&[c::describe("s"), c::sync()]));
+    assert_eq!(tags(&sent.to_server), "S", "it might fail there");
+    let got = receive(&mut two, Some(&mut f), &s::idle());
+    assert_eq!(tags(&got.to_client), "tnZ");
 }
 
 #[test]

@@ -107,6 +107,8 @@ pub struct Proof {
     /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing
     /// better is known; it proves nothing.
     pub state: u64,
+    /// It was read behind the last change of code through Weir that has ended.
+    pub current: bool,
     /// What code means that the catalogue does not explain.
     pub unknown_code: UnknownCode,
 }
@@ -162,7 +164,8 @@ impl Knowledge {
         let known = known.as_deref()?;
         let state = if self.holds(known) { known.changes + 1 } else { 0 };
         let unknown_code = self.unknown_code();
-        Some(Proof { catalogue: Arc::clone(&known.catalogue), state, unknown_code })
+        let current = state != 0 || self.group.code_changes.load(SeqCst) == known.code_changes;
+        Some(Proof { catalogue: Arc::clone(&known.catalogue), state, current, unknown_code })
     }
 
     /// What code means that the catalogue does not explain.

@@ -26,6 +26,7 @@ pub(super) enum Watch {
 pub(super) struct Found {
     catalogue: Arc<Catalogue>,
     holds: bool,
+    current: bool,
     unknown_code: UnknownCode,
     /// Of them as things that are read or called.
     read: Doings,
@@ -103,6 +104,7 @@ impl Recogniser {
         let found = Found {
             catalogue: proof.catalogue,
             holds: proof.state != 0,
+            current: proof.current,
             unknown_code: proof.unknown_code,
             read: Doings::default(),
             write: Doings::default(),
@@ -295,6 +297,7 @@ impl Recogniser {
         class.statement_names |= doings.statement_names;
         class.code = doings.pins;
         class.proven = found.holds && !found.catalogue.is_blind();
+        class.foreseen = class.proven || found.current && !found.catalogue.is_blind();
     }
 
     /// A statement of code ends: what it was, and what it assigned.

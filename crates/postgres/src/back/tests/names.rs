@@ -9,6 +9,7 @@ fn of(text: &str) -> Arc<Effects> {
     let proof = weir_sql::catalogue::Proof {
         catalogue: Arc::default(),
         state: 1,
+        current: true,
         unknown_code: weir_sql::catalogue::UnknownCode::Pin,
     };
     Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(proof)).0

@@ -537,6 +537,7 @@ fn a_reported_setting_made_by_a_function_keeps_no_server() {
     let known = weir_sql::catalogue::Proof {
         catalogue: Arc::default(),
         state: 1,
+        current: true,
         unknown_code: weir_sql::catalogue::UnknownCode::Pin,
     };
     let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(known)).0;

@@ -36,6 +36,7 @@ fn by(dialect: Dialect, text: &str, catalogue: &Arc<Catalogue>) -> Class {
     let proof = crate::catalogue::Proof {
         catalogue: Arc::clone(catalogue),
         state: 1,
+        current: true,
         unknown_code: UnknownCode::Pin,
     };
     classify_in(dialect, text.as_bytes(), Some(proof)).0
@@ -44,8 +45,12 @@ fn by(dialect: Dialect, text: &str, catalogue: &Arc<Catalogue>) -> Class {
 #[test]
 fn a_catalogue_that_does_not_hold_any_more_still_pins_and_proves_nothing() {
     let c = catalogue(|b| b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end")));
-    let proof =
-        || crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 0, unknown_code: UnknownCode::Pin };
+    let proof = || crate::catalogue::Proof {
+        catalogue: Arc::clone(&c),
+        state: 0,
+        current: true,
+        unknown_code: UnknownCode::Pin,
+    };
     let (class, state) = classify_in(Dialect::POSTGRES, b"select locks()", Some(proof()));
     assert!(class.pins.contains(Pin::SessionLock) && !class.proven && state == 0);
     assert!(!classify_in(Dialect::POSTGRES, b"select 1", Some(proof())).0.proven);
@@ -709,7 +714,12 @@ fn unknown_code_pins_unless_the_operator_says_otherwise() {
         b.function(plpgsql("sets", "begin perform set_config(x, y, false); execute x; end"));
     });
     let by = |policy: UnknownCode, text: &str| {
-        let proof = crate::catalogue::Proof { catalogue: Arc::clone(&c), state: 1, unknown_code: policy };
+        let proof = crate::catalogue::Proof {
+            catalogue: Arc::clone(&c),
+            state: 1,
+            current: true,
+            unknown_code: policy,
+        };
         classify_in(Dialect::POSTGRES, text.as_bytes(), Some(proof)).0
     };
     let texts = [
